@@ -1,0 +1,52 @@
+# The two commands of a newcomer: `make demo` and `make test`. Each sets up what it needs first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PB := build/pb
+PROTOS := $(shell find proto -name '*.proto' 2>/dev/null)
+
+.PHONY: setup demo check test test-all chaos bench lock clean
+
+setup: $(STAMP) $(PB)/.generated
+
+$(STAMP): requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -c "import pathlib, sysconfig; pathlib.Path(sysconfig.get_path('purelib'), 'nominee-wire.pth').write_text(str(pathlib.Path('$(PB)').resolve()) + '\n')"
+	touch $@
+
+$(PB)/.generated: $(STAMP) $(PROTOS)
+	rm -rf $(PB) && mkdir -p $(PB)
+	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=$(PB) --pyi_out=$(PB) $(PROTOS)
+	$(BIN)/python -m grpc_tools.protoc -Iproto --grpc_python_out=$(PB) $(filter-out proto/k8s.io/%,$(PROTOS))
+	touch $@
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup
+	$(BIN)/pytest -m "not slow and not chaos"
+
+test-all: setup
+	$(BIN)/pytest -m "not chaos"
+
+chaos: setup
+	$(BIN)/pytest -m chaos
+
+demo: setup
+	$(BIN)/nominee demo
+
+bench: setup
+	$(BIN)/nominee bench scheduling --nodes 5000 --init-pods 1000 --pods 1000
+
+# Renews the lock file; needs uv.
+lock:
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --output-file requirements.txt
+
+clean:
+	rm -rf build $(VENV)

@@ -1,0 +1,166 @@
+"""Which kinds of objects there are: one row a kind.
+
+A kind that has no rules of its own is served by its row alone. Source: Kubernetes 1.36's API groups; keys in
+etcd as measured on kube-apiserver 1.36.2 (`/registry/minions`, no group for built-in kinds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from google.protobuf.message import Message
+
+from machinery.pb import apps, coordination, core, events, meta, policy, scheduling, storage
+
+
+class Object(Protocol):
+    """Any Kubernetes object: a message with `metadata`."""
+
+    @property
+    def metadata(self) -> meta.ObjectMeta: ...
+
+
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind(Generic[M]):
+    """One kind: its names, its message and where it lies in etcd.
+
+    `plural` is the resource of requests ("pods"); `storage_prefix` comes between `/registry/` and the
+    namespace or name ("minions" for nodes). Kinds compare by identity: there is one `Kind` per kind.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    message: type[M]
+    list_message: type[Message]
+    namespaced: bool = True
+    storage_prefix: str = ""
+    short_names: tuple[str, ...] = ()
+    subresources: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def api_version(self) -> str:
+        """`v1`, `apps/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_resource(self) -> str:
+        """How error messages name it: `pods`, `poddisruptionbudgets.policy`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def group_kind(self) -> str:
+        """How validation messages name it: `Pod`, `PodDisruptionBudget.policy`."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    def key_prefix(self, namespace: str = "") -> str:
+        """The etcd prefix of all objects, or of one namespace's, with the trailing slash."""
+        prefix = f"/registry/{self.storage_prefix or self.plural}/"
+        return f"{prefix}{namespace}/" if namespace else prefix
+
+    def key(self, namespace: str, name: str) -> str:
+        """The etcd key of one object; namespace is ignored for cluster-scoped kinds."""
+        return self.key_prefix(namespace if self.namespaced else "") + name
+
+    def __repr__(self) -> str:
+        return f"<{self.api_version} {self.kind}>"
+
+
+def _subresources(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+NAMESPACE = Kind(
+    "", "v1", "Namespace", "namespaces", core.Namespace, core.NamespaceList, namespaced=False,
+    short_names=("ns",), subresources=_subresources("status", "finalize"),
+)  # fmt: skip
+NODE = Kind(
+    "", "v1", "Node", "nodes", core.Node, core.NodeList, namespaced=False, storage_prefix="minions",
+    short_names=("no",), subresources=_subresources("status"),
+)  # fmt: skip
+POD = Kind(
+    "", "v1", "Pod", "pods", core.Pod, core.PodList, short_names=("po",),
+    subresources=_subresources("status", "binding", "resize", "eviction"),
+)  # fmt: skip
+CONFIG_MAP = Kind(
+    "", "v1", "ConfigMap", "configmaps", core.ConfigMap, core.ConfigMapList, short_names=("cm",)
+)  # fmt: skip
+PERSISTENT_VOLUME_CLAIM = Kind(
+    "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", core.PersistentVolumeClaim,
+    core.PersistentVolumeClaimList, short_names=("pvc",), subresources=_subresources("status"),
+)  # fmt: skip
+PERSISTENT_VOLUME = Kind(
+    "", "v1", "PersistentVolume", "persistentvolumes", core.PersistentVolume, core.PersistentVolumeList,
+    namespaced=False, short_names=("pv",), subresources=_subresources("status"),
+)  # fmt: skip
+EVENT = Kind("", "v1", "Event", "events", core.Event, core.EventList, short_names=("ev",))
+EVENTS_EVENT = Kind(
+    "events.k8s.io", "v1", "Event", "events", events.Event, events.EventList, short_names=("ev",)
+)
+PRIORITY_CLASS = Kind(
+    "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", scheduling.PriorityClass,
+    scheduling.PriorityClassList, namespaced=False, short_names=("pc",),
+)  # fmt: skip
+POD_DISRUPTION_BUDGET = Kind(
+    "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", policy.PodDisruptionBudget,
+    policy.PodDisruptionBudgetList, short_names=("pdb",), subresources=_subresources("status"),
+)  # fmt: skip
+STORAGE_CLASS = Kind(
+    "storage.k8s.io", "v1", "StorageClass", "storageclasses", storage.StorageClass, storage.StorageClassList,
+    namespaced=False, short_names=("sc",),
+)  # fmt: skip
+REPLICA_SET = Kind(
+    "apps", "v1", "ReplicaSet", "replicasets", apps.ReplicaSet, apps.ReplicaSetList, short_names=("rs",),
+    subresources=_subresources("status", "scale"),
+)  # fmt: skip
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases", coordination.Lease, coordination.LeaseList)
+
+KINDS: tuple[Kind[Any], ...] = (
+    NAMESPACE,
+    NODE,
+    POD,
+    CONFIG_MAP,
+    PERSISTENT_VOLUME_CLAIM,
+    PERSISTENT_VOLUME,
+    EVENT,
+    EVENTS_EVENT,
+    PRIORITY_CLASS,
+    POD_DISRUPTION_BUDGET,
+    STORAGE_CLASS,
+    REPLICA_SET,
+    LEASE,
+)
+
+_BY_RESOURCE = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}
+_BY_KIND = {(kind.api_version, kind.kind): kind for kind in KINDS}
+_BY_MESSAGE = {kind.message: kind for kind in KINDS}
+
+
+def by_resource(group: str, version: str, plural: str) -> Kind[Any] | None:
+    """The kind of a request's group, version and plural, or None."""
+    return _BY_RESOURCE.get((group, version, plural))
+
+
+def by_kind(api_version: str, kind: str) -> Kind[Any] | None:
+    """The kind of a manifest's apiVersion and kind, or None."""
+    return _BY_KIND.get((api_version, kind))
+
+
+def of(obj: M) -> Kind[M]:
+    """The kind of a message; KeyError for one that is no top-level object."""
+    return _BY_MESSAGE[type(obj)]
+
+
+def by_name(name: str) -> Iterator[Kind[Any]]:
+    """Kinds that a person may mean by `po`, `pods`, `pod`, `Pod` or `pods.v1`; core kinds come first."""
+    wanted = name.lower()
+    for kind in KINDS:
+        names = {kind.plural, kind.kind.lower(), kind.group_resource.lower(), *kind.short_names}
+        if wanted in names:
+            yield kind

@@ -1,0 +1,32 @@
+"""Kubernetes' messages under short names: `core.Pod`, `meta.ObjectMeta`, `policy.PodDisruptionBudget`.
+
+The modules are generated from proto/ by `make setup`. Importing this one costs about 25 ms.
+"""
+
+from __future__ import annotations
+
+from k8s.io.api.apps.v1 import generated_pb2 as apps
+from k8s.io.api.coordination.v1 import generated_pb2 as coordination
+from k8s.io.api.core.v1 import generated_pb2 as core
+from k8s.io.api.events.v1 import generated_pb2 as events
+from k8s.io.api.policy.v1 import generated_pb2 as policy
+from k8s.io.api.scheduling.v1 import generated_pb2 as scheduling
+from k8s.io.api.storage.v1 import generated_pb2 as storage
+from k8s.io.apimachinery.pkg.api.resource import generated_pb2 as resource
+from k8s.io.apimachinery.pkg.apis.meta.v1 import generated_pb2 as meta
+from k8s.io.apimachinery.pkg.runtime import generated_pb2 as runtime
+from k8s.io.apimachinery.pkg.util.intstr import generated_pb2 as intstr
+
+__all__ = [
+    "apps",
+    "coordination",
+    "core",
+    "events",
+    "intstr",
+    "meta",
+    "policy",
+    "resource",
+    "runtime",
+    "scheduling",
+    "storage",
+]
