@@ -1,7 +1,8 @@
 """What the registry expects of storage: compare-and-swap on keys, each write one revision.
 
-Revisions are etcd's: int64, one more with every write of the whole store. A value is an envelope (`k8s\\0` and a
-`runtime.Unknown`) whose object has an empty metadata.resourceVersion; its resource version is `mod_revision`.
+Revisions are etcd's: int64, one more with every write of the whole store. A value is an envelope (`k8s\\0`
+and a `runtime.Unknown`) whose object has an empty metadata.resourceVersion; its resource version is
+`mod_revision`.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ class StoredValue:
 class RangeResult:
     """A page of keys in key order.
 
-    `revision` is the store's revision that the page reflects: the one asked for, or the newest. `remaining` counts
-    the keys after this page; `more` says whether there are any.
+    `revision` is the store's revision that the page reflects: the one asked for, or the newest. `remaining`
+    counts the keys after this page; `more` says whether there are any.
     """
 
     items: list[StoredValue]
@@ -49,9 +50,8 @@ class RevisionMismatch(StorageError):
     """The key is not at the expected revision; `current` is what is there now, None if nothing is."""
 
     def __init__(self, key: str, expected_revision: int, current: StoredValue | None) -> None:
-        super().__init__(
-            f"{key} is at revision {current.mod_revision if current else 'none'}, expected {expected_revision}"
-        )
+        found = f"is at revision {current.mod_revision}" if current else "does not exist"
+        super().__init__(f"{key} {found}, expected revision {expected_revision}")
         self.key = key
         self.expected_revision = expected_revision
         self.current = current
@@ -102,7 +102,7 @@ class Storage(Protocol):
     async def update(self, key: str, data: bytes, *, expected_revision: int, lease_seconds: int = 0) -> int:
         """Replace the value at `expected_revision`; the new revision. Raises RevisionMismatch.
 
-        With `lease_seconds` 0 a key that has a lease keeps none, as in Kubernetes, where each write says the TTL.
+        With `lease_seconds` 0 a key that had a lease loses it, as in Kubernetes: each write says its TTL.
         """
         ...
 
@@ -113,12 +113,13 @@ class Storage(Protocol):
     async def range(
         self, prefix: str, *, revision: int = 0, limit: int = 0, start_after: str = ""
     ) -> RangeResult:
-        """Keys with `prefix` after `start_after` in key order, at `revision` (0: newest), at most `limit` (0: all).
+        """A page of the keys with `prefix` that come after the key `start_after`, in key order.
 
+        `revision` 0 is the newest, `limit` 0 means all.
         Raises Compacted or FutureRevision for a revision that etcd does not have.
         """
         ...
 
     async def current_revision(self) -> int:
-        """The store's revision by a linearizable read of nothing: every write acknowledged before is in it."""
+        """The store's revision by a linearizable read: every write acknowledged before is in it."""
         ...

@@ -1,0 +1,101 @@
+"""One version of one object, as bytes that can be handed on and as a message when somebody must look inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+
+from apiserver.fields import fields_of
+from machinery.kinds import Kind
+from machinery.wire import envelope
+
+
+class CachedObject:
+    """An object at a revision; bytes, message and selector fields are made when first asked for.
+
+    `stored` is the value as it lies in etcd; `data` is that with metadata.resourceVersion set to `revision`
+    (what clients get). `message` is shared by everybody: never change it.
+    """
+
+    __slots__ = (
+        "_converted",
+        "_data",
+        "_fields",
+        "_message",
+        "kind",
+        "name",
+        "namespace",
+        "revision",
+        "stored",
+    )
+
+    def __init__(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        revision: int,
+        *,
+        stored: bytes,
+        message: Message | None = None,
+    ) -> None:
+        self.kind = kind
+        self.namespace = namespace
+        self.name = name
+        self.revision = revision
+        self.stored = stored
+        self._data: bytes | None = None
+        self._message = message
+        self._fields: Mapping[str, str] | None = None
+        self._converted: CachedObject | None = None
+
+    @property
+    def key(self) -> str:
+        """The etcd key."""
+        return self.kind.key(self.namespace, self.name)
+
+    @property
+    def data(self) -> bytes:
+        """The envelope with the resource version in it."""
+        data = self._data
+        if data is None:
+            data = self._data = envelope.with_resource_version(self.stored, self.revision)
+        return data
+
+    @property
+    def message(self) -> Any:
+        """The object, with its resource version; a shared message."""
+        message = self._message
+        if message is None:
+            message = self._message = envelope.decode(self.kind, self.data)
+        return message
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """metadata.labels, for label selectors."""
+        labels: Mapping[str, str] = self.message.metadata.labels
+        return labels
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """What field selectors of this kind may ask for."""
+        fields = self._fields
+        if fields is None:
+            fields = self._fields = fields_of(self.kind, self.message)
+        return fields
+
+    def at_revision(self, revision: int) -> CachedObject:
+        """The same object with another resource version: how a deletion shows the last state."""
+        return CachedObject(self.kind, self.namespace, self.name, revision, stored=self.stored)
+
+    def converted(self, convert: Callable[[CachedObject], CachedObject]) -> CachedObject:
+        """This object through `convert` (to another API group's view), made once; one function per kind."""
+        converted = self._converted
+        if converted is None:
+            converted = self._converted = convert(self)
+        return converted
+
+    def __repr__(self) -> str:
+        return f"<CachedObject {self.key} @{self.revision}>"
