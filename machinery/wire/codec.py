@@ -1,0 +1,233 @@
+"""Kubernetes JSON to messages and back, planned once per message type from the table.
+
+protobuf's own json_format is wrong here: Kubernetes writes quantities and times as strings, int64 as numbers,
+IntOrString as either, raw JSON where a message holds raw bytes, and empties as its Go tags say. JSON that
+comes out has the keys in the table's order, `apiVersion` and `kind` first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+from machinery import kinds
+from machinery.wire import scalars
+from machinery.wire.scalars import DecodeError
+from machinery.wire.schema import Field, messages
+
+__all__ = ["DecodeError", "from_json", "to_json"]
+
+_M = TypeVar("_M", bound=Message)
+
+
+@dataclass(slots=True, frozen=True)
+class _FieldPlan:
+    """How one field is read and written.
+
+    `own` is a codec of a type that writes itself (Time, Quantity, ...), `scalar` one of a scalar; a
+    sub-message has neither and `message` is its full name.
+    """
+
+    name: str
+    json_name: str
+    label: str
+    message: str
+    scalar: scalars.ScalarCodec | None
+    own: scalars.OwnCodec | None
+    always: bool
+    pointer: bool
+    inline: bool
+    omit_zero: bool
+
+
+@dataclass(slots=True, frozen=True)
+class _MessagePlan:
+    full_name: str
+    fields: tuple[_FieldPlan, ...]
+    by_json: dict[str, tuple[_FieldPlan, ...]]
+    """A JSON key's way into the message: more than one step where a Go struct is inlined."""
+
+
+_plans: dict[str, _MessagePlan] = {}
+
+
+def _field_plan(owner: str, field: Field) -> _FieldPlan:
+    return _FieldPlan(
+        name=field.name,
+        json_name=field.json_name,
+        label=field.label,
+        message="" if field.is_scalar else field.type,
+        scalar=scalars.SCALARS[field.type] if field.is_scalar else None,
+        own=scalars.OWN.get(field.type),
+        always=field.always,
+        pointer=field.pointer,
+        inline=field.inline or (owner.endswith(".EphemeralContainer") and not field.json_name),
+        # The one struct field of ours with Go's `omitzero`.
+        omit_zero=field.name == "creationTimestamp" and owner.endswith(".ObjectMeta"),
+    )
+
+
+def _plan(full_name: str) -> _MessagePlan:
+    plan = _plans.get(full_name)
+    if plan is None:
+        fields = tuple(_field_plan(full_name, field) for field in messages()[full_name].fields)
+        fields = tuple(f for f in fields if f.json_name or f.inline)
+        by_json: dict[str, tuple[_FieldPlan, ...]] = {}
+        for field in fields:
+            if field.inline:
+                for key, path in _plan(field.message).by_json.items():
+                    by_json.setdefault(key, (field, *path))
+            else:
+                by_json[field.json_name] = (field,)
+        plan = _plans[full_name] = _MessagePlan(full_name, fields, by_json)
+    return plan
+
+
+# --- to JSON ---
+
+
+def _value_to_json(field: _FieldPlan, value: Any) -> Any:
+    if field.scalar is not None:
+        return field.scalar.to_json(value)
+    if field.own is not None:
+        return field.own.to_json(value)
+    return _message_to_json(value, field.message)
+
+
+def _message_to_json(message: Any, full_name: str) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for field in _plan(full_name).fields:
+        name, key = field.name, field.json_name
+        if field.label == "repeated":
+            items = getattr(message, name)
+            if items:
+                out[key] = [_value_to_json(field, item) for item in items]
+            elif field.always:
+                out[key] = None
+        elif field.label == "map":
+            entries = getattr(message, name)
+            if entries:
+                out[key] = {k: _value_to_json(field, entries[k]) for k in sorted(entries)}
+            elif field.always:
+                out[key] = None
+        elif field.inline:
+            if message.HasField(name) or not field.pointer:
+                out.update(_message_to_json(getattr(message, name), field.message))
+        elif field.pointer:
+            if message.HasField(name):
+                out[key] = _value_to_json(field, getattr(message, name))
+            elif field.always:
+                out[key] = None
+        elif field.scalar is not None:
+            value = getattr(message, name)
+            if value or field.always:
+                out[key] = field.scalar.to_json(value)
+        else:
+            written = _value_to_json(field, getattr(message, name))
+            if written is not None or not field.omit_zero:
+                out[key] = written
+    return out
+
+
+def to_json(message: Message) -> dict[str, Any]:
+    """The Kubernetes JSON of a message; top-level objects get their apiVersion and kind."""
+    full_name = message.DESCRIPTOR.full_name
+    body = _message_to_json(message, full_name)
+    try:
+        kind = kinds.of(message)
+    except KeyError:
+        return body
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **body}
+
+
+# --- from JSON ---
+
+
+def _into_message(message: Any, full_name: str, data: Any, path: str, unknown: Callable[[str], None]) -> None:
+    if not isinstance(data, Mapping):
+        raise DecodeError(path, f"expected an object, got {scalars.json_type(data)}")
+    by_json = _plan(full_name).by_json
+    for key, value in data.items():
+        where = f"{path}.{key}" if path else str(key)
+        way = by_json.get(key)
+        if way is None:
+            unknown(where)
+            continue
+        if value is None:
+            continue
+        target = message
+        for step in way[:-1]:
+            target = getattr(target, step.name)
+            target.SetInParent()
+        _into_field(target, way[-1], value, where, unknown)
+
+
+def _into_field(
+    message: Any, field: _FieldPlan, value: Any, path: str, unknown: Callable[[str], None]
+) -> None:
+    if field.label == "repeated":
+        if not isinstance(value, list):
+            raise DecodeError(path, f"expected an array, got {scalars.json_type(value)}")
+        target = getattr(message, field.name)
+        for index, item in enumerate(value):
+            where = f"{path}[{index}]"
+            if field.scalar is not None:
+                target.append(field.scalar.from_json(item, where))
+            elif field.own is not None:
+                field.own.from_json(item, target.add(), where)
+            else:
+                _into_message(target.add(), field.message, {} if item is None else item, where, unknown)
+    elif field.label == "map":
+        if not isinstance(value, Mapping):
+            raise DecodeError(path, f"expected an object, got {scalars.json_type(value)}")
+        target = getattr(message, field.name)
+        for key, item in value.items():
+            where = f"{path}.{key}"
+            if not isinstance(key, str):
+                raise DecodeError(path, f"expected string keys, got {scalars.json_type(key)}")
+            if field.scalar is not None:
+                target[key] = field.scalar.from_json("" if item is None else item, where)
+            elif field.own is not None:
+                field.own.from_json(item, target[key], where)
+            else:
+                _into_message(target[key], field.message, {} if item is None else item, where, unknown)
+    elif field.scalar is not None:
+        setattr(message, field.name, field.scalar.from_json(value, path))
+    else:
+        target = getattr(message, field.name)
+        target.SetInParent()
+        if field.own is not None:
+            field.own.from_json(value, target, path)
+        else:
+            _into_message(target, field.message, value, path, unknown)
+
+
+def from_json(
+    message_type: type[_M],
+    data: Mapping[str, Any],
+    *,
+    strict: bool = False,
+    unknown_fields: list[str] | None = None,
+) -> _M:
+    """A message from Kubernetes JSON.
+
+    Fields that the table does not have are dropped, as an API server does; `strict` makes the first one an
+    error and `unknown_fields`, if given, gets the path of each. Raises DecodeError with the field's path.
+    """
+
+    def unknown(path: str) -> None:
+        if strict:
+            raise DecodeError(path, "unknown field")
+        if unknown_fields is not None:
+            unknown_fields.append(path)
+
+    message = message_type()
+    body = {key: value for key, value in data.items() if key not in ("kind", "apiVersion")}
+    own_fields = _plan(message.DESCRIPTOR.full_name).by_json
+    if "kind" in own_fields or "apiVersion" in own_fields:
+        body = dict(data)
+    _into_message(message, message.DESCRIPTOR.full_name, body, "", unknown)
+    return message

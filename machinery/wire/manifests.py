@@ -1,0 +1,78 @@
+"""Objects from a YAML or JSON stream, as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+from google.protobuf.message import Message
+
+from machinery import kinds
+from machinery.wire.codec import from_json
+from machinery.wire.scalars import DecodeError, json_type
+
+_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _JSONTypesLoader(_BASE):  # type: ignore[misc]  # the C loader where libyaml is there
+    """YAML with JSON's types only: a timestamp stays the text that it is, as in Kubernetes' YAML."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  # the name is PyYAML's
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in _BASE.yaml_implicit_resolvers.items()
+    }
+
+
+def load_documents(text: str) -> list[Any]:
+    """The documents of a YAML or JSON stream as JSON values; DecodeError where it is not YAML."""
+    try:
+        return list(yaml.load_all(text, Loader=_JSONTypesLoader))  # noqa: S506  # a safe loader, see above
+    except yaml.YAMLError as error:
+        raise DecodeError("", f"not valid YAML: {error}") from None
+
+
+def _expand(document: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if document is None:
+        return
+    if isinstance(document, list):
+        for index, item in enumerate(document):
+            yield from _expand(item, f"{where}[{index}]")
+        return
+    if not isinstance(document, Mapping):
+        raise DecodeError(where, f"expected an object, got {json_type(document)}")
+    kind, items = document.get("kind"), document.get("items")
+    if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
+        for index, item in enumerate(items):
+            yield from _expand(item, f"{where}.items[{index}]")
+        return
+    yield where, document
+
+
+def manifest_documents(text: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """(where it stands, JSON object) of each object in a stream, with `List` kinds expanded."""
+    return [
+        found
+        for number, document in enumerate(load_documents(text), start=1)
+        for found in _expand(document, f"document {number}")
+    ]
+
+
+def parse_object(data: Mapping[str, Any], where: str = "", *, strict: bool = False) -> Message:
+    """The object of one JSON document; DecodeError names the place and field."""
+    kind = kinds.by_kind(str(data.get("apiVersion", "")), str(data.get("kind", "")))
+    if kind is None:
+        raise DecodeError(
+            where,
+            f'no matches for kind "{data.get("kind", "")}" in version "{data.get("apiVersion", "")}"',
+        )
+    try:
+        message: Message = from_json(kind.message, data, strict=strict)
+    except DecodeError as error:
+        raise DecodeError(f"{where}: {error.path}" if where else error.path, error.message) from None
+    return message
+
+
+def parse_manifests(text: str, *, strict: bool = False) -> list[Message]:
+    """The objects of a YAML or JSON stream, in order; `strict` refuses unknown fields."""
+    return [parse_object(data, where, strict=strict) for where, data in manifest_documents(text)]

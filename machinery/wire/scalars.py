@@ -1,0 +1,269 @@
+"""JSON forms of scalars, and of the types that write themselves: Quantity, Time, IntOrString, raw JSON."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from machinery.quantity import Quantity, QuantityError
+
+_META = "k8s.io.apimachinery.pkg.apis.meta.v1"
+
+
+class DecodeError(ValueError):
+    """JSON that is no such object: `path` is the field, `message` what is wrong with it."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}" if path else message)
+        self.path = path
+        self.message = message
+
+
+def json_type(value: Any) -> str:
+    """What Go calls a JSON value's type in its errors."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarCodec:
+    """A scalar's two directions; `from_json(value, path)` raises DecodeError."""
+
+    to_json: Callable[[Any], Any]
+    from_json: Callable[[Any, str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCodec:
+    """A type with its own JSON form; `from_json(value, message, path)` fills the message."""
+
+    to_json: Callable[[Any], Any]
+    from_json: Callable[[Any, Any, str], None]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _string(value: Any, path: str) -> str:
+    if not isinstance(value, str):
+        raise DecodeError(path, f"expected a string, got {json_type(value)}")
+    return value
+
+
+def _bool(value: Any, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise DecodeError(path, f"expected true or false, got {json_type(value)}")
+    return value
+
+
+def _integer(bits: int) -> Callable[[Any, str], int]:
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+    def convert(value: Any, path: str) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise DecodeError(path, f"expected an integer, got {json_type(value)} {value!r}")
+        if not low <= value <= high:
+            raise DecodeError(path, f"{value} does not fit into int{bits}")
+        return value
+
+    return convert
+
+
+def _bytes(value: Any, path: str) -> bytes:
+    try:
+        return base64.b64decode(_string(value, path), validate=True)
+    except binascii.Error:
+        raise DecodeError(path, "illegal base64 data") from None
+
+
+SCALARS: dict[str, ScalarCodec] = {
+    "string": ScalarCodec(_same, _string),
+    "bool": ScalarCodec(_same, _bool),
+    "int32": ScalarCodec(_same, _integer(32)),
+    "int64": ScalarCodec(_same, _integer(64)),
+    "bytes": ScalarCodec(lambda value: base64.b64encode(value).decode(), _bytes),
+}
+
+
+# --- quantities ---
+
+
+@lru_cache(maxsize=8192)
+def _quantity_text(text: str) -> str:
+    return str(Quantity.parse(text))
+
+
+def _quantity_to_json(message: Any) -> str:
+    return str(message.string) or "0"
+
+
+def _quantity_from_json(value: Any, message: Any, path: str) -> None:
+    if value is None:
+        message.string = "0"
+        return
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise DecodeError(path, f"expected a quantity, got {json_type(value)}")
+    text = value if isinstance(value, str) else json.dumps(value)
+    try:
+        message.string = _quantity_text(text)
+    except QuantityError as error:
+        raise DecodeError(path, str(error)) from None
+
+
+# --- times ---
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def format_time(seconds: int, nanos: int = 0, *, micro: bool = False) -> str:
+    """RFC 3339 in UTC: whole seconds (Time), or with six digits (MicroTime)."""
+    moment = _EPOCH + datetime.timedelta(seconds=seconds)
+    text = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    return f"{text}.{nanos // 1000:06d}Z" if micro else f"{text}Z"
+
+
+def parse_time(text: str) -> tuple[int, int]:
+    """(seconds since the epoch, nanoseconds) of an RFC 3339 text; ValueError for any other."""
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise ValueError(f'parsing time "{text}" as RFC 3339')
+    digits = (match.group(1) or ".0")[1:10].ljust(9, "0")
+    whole = text[:19].upper() + match.group(2).upper().replace("Z", "+00:00")
+    return int((datetime.datetime.fromisoformat(whole) - _EPOCH).total_seconds()), int(digits)
+
+
+def _time_codec(*, micro: bool) -> OwnCodec:
+    def to_json(message: Any) -> str | None:
+        if not message.HasField("seconds"):
+            return None
+        return format_time(message.seconds, message.nanos, micro=micro)
+
+    def from_json(value: Any, message: Any, path: str) -> None:
+        if value is None or value == "":
+            return
+        try:
+            seconds, nanos = parse_time(_string(value, path))
+        except ValueError as error:
+            if isinstance(error, DecodeError):
+                raise
+            raise DecodeError(path, str(error)) from None
+        message.seconds = seconds
+        message.nanos = nanos // 1000 * 1000 if micro else 0
+
+    return OwnCodec(to_json, from_json)
+
+
+# --- the others that write themselves ---
+
+_DURATION_UNITS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000}
+_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_SMALL_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000}
+
+
+def parse_duration(text: str) -> int:
+    """Nanoseconds of a Go duration ("1h30m", "250ms", "0"); ValueError for any other text."""
+    body, sign = (text[1:], -1) if text.startswith("-") else (text.removeprefix("+"), 1)
+    if body == "0":
+        return 0
+    total, at = 0, 0
+    for match in _DURATION.finditer(body):
+        if match.start() != at:
+            break
+        whole, _, fraction = match.group(1).partition(".")
+        unit = {**_DURATION_UNITS, **_SMALL_UNITS}[match.group(2)]
+        total += int(whole or 0) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
+        at = match.end()
+    if at != len(body) or not body:
+        raise ValueError(f'time: invalid duration "{text}"')
+    return sign * total
+
+
+def format_duration(nanoseconds: int) -> str:
+    """A Go duration's text ("1h30m0s", "1.5s", "250ms")."""
+    if nanoseconds == 0:
+        return "0s"
+    sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
+    if rest < 1_000_000_000:
+        unit, size = next((u, s) for u, s in (("ms", 1_000_000), ("µs", 1_000), ("ns", 1)) if rest >= s)
+        whole, fraction = divmod(rest, size)
+        digits = f".{fraction:0{len(str(size)) - 1}d}".rstrip("0") if fraction else ""
+        return f"{sign}{whole}{digits}{unit}"
+    seconds, nanos = divmod(rest, 1_000_000_000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    digits = f".{nanos:09d}".rstrip("0") if nanos else ""
+    head = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{head}{seconds}{digits}s"
+
+
+def _duration_from_json(value: Any, message: Any, path: str) -> None:
+    try:
+        message.duration = parse_duration(_string(value, path))
+    except ValueError as error:
+        if isinstance(error, DecodeError):
+            raise
+        raise DecodeError(path, str(error)) from None
+
+
+def _int_or_string_to_json(message: Any) -> int | str:
+    return str(message.strVal) if message.type == 1 else int(message.intVal)
+
+
+def _int_or_string_from_json(value: Any, message: Any, path: str) -> None:
+    if isinstance(value, str):
+        message.type, message.intVal, message.strVal = 1, 0, value
+    else:
+        message.type, message.intVal, message.strVal = 0, SCALARS["int32"].from_json(value, path), ""
+
+
+def _raw_codec(field: str) -> OwnCodec:
+    def to_json(message: Any) -> Any:
+        raw = getattr(message, field)
+        return json.loads(raw) if raw else None
+
+    def from_json(value: Any, message: Any, path: str) -> None:
+        setattr(message, field, json.dumps(value, separators=(",", ":")).encode())
+
+    return OwnCodec(to_json, from_json)
+
+
+def _list_from_json(value: Any, message: Any, path: str) -> None:
+    if not isinstance(value, list):
+        raise DecodeError(path, f"expected an array, got {json_type(value)}")
+    message.items.extend(_string(item, f"{path}[{index}]") for index, item in enumerate(value))
+
+
+_LIST = OwnCodec(lambda message: list(message.items), _list_from_json)
+
+OWN: dict[str, OwnCodec] = {
+    "k8s.io.apimachinery.pkg.api.resource.Quantity": OwnCodec(_quantity_to_json, _quantity_from_json),
+    f"{_META}.Time": _time_codec(micro=False),
+    f"{_META}.MicroTime": _time_codec(micro=True),
+    f"{_META}.Duration": OwnCodec(
+        lambda message: format_duration(message.duration), _duration_from_json
+    ),
+    f"{_META}.FieldsV1": _raw_codec("Raw"),
+    f"{_META}.Verbs": _LIST,
+    "k8s.io.api.authentication.v1.ExtraValue": _LIST,
+    "k8s.io.api.authorization.v1.ExtraValue": _LIST,
+    "k8s.io.apimachinery.pkg.runtime.RawExtension": _raw_codec("raw"),
+    "k8s.io.apimachinery.pkg.util.intstr.IntOrString": OwnCodec(
+        _int_or_string_to_json, _int_or_string_from_json
+    ),
+}  # fmt: skip
