@@ -1,0 +1,93 @@
+"""Which components a cluster is made of: one row each, as data.
+
+Names and upstream's aliases are those of docs/design/001-contracts.md, "Component names".
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """One kind of process.
+
+    `stop_stage`: processes of a lower stage are stopped first, those of one stage together. `skew` is how
+    many minor versions it may be older than the API server (Kubernetes' version skew policy); None when the
+    policy does not speak of it. `versioned` components take --emulated-version and --feature-gates.
+    """
+
+    name: str
+    module: str
+    aliases: tuple[str, ...] = ()
+    stop_stage: int
+    skew: int | None = None
+    versioned: bool = True
+    needs: tuple[str, ...] = field(default=())
+
+
+COMPONENTS: tuple[Component, ...] = (
+    Component(name="etcd", module="nominee.etcd", stop_stage=3, versioned=False),
+    Component(
+        name="apiserver", module="apiserver", aliases=("kube-apiserver",), stop_stage=2, needs=("etcd",)
+    ),
+    Component(
+        name="scheduler", module="scheduler", aliases=("kube-scheduler",), stop_stage=1, skew=1,
+        needs=("apiserver",),
+    ),
+    Component(
+        name="controllers", module="controllers", aliases=("kube-controller-manager",), stop_stage=1, skew=1,
+        needs=("apiserver",),
+    ),
+    Component(name="cloud", module="autoscaler.cloud", stop_stage=1, versioned=False),
+    Component(name="kubelet", module="kubelet", stop_stage=1, skew=3, needs=("apiserver",)),
+    Component(
+        name="autoscaler", module="autoscaler", aliases=("cluster-autoscaler",), stop_stage=0, skew=1,
+        needs=("apiserver", "cloud"),
+    ),
+)  # fmt: skip
+
+BY_NAME = {component.name: component for component in COMPONENTS}
+_BY_ALIAS = {alias: component for component in COMPONENTS for alias in (component.name, *component.aliases)}
+
+
+class UnknownComponentError(ValueError):
+    """A name that is no component's; the text lists those that are."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"unknown component {name!r}; known are {', '.join(BY_NAME)}")
+
+
+def find(name: str) -> Component:
+    """The component of a name or of upstream's name for it; UnknownComponentError otherwise."""
+    try:
+        return _BY_ALIAS[name.strip()]
+    except KeyError:
+        raise UnknownComponentError(name) from None
+
+
+def find_process(name: str) -> tuple[Component, str]:
+    """The component and process name that a person means: `kubelet-1`, `kube-scheduler`.
+
+    The process name is empty where the name stands for every process of the component (`kubelet`).
+    """
+    name = name.strip()
+    base, dash, index = name.rpartition("-")
+    if dash and index.isdigit() and base in _BY_ALIAS and _BY_ALIAS[base].name == "kubelet":
+        return _BY_ALIAS[base], f"kubelet-{int(index)}"
+    component = find(name)
+    return component, "" if component.name == "kubelet" else component.name
+
+
+def is_installed(component: Component) -> bool:
+    """Whether the component's program is there (a package without `__main__` cannot be run)."""
+    try:
+        spec = importlib.util.find_spec(component.module)
+        if spec is None:
+            return False
+        if spec.submodule_search_locations is None:
+            return True
+        return importlib.util.find_spec(f"{component.module}.__main__") is not None
+    except ModuleNotFoundError:
+        return False

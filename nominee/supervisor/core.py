@@ -1,0 +1,196 @@
+"""What the supervisor decides, without I/O: events in, actions out, time as an argument.
+
+The shell feeds every event (a command, an exit, a readiness answer, the passing of time) into `Supervision`
+and performs the actions that come back. Times are monotonic seconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from nominee.supervisor.states import RUNNING, Effect, InvalidTransitionError, State, Trigger, step
+
+STORY_LENGTH_MAX = 50
+EXIT_USAGE = 2  # a component's exit code for options that it refuses: trying again cannot help
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How crashes and stops are treated; all times in seconds.
+
+    The delay before the n-th restart in a row is `backoff_initial * 2**(n-1)`, at most `backoff_max`; a
+    process that was ready for `stable_after` starts again at the first delay.
+    """
+
+    restart: bool = True
+    backoff_initial: float = 0.2
+    backoff_max: float = 10.0
+    stable_after: float = 10.0
+    stop_grace: float = 10.0
+
+    def delay(self, failures: int) -> float:
+        """Seconds to wait before the restart that follows the `failures`-th failure in a row (from 1)."""
+        return float(min(self.backoff_initial * 2.0 ** min(failures - 1, 30), self.backoff_max))
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What the shell shall do with one process."""
+
+    name: str
+    effect: Effect
+
+
+@dataclass(slots=True)
+class ProcessState:
+    """One process as the core sees it. `deadline` and `ready_since` are monotonic seconds."""
+
+    name: str
+    stop_stage: int
+    state: State = State.DOWN
+    restarts: int = 0  # after crashes and on request, since `up`
+    failures: int = 0  # crashes in a row
+    ever_ready: bool = False
+    ready_since: float | None = None
+    deadline: float | None = None
+    last_exit: str = ""
+    story: deque[str] = field(default_factory=lambda: deque(maxlen=STORY_LENGTH_MAX))
+
+
+class UnknownProcessError(Exception):
+    """A command for a process that this cluster does not have."""
+
+
+class Supervision:
+    """The processes of one cluster and what is to be done with them."""
+
+    def __init__(self, processes: Iterable[tuple[str, int]], policy: Policy) -> None:
+        """`processes` are names with their stop stage, in the order in which they are started."""
+        self.policy = policy
+        self.processes = {name: ProcessState(name, stage) for name, stage in processes}
+        self.closing = False
+
+    # -- what a person asks for
+
+    def start_all(self, now: float) -> list[Action]:
+        """Everything at once: the processes wait for one another by themselves."""
+        return [action for name in self.processes for action in self.ask(name, Trigger.START, now)]
+
+    def ask(self, name: str, trigger: Trigger, now: float) -> list[Action]:
+        """A command for one process.
+
+        Raises UnknownProcessError, or InvalidTransitionError when it makes no sense now.
+        """
+        process = self.processes.get(name)
+        if process is None:
+            raise UnknownProcessError(f"this cluster has no {name!r}; it has {', '.join(self.processes)}")
+        if self.closing:
+            raise InvalidTransitionError("the cluster is going down")
+        if trigger in (Trigger.START, Trigger.RESTART, Trigger.RESTART_KILL):
+            process.failures = 0
+        return self._move(process, trigger, now)
+
+    def close(self, now: float, *, at_once: bool = False) -> list[Action]:
+        """Stops everything, stage by stage; a second call with `at_once` kills what is left."""
+        self.closing = True
+        for process in self.processes.values():  # nothing may come back, whatever its stage
+            if process.state in (State.BACKOFF, State.RESTARTING):
+                self._move(process, Trigger.STOP, now)
+        if at_once:
+            running = [p for p in self.processes.values() if p.state in RUNNING]
+            return [action for p in running for action in self._move(p, Trigger.KILL, now)]
+        return self._close_stage(now)
+
+    @property
+    def closed(self) -> bool:
+        """Whether no process is left and none will be started."""
+        return self.closing and not any(p.state in RUNNING for p in self.processes.values())
+
+    # -- what happens
+
+    def became_ready(self, name: str, now: float) -> list[Action]:
+        """The process has announced itself and answers its health check."""
+        process = self.processes[name]
+        if process.state is not State.STARTING:
+            return []
+        process.ever_ready = True
+        process.ready_since = now
+        return self._move(process, Trigger.BECAME_READY, now)
+
+    def exited(self, name: str, code: int, reason: str, now: float) -> list[Action]:
+        """The process is gone. `code` is its exit code, negative for a signal; `reason` says it in words."""
+        process = self.processes[name]
+        process.last_exit = reason
+        expected = process.state in (State.STOPPING, State.RESTARTING)
+        if not expected:
+            if process.ready_since is not None and now - process.ready_since >= self.policy.stable_after:
+                process.failures = 0
+            process.failures += 1
+        process.ready_since = None
+        hopeless = code == EXIT_USAGE and not process.ever_ready
+        for_good = hopeless or not self.policy.restart or self.closing
+        actions = self._move(process, Trigger.DIED_FOR_GOOD if for_good else Trigger.DIED, now)
+        return actions + (self._close_stage(now) if self.closing else [])
+
+    def tick(self, now: float) -> list[Action]:
+        """Performs what is due."""
+        actions = []
+        for process in self.processes.values():
+            if process.deadline is not None and process.deadline <= now:
+                process.deadline = None
+                actions += self._move(process, Trigger.DEADLINE, now)
+        return actions
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When `tick` has something to do, or None."""
+        return min((p.deadline for p in self.processes.values() if p.deadline is not None), default=None)
+
+    @property
+    def all_ready(self) -> bool:
+        """Whether every process is ready (or was asked down)."""
+        return all(p.state in (State.READY, State.DOWN, State.PAUSED) for p in self.processes.values())
+
+    def hopeless(self) -> list[ProcessState]:
+        """Processes that crashed for good."""
+        return [p for p in self.processes.values() if p.state is State.CRASHED]
+
+    # -- how
+
+    def _move(self, process: ProcessState, trigger: Trigger, now: float) -> list[Action]:
+        came_from = process.state
+        try:
+            found = step(came_from, trigger)
+        except InvalidTransitionError as error:
+            story = "; ".join(process.story) or "nothing has happened to it yet"
+            raise InvalidTransitionError(f"{process.name}: {error} (its story: {story})") from None
+        process.state = found.to
+        if found.to is not came_from or found.effects:
+            process.story.append(f"{came_from} -> {found.to} ({trigger})")
+        if found.to is not State.READY:
+            process.ready_since = None if found.to is not State.PAUSED else process.ready_since
+        process.deadline = self._deadline(process, came_from, now)
+        if Effect.SPAWN in found.effects and came_from in (State.BACKOFF, State.RESTARTING):
+            process.restarts += 1
+        return [Action(process.name, effect) for effect in found.effects]
+
+    def _deadline(self, process: ProcessState, came_from: State, now: float) -> float | None:
+        if process.state is State.BACKOFF:
+            return now + self.policy.delay(process.failures)
+        if process.state in (State.STOPPING, State.RESTARTING):
+            if came_from in (State.STOPPING, State.RESTARTING):
+                return process.deadline
+            return now + self.policy.stop_grace
+        return None
+
+    def _close_stage(self, now: float) -> list[Action]:
+        """Stops the lowest stage that still runs."""
+        running = [p for p in self.processes.values() if p.state in RUNNING]
+        if not running:
+            return []
+        stage = min(p.stop_stage for p in running)
+        return [
+            action for p in running if p.stop_stage == stage for action in self._move(p, Trigger.STOP, now)
+        ]
