@@ -1,4 +1,4 @@
-"""One version of one object, as bytes that can be handed on and as a message when somebody must look inside."""
+"""One version of one object: bytes that can be handed on, a message when somebody must look inside."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 `RegistryAPI` is implemented by `apiserver.registry.Registry`. Bodies come in as messages that the callee may
 change, and objects go out as `CachedObject`s, which are both bytes and message. Every method raises
-`machinery.errors.StatusError`, nothing else. The kind is the one asked for: events.k8s.io's Event is converted
-from and to the core Event that is stored.
+`machinery.errors.StatusError`, nothing else. The kind is the one asked for: events.k8s.io's Event is
+converted from and to the core Event that is stored.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ NO_OPTIONS = WriteOptions()
 
 
 class RegistryAPI(Protocol):
-    """The rules of every kind. Namespace is "" for cluster scope, and in list and watch for all namespaces."""
+    """The rules of every kind. Namespace "" is cluster scope, or in list and watch all namespaces."""
 
     async def get(
         self,

