@@ -27,7 +27,7 @@ class _JSONTypesLoader(_BASE):  # type: ignore[misc]  # the C loader where libya
 def load_documents(text: str) -> list[Any]:
     """The documents of a YAML or JSON stream as JSON values; DecodeError where it is not YAML."""
     try:
-        return list(yaml.load_all(text, Loader=_JSONTypesLoader))  # noqa: S506  # a safe loader, see above
+        return list(yaml.load_all(text, Loader=_JSONTypesLoader))
     except yaml.YAMLError as error:
         raise DecodeError("", f"not valid YAML: {error}") from None
 

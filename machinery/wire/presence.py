@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from machinery.wire.schema import messages
@@ -98,5 +97,4 @@ def _fill(message: Any, plan: _Plan) -> None:
 
 def fill(message: Message) -> None:
     """Set, in place, every field that Go always writes."""
-    descriptor: Descriptor = message.DESCRIPTOR
-    _fill(message, _plan_of(descriptor.full_name))
+    _fill(message, _plan_of(message.DESCRIPTOR.full_name))
