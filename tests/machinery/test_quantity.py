@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from machinery import quantity
+from machinery.pb import resource
+from machinery.quantity import Format, Quantity, QuantityError
+
+GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))
+CASES = [json.loads(line) for line in (GOLDEN / "quantity.jsonl").read_text().splitlines()]
+
+
+def describe(q: Quantity) -> dict[str, Any]:
+    as_int64 = q.as_int64()
+    return {
+        "asInt64": None if as_int64 is None else str(as_int64),
+        "canonical": q.canonical(),
+        "decimal": q.decimal(),
+        "format": q.format.value,
+        "milliValue": str(q.milli_value()),
+        "sign": q.sign,
+        "string": str(q),
+        "value": str(q.value()),
+    }
+
+
+def perform(case: dict[str, Any]) -> dict[str, Any]:
+    """Does what a golden case did, and tells it in its words."""
+    match case["op"]:
+        case "parse":
+            return describe(Quantity.parse(case["a"]))
+        case "json":
+            q = Quantity.parse_json(case["a"])
+            return describe(q) | {"json": f'"{q}"'}
+        case "add":
+            return describe(Quantity.parse(case["a"]) + Quantity.parse(case["b"]))
+        case "sub":
+            return describe(Quantity.parse(case["a"]) - Quantity.parse(case["b"]))
+        case "neg":
+            return describe(-Quantity.parse(case["a"]))
+        case "cmp":
+            a, b = Quantity.parse(case["a"]), Quantity.parse(case["b"])
+            return {"cmp": a.compare(b), "equal": a == b}
+        case "mul":
+            q, ok = Quantity.parse(case["a"]).multiplied(case["n"])
+            return describe(q) | {"ok": ok}
+        case "roundUp":
+            q, exact = Quantity.parse(case["a"]).round_up(case["n"])
+            return describe(q) | {"exact": exact}
+        case "scaled":
+            return {"scaledValue": str(Quantity.parse(case["a"]).scaled_value(case["n"]))}
+        case "new":
+            return describe(Quantity.of(case["n"], Format(case["a"])))
+        case "newMilli":
+            return describe(Quantity.of_milli(case["n"], Format(case["a"])))
+    raise AssertionError(f"unknown op {case['op']}")
+
+
+@pytest.mark.parametrize("op", sorted({case["op"] for case in CASES}))
+def test_golden(op: str) -> None:
+    failures = []
+    for case in CASES:
+        if case["op"] != op:
+            continue
+        try:
+            got = perform(case)
+        except QuantityError as error:
+            got = {"error": str(error)}
+        # The float is approximate; reparse is the recorder's own remark.
+        want = {key: value for key, value in case["expect"].items() if key not in {"float", "reparse"}}
+        if got != want:
+            differing = {
+                key: (got.get(key), want.get(key)) for key in got | want if got.get(key) != want.get(key)
+            }
+            failures.append(
+                f"{case['name']} {case['a']!r} {case.get('b', '')} {case.get('n', '')}: {differing}"
+            )
+    assert not failures, f"{len(failures)} differ (got, want):\n" + "\n".join(failures[:20])
+
+
+def test_floats_for_metrics_are_close() -> None:
+    for case in CASES:
+        if case["op"] == "parse" and "float" in case["expect"]:
+            want = float(case["expect"]["float"])
+            assert Quantity.parse(case["a"]).approximate_float() == pytest.approx(want, rel=1e-14), case[
+                "name"
+            ]
+
+
+@pytest.mark.parametrize("text", ["1e99999999999", "1e5000", "1e-5000", "9" * 5000])
+def test_what_would_fill_the_memory_is_refused(text: str) -> None:
+    with pytest.raises(QuantityError):
+        Quantity.parse(text)
+
+
+def test_messages_and_texts_are_read_alike() -> None:
+    assert quantity.milli("1500m") == quantity.milli(resource.Quantity(string="1500m")) == 1500
+    assert quantity.value("2Gi") == quantity.value(resource.Quantity(string="2Gi")) == 2 << 30
+    assert quantity.value("1500m") == 2, "rounded up"
+    with pytest.raises(QuantityError):
+        quantity.milli("")
+
+
+def test_equal_quantities_hash_alike() -> None:
+    assert len({Quantity.parse(text) for text in ("1", "1000m", "1e0", "1.0", "+1")}) == 1
+
+
+numbers = st.integers(-(10**17), 10**17)
+suffixes = st.sampled_from(["", "n", "u", "m", "k", "M", "G", "Ki", "Mi", "Gi", "Ti", "e3", "e-3"])
+quantities = st.builds(lambda n, s: Quantity.parse(f"{n}{s}"), numbers, suffixes)
+
+
+@given(quantities)
+def test_canonical_text_means_the_same(q: Quantity) -> None:
+    again = Quantity.parse(q.canonical())
+    # A binary number beyond int64 is capped when read, so only smaller ones come back.
+    if -Quantity.of(1 << 62) < q < Quantity.of(1 << 62):
+        assert again == q
+        assert again.canonical() == q.canonical() or q.format is Format.BINARY_SI
+
+
+@given(quantities, quantities, quantities)
+def test_arithmetic_is_exact(a: Quantity, b: Quantity, c: Quantity) -> None:
+    assert a + b == b + a
+    assert (a + b) + c == a + (b + c)
+    assert (a + b) - b == a
+    assert (a < b) == ((a - b).sign < 0)
+    assert -(a - b) == b - a
+
+
+@given(st.integers(-(10**12), 10**12))
+def test_rounding_up(n: int) -> None:
+    assert Quantity.of_milli(n).milli_value() == n
+    away = -(-abs(n) // 1000)
+    assert Quantity.of_milli(n).value() == (away if n >= 0 else -away)
