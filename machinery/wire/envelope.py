@@ -104,7 +104,11 @@ def encode(obj: Message) -> bytes:
 
 def decode(kind: Kind[_M], data: bytes) -> _M:
     """The object in an envelope; EnvelopeError if it is another kind or not decodable."""
-    api_version, name, raw = unwrap(data)
+    if data.startswith(_head(kind.api_version, kind.kind)):
+        _, start, end = _raw_span(data)
+        api_version, name, raw = kind.api_version, kind.kind, data[start:end]
+    else:
+        api_version, name, raw = unwrap(data)
     if (api_version, name) != (kind.api_version, kind.kind):
         raise EnvelopeError(f"expected {kind.api_version} {kind.kind}, got {api_version} {name}")
     try:

@@ -37,7 +37,10 @@ def _created_objects() -> list[dict[str, Any]]:
     """Objects as the real API server answered them (api_table.jsonl holds them live)."""
     lines = [json.loads(line) for line in (GOLDEN / "api_table.jsonl").read_text().splitlines()]
     # Times of the run are masked in the recording.
-    masked = [json.loads(json.dumps(line).replace('"<set>"', '"2026-11-21T02:31:06Z"')) for line in lines]
+    moment = '"2026-11-21T02:31:06Z"'
+    masked = [
+        json.loads(json.dumps(line).replace('"<set>"', moment).replace('"<now>"', moment)) for line in lines
+    ]
     objects = [line["object"] for line in masked if "object" in line]
     return [o for o in objects if kinds.by_kind(o["apiVersion"], o["kind"])]
 
