@@ -1,0 +1,5 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+pytest_plugins = ["tests.support.etcd"]

@@ -1,0 +1,126 @@
+"""A throwaway etcd for tests: the real binary, started as `nominee.etcd` starts it.
+
+Fixtures: `etcd` is one process for the whole session, emptied before each test; `own_etcd` is a test's own,
+which it may kill and start again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import pytest
+from aetcd.rpc import DeleteRangeRequest, KVStub
+
+from machinery.clock import SystemClock
+from nominee import etcd as nominee_etcd
+
+START_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 10.0
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class ThrowawayEtcd:
+    """An etcd in a directory, with D/run/etcd.json as components expect it."""
+
+    directory: Path
+    process: subprocess.Popen[bytes] | None = field(default=None)
+    address: str = ""
+
+    def start(self) -> None:
+        """Start it, or start it again on the same data and address; returns when it answers."""
+        assert self.process is None, "already running"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        run_file = self.directory / "run" / "etcd.json"
+        run_file.unlink(missing_ok=True)
+        with (self.directory / "etcd.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "nominee.etcd", "--dir", str(self.directory)],
+                cwd=_REPOSITORY,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        clock = SystemClock()
+        deadline = clock.monotonic() + START_SECONDS_MAX
+        while not run_file.exists():
+            if self.process.poll() is not None or clock.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"etcd did not start:\n{self.log()}")
+            threading.Event().wait(0.01)
+        self.address = json.loads(run_file.read_text(encoding="utf-8"))["grpc"]
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL where that does not help."""
+        self._end(signal.SIGTERM)
+
+    def signal(self, number: int) -> None:
+        """Send it a signal (SIGSTOP, SIGCONT)."""
+        assert self.process is not None
+        os.kill(self.process.pid, number)
+
+    def _end(self, number: int) -> None:
+        process, self.process = self.process, None
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
+        try:
+            process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_SECONDS_MAX)
+
+    def wipe(self) -> None:
+        """Delete every key (the revision goes on)."""
+        with grpc.insecure_channel(self.address) as channel:
+            KVStub(channel).DeleteRange(DeleteRangeRequest(key=b"\0", range_end=b"\0"), timeout=10)
+
+    def log(self) -> str:
+        """What it has printed."""
+        return (self.directory / "etcd.log").read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.fixture(scope="session")
+def _session_etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThrowawayEtcd]:
+    server = ThrowawayEtcd(tmp_path_factory.mktemp("etcd"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def etcd(_session_etcd: ThrowawayEtcd) -> ThrowawayEtcd:
+    """An empty etcd; do not stop it."""
+    _session_etcd.wipe()
+    return _session_etcd
+
+
+@pytest.fixture
+def own_etcd(tmp_path: Path) -> Iterator[ThrowawayEtcd]:
+    """This test's own etcd, to be killed and started at will."""
+    server = ThrowawayEtcd(tmp_path / "own-etcd")
+    server.start()
+    yield server
+    server.stop()
+
+
+def skip_if_etcd_loses_writes() -> None:
+    """Skip a test that kills etcd under load where the only etcd here may then lose a committed write."""
+    binary = nominee_etcd.find()
+    if binary.loses_writes:
+        pytest.skip(binary.warning)
