@@ -76,6 +76,10 @@ class FutureRevision(StorageError):
         self.revision = revision
 
 
+class LeaseNotFound(StorageError):
+    """Etcd does not know a lease that a write named; inside storage only."""
+
+
 class StorageUnavailable(StorageError):
     """Etcd does not answer, or a write's outcome is unknown (`maybe_applied`): 503, or 504 for a time-out."""
 

@@ -1,0 +1,124 @@
+"""The connection to etcd: one grpc.aio channel over all endpoints, and calls that survive a restart of etcd.
+
+aetcd gives us the generated stubs only: its own client has one host, 4 MiB messages and unbounded queues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import anyio.lowlevel
+import grpc
+import grpc.aio
+from aetcd import rpc
+
+from apiserver.storage.interface import (
+    Compacted,
+    FutureRevision,
+    LeaseNotFound,
+    StorageError,
+    StorageUnavailable,
+)
+
+# How long one operation may take, retries included; kube-apiserver's own requests have 60 s, but here a
+# client rather hears 503 and tries again.
+OPERATION_SECONDS_MAX = 15.0
+_RETRY_PAUSE_SECONDS = 0.05
+_OPTIONS: tuple[tuple[str, int | str], ...] = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    # Etcd refuses more than one ping in 5 s.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+class Call(Protocol):
+    """A unary method of a stub."""
+
+    def __call__(self, request: Any, *, timeout: float, wait_for_ready: bool) -> Any: ...
+
+
+async def _resolved(endpoint: str) -> str:
+    """`host:port` with an address for the host."""
+    host, _, port = endpoint.rpartition(":")
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        found = await asyncio.get_running_loop().getaddrinfo(host, int(port), family=2)
+        host = str(found[0][4][0])
+    return f"{host}:{port}"
+
+
+def endpoints(text: str) -> list[str]:
+    """`http://a:2379,http://b:2379` (or without the scheme) as `host:port`s."""
+    return [part.strip().removeprefix("http://").rstrip("/") for part in text.split(",") if part.strip()]
+
+
+async def connect(servers: Sequence[str]) -> grpc.aio.Channel:
+    """A channel that uses all `servers` (`host:port`) and goes on with those that answer."""
+    if not servers:
+        raise ValueError("no etcd endpoints")
+    if len(servers) == 1:
+        return grpc.aio.insecure_channel(servers[0], options=_OPTIONS)
+    addresses = [await _resolved(server) for server in servers]
+    options = (*_OPTIONS, ("grpc.lb_policy_name", "round_robin"))
+    return grpc.aio.insecure_channel("ipv4:" + ",".join(addresses), options=options)
+
+
+def translate(error: grpc.aio.AioRpcError, revision: int = 0) -> StorageError:
+    """Etcd's error as ours."""
+    code, text = error.code(), error.details() or ""
+    if code is grpc.StatusCode.OUT_OF_RANGE:
+        return FutureRevision(revision) if "future" in text else Compacted(revision)
+    if code is grpc.StatusCode.NOT_FOUND and "lease" in text:
+        return LeaseNotFound(text)
+    return StorageUnavailable(
+        f"etcd: {text or code.name}", timed_out=code is grpc.StatusCode.DEADLINE_EXCEEDED, maybe_applied=True
+    )
+
+
+async def unary(call: Call, request: Any, *, timeout_seconds: float) -> Any:
+    """One call as it is: AioRpcError passes through, and so does an anyio scope's cancellation."""
+    try:
+        return await call(request, timeout=timeout_seconds, wait_for_ready=True)
+    except asyncio.CancelledError:
+        # grpc raises a CancelledError of its own, which the cancelled scope would not know as its own.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        raise
+
+
+class Caller:
+    """Calls with retries while etcd is away, for at most `OPERATION_SECONDS_MAX`."""
+
+    def __init__(
+        self, channel: grpc.aio.Channel, monotonic: Callable[[], float], sleep: Callable[[float], Any]
+    ) -> None:
+        self.kv = rpc.KVStub(channel)
+        self.lease = rpc.LeaseStub(channel)
+        self._monotonic = monotonic
+        self._sleep = sleep
+
+    async def __call__(self, call: Call, request: Any, *, revision: int = 0) -> tuple[Any, bool]:
+        """(the answer, whether an earlier attempt may have been carried out already).
+
+        Only UNAVAILABLE is tried again. Raises StorageError; `revision` is for its text.
+        """
+        deadline = self._monotonic() + OPERATION_SECONDS_MAX
+        uncertain = False
+        while True:
+            left = deadline - self._monotonic()
+            try:
+                return await unary(call, request, timeout_seconds=max(left, 0.001)), uncertain
+            except grpc.aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE or left <= _RETRY_PAUSE_SECONDS:
+                    raise translate(error, revision) from error
+            uncertain = True
+            await self._sleep(_RETRY_PAUSE_SECONDS)

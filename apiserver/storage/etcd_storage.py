@@ -1,0 +1,162 @@
+"""Storage on etcd: every write is one transaction that compares the key's revision."""
+
+from __future__ import annotations
+
+import grpc.aio
+from aetcd import rpc
+
+from apiserver.storage.channel import Caller
+from apiserver.storage.interface import (
+    Compacted,
+    FutureRevision,
+    KeyExists,
+    LeaseNotFound,
+    RangeResult,
+    RevisionMismatch,
+    StorageUnavailable,
+    StoredValue,
+)
+from apiserver.storage.leases import LeaseManager
+from apiserver.storage.revision import RevisionReader
+from machinery.clock import Clock
+
+# A key that nobody writes: reading it costs etcd nothing but the agreement on its revision.
+_NOTHING = b"\x00"
+
+
+def prefix_end(prefix: bytes) -> bytes:
+    """The first key after all that begin with `prefix`."""
+    end = bytearray(prefix)
+    while end:
+        if end[-1] < 0xFF:
+            end[-1] += 1
+            return bytes(end)
+        end.pop()
+    return b"\x00"
+
+
+def _at_revision(key: bytes, revision: int) -> rpc.Compare:
+    return rpc.Compare(result=rpc.Compare.EQUAL, target=rpc.Compare.MOD, key=key, mod_revision=revision)
+
+
+def _value(pair: rpc.KeyValue) -> StoredValue:
+    return StoredValue(pair.key.decode(), pair.value, pair.mod_revision)
+
+
+def _read_op(key: bytes) -> rpc.RequestOp:
+    return rpc.RequestOp(request_range=rpc.RangeRequest(key=key))
+
+
+def _found(answer: rpc.TxnResponse) -> StoredValue | None:
+    """What the failure branch of a transaction read."""
+    pairs = answer.responses[0].response_range.kvs
+    return _value(pairs[0]) if pairs else None
+
+
+class EtcdStorage:
+    """`apiserver.storage.interface.Storage` on an etcd channel; see there for the contract.
+
+    A write whose answer was lost (etcd was killed) is tried again; what it finds then tells whether the first
+    attempt had been carried out, because no two writes have the same bytes (every object has its uid).
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, clock: Clock) -> None:
+        self._call = Caller(channel, clock.monotonic, clock.sleep)
+        self._leases = LeaseManager(self._grant, clock.monotonic)
+        self._revisions = RevisionReader(self._read_revision)
+
+    async def get(self, key: str) -> StoredValue | None:
+        answer, _ = await self._call(self._call.kv.Range, rpc.RangeRequest(key=key.encode()))
+        return _value(answer.kvs[0]) if answer.kvs else None
+
+    async def create(self, key: str, data: bytes, *, lease_seconds: int = 0) -> int:
+        revision, _ = await self._put(key, data, 0, lease_seconds)
+        if revision:
+            return revision
+        raise KeyExists(key)
+
+    async def update(self, key: str, data: bytes, *, expected_revision: int, lease_seconds: int = 0) -> int:
+        revision, current = await self._put(key, data, expected_revision, lease_seconds)
+        if revision:
+            return revision
+        raise RevisionMismatch(key, expected_revision, current)
+
+    async def delete(self, key: str, *, expected_revision: int) -> int:
+        name = key.encode()
+        request = rpc.TxnRequest(
+            compare=[_at_revision(name, expected_revision)],
+            success=[rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=name))],
+            failure=[_read_op(name)],
+        )
+        answer, uncertain = await self._call(self._call.kv.Txn, request)
+        if answer.succeeded:
+            revision: int = answer.header.revision
+            return revision
+        current = _found(answer)
+        if uncertain and current is None:
+            raise StorageUnavailable(
+                f"etcd went away while it deleted {key}, which is gone", maybe_applied=True
+            )
+        raise RevisionMismatch(key, expected_revision, current)
+
+    async def range(
+        self, prefix: str, *, revision: int = 0, limit: int = 0, start_after: str = ""
+    ) -> RangeResult:
+        request = rpc.RangeRequest(
+            key=start_after.encode() + b"\x00" if start_after else prefix.encode(),
+            range_end=prefix_end(prefix.encode()),
+            revision=revision,
+            limit=limit,
+        )
+        answer, _ = await self._call(self._call.kv.Range, request, revision=revision)
+        return RangeResult(
+            items=[_value(pair) for pair in answer.kvs],
+            revision=revision or answer.header.revision,
+            more=answer.more,
+            remaining=answer.count - len(answer.kvs),
+        )
+
+    async def current_revision(self) -> int:
+        return await self._revisions.current()
+
+    async def compact(self, revision: int) -> None:
+        """Forget what was before `revision`; a revision that is compacted already is no error."""
+        try:
+            await self._call(self._call.kv.Compact, rpc.CompactionRequest(revision=revision))
+        except (Compacted, FutureRevision):
+            return
+
+    async def _put(
+        self, key: str, data: bytes, expected_revision: int, lease_seconds: int
+    ) -> tuple[int, StoredValue | None]:
+        """(the new revision, or 0 where the key is not at the expected one; what is there then)."""
+        name = key.encode()
+        lease = await self._leases.lease(lease_seconds) if lease_seconds else 0
+        request = rpc.TxnRequest(
+            compare=[_at_revision(name, expected_revision)],
+            success=[rpc.RequestOp(request_put=rpc.PutRequest(key=name, value=data, lease=lease))],
+            failure=[_read_op(name)],
+        )
+        try:
+            answer, uncertain = await self._call(self._call.kv.Txn, request)
+        except LeaseNotFound:
+            # Etcd came back with other data, or its clock jumped: the lease is granted anew, once.
+            self._leases.forget(lease)
+            request.success[0].request_put.lease = await self._leases.lease(lease_seconds)
+            answer, uncertain = await self._call(self._call.kv.Txn, request)
+        if answer.succeeded:
+            return answer.header.revision, None
+        current = _found(answer)
+        if uncertain and current is not None and current.data == data:
+            return current.mod_revision, current
+        return 0, current
+
+    async def _grant(self, seconds: int) -> int:
+        answer, _ = await self._call(self._call.lease.LeaseGrant, rpc.LeaseGrantRequest(TTL=seconds))
+        lease_id: int = answer.ID
+        return lease_id
+
+    async def _read_revision(self) -> int:
+        answer, _ = await self._call(self._call.kv.Range, rpc.RangeRequest(key=_NOTHING, count_only=True))
+        revision: int = answer.header.revision
+        return revision

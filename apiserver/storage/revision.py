@@ -1,0 +1,44 @@
+"""The store's revision, read once for many who ask at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from apiserver.storage.interface import StorageError
+
+
+class _Batch:
+    """Those who joined before one read began; they share its outcome."""
+
+    __slots__ = ("error", "revision")
+
+    def __init__(self) -> None:
+        self.revision = 0
+        self.error: StorageError | None = None
+
+
+class RevisionReader:
+    """At most one read under way; who asks meanwhile shares the next, which begins after they asked.
+
+    A revision from a read that began before the question could miss a write that was acknowledged in between.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[int]]) -> None:
+        self._read = read
+        self._batch = _Batch()
+        self._lock = asyncio.Lock()
+
+    async def current(self) -> int:
+        """A revision that has every write acknowledged before this call; raises StorageError."""
+        batch = self._batch
+        async with self._lock:
+            if not batch.revision and batch.error is None:
+                self._batch = _Batch()
+                try:
+                    batch.revision = await self._read()
+                except StorageError as error:
+                    batch.error = error
+        if batch.error is not None:
+            raise batch.error
+        return batch.revision
