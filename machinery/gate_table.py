@@ -1,0 +1,105 @@
+"""Every feature gate, as data: which components read it, and its stage and default by version.
+
+`history` reads like the sentence it is: `alpha 1.34 off; beta 1.35 on; GA 1.37 locked on`. "locked" is
+upstream's LockToDefault; `merged 1.37 Other` means that the gate is gone since then and `Other` decides.
+`needs` are the gates without which it may not be on.
+
+Source: Kubernetes 1.36.2's table; 1.37 from its release, later versions from the KEPs' milestones (plans).
+PreferNominatedNode (KEP-1923) is not here: its behaviour is always on since 1.24 and the gate was removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GateRow:
+    """One gate; `aliases` are other names for it, from a KEP that shipped differently."""
+
+    name: str
+    components: frozenset[str]
+    history: str
+    needs: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+def _row(
+    name: str, components: str, history: str, *, needs: str = "", aliases: tuple[str, ...] = ()
+) -> GateRow:
+    return GateRow(name, frozenset(components.split()), history, tuple(needs.split()), aliases)
+
+
+GATES: tuple[GateRow, ...] = (
+    # Nomination and scheduling
+    _row("NominatedNodeNameForExpectation", "scheduler", "alpha 1.34 off; beta 1.35 on"),
+    _row("ClearingNominatedNodeNameAfterBinding", "apiserver", "alpha 1.34 off; beta 1.35 on"),
+    _row("SchedulerAsyncPreemption", "scheduler", "alpha 1.32 off; beta 1.33 on"),
+    _row("SchedulerQueueingHints", "scheduler", "beta 1.28 off; beta 1.32 on; GA 1.34 locked on"),
+    _row("SchedulerPopFromBackoffQ", "scheduler", "beta 1.33 on"),
+    _row("SchedulerAsyncAPICalls", "scheduler", "beta 1.34 off"),
+    _row("OpportunisticBatching", "scheduler", "beta 1.35 on"),
+    _row("PodSchedulingReadiness", "apiserver scheduler", "alpha 1.26 off; beta 1.27 on; GA 1.30 locked on"),
+    _row(
+        "NodeInclusionPolicyInPodTopologySpread", "apiserver scheduler",
+        "alpha 1.25 off; beta 1.26 on; GA 1.33 locked on",
+    ),
+    _row("MatchLabelKeysInPodTopologySpread", "apiserver scheduler", "alpha 1.25 off; beta 1.27 on"),
+    _row("MatchLabelKeysInPodTopologySpreadSelectorMerge", "apiserver scheduler", "beta 1.34 on"),
+    _row(
+        "MatchLabelKeysInPodAffinity", "apiserver scheduler",
+        "alpha 1.29 off; beta 1.31 on; GA 1.33 locked on",
+    ),
+    _row("TaintTolerationComparisonOperators", "apiserver scheduler", "alpha 1.35 off"),
+    _row("VolumeLimitScaling", "scheduler", "alpha 1.35 off"),
+    # Workloads
+    _row("GenericWorkload", "apiserver scheduler", "alpha 1.35 off; beta 1.37 off"),
+    _row(
+        "GangScheduling", "apiserver scheduler", "alpha 1.35 off; merged 1.37 GenericWorkload",
+        needs="GenericWorkload",
+    ),
+    _row(
+        "WorkloadAwarePreemption", "scheduler", "alpha 1.36 off; merged 1.37 GenericWorkload",
+        needs="GangScheduling",
+    ),
+    _row("TopologyAwareWorkloadScheduling", "apiserver scheduler", "alpha 1.36 off"),
+    # Resources of pods, and changing them in place
+    _row("PodLevelResources", "apiserver scheduler kubelet", "alpha 1.32 off; beta 1.34 on"),
+    _row(
+        "InPlacePodVerticalScaling", "apiserver scheduler kubelet",
+        "alpha 1.27 off; beta 1.33 on; GA 1.35 locked on",
+    ),
+    _row(
+        "InPlacePodLevelResourcesVerticalScaling", "apiserver scheduler kubelet",
+        "alpha 1.35 off; beta 1.36 on",
+        needs="InPlacePodVerticalScaling PodLevelResources NodeDeclaredFeatures",
+    ),
+    _row(
+        "InPlacePodVerticalScalingInitContainers", "apiserver kubelet", "beta 1.36 on",
+        needs="InPlacePodVerticalScaling NodeDeclaredFeatures",
+    ),
+    _row(
+        "InPlacePodVerticalScalingSchedulerPreemption", "apiserver scheduler kubelet",
+        "alpha 1.37 off; beta 1.38 on",
+        aliases=("SchedulerPreemptionForPodResize",),
+    ),
+    _row("InPlacePodVerticalScalingExclusiveCPUs", "kubelet", "alpha 1.32 off"),
+    _row("InPlacePodVerticalScalingExclusiveMemory", "kubelet", "alpha 1.34 off"),
+    _row(
+        "NodeDeclaredFeatures", "apiserver scheduler kubelet",
+        "alpha 1.35 off; beta 1.36 on; GA 1.37 locked on",
+    ),
+    _row(
+        "PodObservedGenerationTracking", "apiserver kubelet",
+        "alpha 1.33 off; beta 1.34 on; GA 1.35 locked on",
+    ),
+    # Devices
+    _row(
+        "DynamicResourceAllocation", "apiserver scheduler kubelet",
+        "alpha 1.26 off; beta 1.32 off; GA 1.34 on; GA 1.35 locked on",
+    ),
+    _row("DRAExtendedResource", "apiserver scheduler kubelet", "alpha 1.34 off; beta 1.36 on"),
+    _row("DRADeviceBindingConditions", "apiserver scheduler", "alpha 1.34 off; beta 1.36 on"),
+    # Controllers
+    _row("SeparateTaintEvictionController", "controllers", "beta 1.29 on; GA 1.34 locked on"),
+)  # fmt: skip
