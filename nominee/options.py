@@ -1,0 +1,118 @@
+"""Options that speak about components: `scheduler=1.36,apiserver=1.37`, `scheduler=GateA=true,GateB=false`.
+
+Pure; every error is an `OptionError` that names the option and says what to write instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from nominee.components import BY_NAME, COMPONENTS, Component, UnknownComponentError, find_process
+
+ALL = ""
+"""The key of a setting that is meant for every component."""
+
+_VERSION = re.compile(r"1\.\d{2}")
+
+
+class OptionError(ValueError):
+    """An option that cannot be; `option` is its name as typed."""
+
+    def __init__(self, option: str, message: str) -> None:
+        super().__init__(f"{option}: {message}")
+        self.option = option
+        self.message = message
+
+
+def target(option: str, text: str) -> str:
+    """The key of a component or of one of its processes: `scheduler`, `kubelet`, `kubelet-1`."""
+    try:
+        component, process = find_process(text)
+    except UnknownComponentError as error:
+        raise OptionError(option, str(error)) from None
+    return process or component.name
+
+
+def parse_components(option: str, text: str) -> tuple[str, ...]:
+    """A list of component names, in the order of starting."""
+    names = {target(option, item) for item in text.split(",") if item.strip()}
+    unknown = sorted(names - set(BY_NAME))
+    if unknown:
+        raise OptionError(option, f"{unknown[0]} is one process; write kubelet and choose --kubelets")
+    if not names:
+        raise OptionError(option, f"names no component; known are {', '.join(BY_NAME)}")
+    return tuple(component.name for component in COMPONENTS if component.name in names)
+
+
+def parse_versions(option: str, texts: Iterable[str]) -> dict[str, str]:
+    """`scheduler=1.36,apiserver=1.37`, or `1.36` for all (key ALL); later ones win."""
+    versions = {}
+    for item in _items(texts):
+        name, equals, version = item.rpartition("=")
+        if not _VERSION.fullmatch(version.strip()):
+            raise OptionError(option, f"{item!r} is not COMPONENT=1.NN (such as scheduler=1.36)")
+        key = target(option, name) if equals else ALL
+        _must_be_versioned(option, key)
+        versions[key] = version.strip()
+    return versions
+
+
+def parse_gates(option: str, texts: Iterable[str]) -> dict[str, dict[str, bool]]:
+    """`scheduler=GateA=true,GateB=false,apiserver=GateC=true`, or `GateA=true` for all (key ALL).
+
+    A gate without a component belongs to the component named last before it in the same option.
+    """
+    gates: dict[str, dict[str, bool]] = {}
+    for text in texts:
+        key = ALL
+        for item in _items([text]):
+            head, _, value = item.rpartition("=")
+            name, _, gate = head.replace(":", "=").rpartition("=")
+            if not gate or value.strip().lower() not in ("true", "false"):
+                raise OptionError(option, f"{item!r} is not COMPONENT=Gate=true or COMPONENT=Gate=false")
+            if name:
+                key = target(option, name)
+                _must_be_versioned(option, key)
+            gates.setdefault(key, {})[gate.strip()] = value.strip().lower() == "true"
+    return gates
+
+
+def parse_assignments(option: str, texts: Iterable[str], example: str) -> dict[str, list[str]]:
+    """`COMPONENT=TEXT`, once per option; the text is taken as it is."""
+    assignments: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not value:
+            raise OptionError(option, f"{text!r} is not COMPONENT=..., such as {example}")
+        assignments.setdefault(target(option, name), []).append(value)
+    return assignments
+
+
+def setting(settings: Mapping[str, str], component: Component, process: str) -> str | None:
+    """What is set for a process: for itself, else for its component, else for all."""
+    for key in (process, component.name, ALL):
+        if key in settings:
+            return settings[key]
+    return None
+
+
+def merged(
+    settings: Mapping[str, Mapping[str, bool]], component: Component, process: str
+) -> Mapping[str, bool]:
+    """All gates set for a process; those set more closely win."""
+    together: dict[str, bool] = {}
+    for key in dict.fromkeys((ALL, component.name, process)):
+        together |= settings.get(key, {})
+    return MappingProxyType(together)
+
+
+def _items(texts: Iterable[str]) -> list[str]:
+    return [item.strip() for text in texts for item in text.split(",") if item.strip()]
+
+
+def _must_be_versioned(option: str, key: str) -> None:
+    component = BY_NAME.get(key.rpartition("-")[0] or key) or BY_NAME.get(key)
+    if component is not None and not component.versioned:
+        raise OptionError(option, f"{component.name} has no emulated version and no feature gates")

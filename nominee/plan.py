@@ -1,0 +1,191 @@
+"""Which processes a cluster has and how each is started: options in, a `ClusterSpec` out. Pure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nominee import skew
+from nominee.components import BY_NAME, Component
+from nominee.options import OptionError, merged, setting
+from nominee.supervisor.core import Policy
+from nominee.supervisor.spec import ClusterSpec, ProcessSpec
+
+DEFAULT_DIRECTORY = Path(".nominee")
+DEFAULT_NODES = 3
+DEFAULT_KUBELETS = 1
+NODES_MAX = 20_000
+KUBELETS_MAX = 100
+
+# Every process of a small cluster has one busy thread; numeric libraries would keep a stack and a buffer per
+# core, and malloc an arena per thread.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "PYTHONUNBUFFERED": "1",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """What `nominee up` was asked for. Mappings are keyed by component, process, or options.ALL."""
+
+    directory: Path
+    components: tuple[str, ...]
+    nodes: int = DEFAULT_NODES
+    kubelets: int = DEFAULT_KUBELETS
+    versions: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    failpoints: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    scheduler_config: Path | None = None
+    node_groups: Path | None = None
+    etcd_servers: str = ""
+    default_version: str = ""
+    restart: bool = True
+    ready_seconds_max: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The processes and what the person should know about them."""
+
+    spec: ClusterSpec
+    warnings: tuple[str, ...]
+
+
+def build(options: UpOptions) -> Plan:
+    """The plan, or OptionError where options contradict one another."""
+    _check(options)
+    processes, versions = [], {}
+    for component, name, own in _processes(options):
+        version = setting(options.versions, component, name) if component.versioned else None
+        if component.versioned:
+            versions[name] = (component, version or options.default_version)
+        processes.append(
+            ProcessSpec(
+                name=name,
+                component=component.name,
+                argv=(
+                    *_command(component, name, options.directory),
+                    *own,
+                    *_common(component, name, options),
+                ),
+                stop_stage=component.stop_stage,
+                ready_path="/health" if component.name == "etcd" else "/readyz",
+                version=version or "",
+            )
+        )
+    spec = ClusterSpec(
+        directory=options.directory,
+        processes=tuple(processes),
+        environment=dict(ENVIRONMENT),
+        policy=Policy(restart=options.restart),
+        ready_seconds_max=options.ready_seconds_max,
+        hint=directory_hint(options.directory),
+    )
+    return Plan(spec, (*skew.warnings(versions), *_lacks(options)))
+
+
+def directory_hint(directory: Path) -> str:
+    """What to add to another command so that it finds this cluster."""
+    return "" if directory == DEFAULT_DIRECTORY.absolute() else f" --dir {directory}"
+
+
+def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]:
+    """Component, process name and the component's own options, in the order of starting."""
+    for name in options.components:
+        component = BY_NAME[name]
+        own: list[str] = []
+        if name == "apiserver":
+            if options.etcd_servers:
+                own += ["--etcd-servers", options.etcd_servers]
+            if "controllers" not in options.components:
+                # Nobody would take the not-ready taint off that this plugin puts on every new node.
+                own += ["--disable-admission-plugins", "TaintNodesByCondition"]
+        elif name == "scheduler" and options.scheduler_config is not None:
+            own += ["--config", str(options.scheduler_config)]
+        elif name == "cloud" and options.node_groups is not None:
+            own += ["--node-groups", str(options.node_groups)]
+        if name != "kubelet":
+            yield component, name, own
+            continue
+        for index, (first, count) in enumerate(_shares(options.nodes, options.kubelets)):
+            share = ["--nodes", str(count), "--first-node", str(first)]
+            if "cloud" in options.components and index == 0:
+                share.append("--cloud")
+            yield component, f"kubelet-{index}", share
+
+
+def _shares(nodes: int, kubelets: int) -> list[tuple[int, int]]:
+    """First node and number of nodes of each kubelet process, as even as can be."""
+    size, rest = divmod(nodes, kubelets)
+    counts = [size + (index < rest) for index in range(kubelets)]
+    return [(sum(counts[:index]), count) for index, count in enumerate(counts)]
+
+
+def _command(component: Component, name: str, directory: Path) -> list[str]:
+    # -P: a folder of the same name in the working directory must not be taken for the component.
+    command = [sys.executable, "-P", "-m", component.module, "--dir", str(directory)]
+    return command if component.name == "etcd" else [*command, "--name", name]
+
+
+def _common(component: Component, name: str, options: UpOptions) -> list[str]:
+    arguments: list[str] = []
+    if component.versioned:
+        version = setting(options.versions, component, name)
+        if version:
+            arguments += ["--emulated-version", version]
+        gates = merged(options.gates, component, name)
+        if gates:
+            text = ",".join(f"{gate}={str(value).lower()}" for gate, value in gates.items())
+            arguments += ["--feature-gates", text]
+    points = [text for key in _keys(component, name) for text in options.failpoints.get(key, ())]
+    if points:
+        arguments += ["--failpoints", ";".join(points)]
+    return arguments + [text for key in _keys(component, name) for text in options.arguments.get(key, ())]
+
+
+def _keys(component: Component, name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((component.name, name)))
+
+
+def _check(options: UpOptions) -> None:
+    if not 0 <= options.nodes <= NODES_MAX:
+        raise OptionError("--nodes", f"{options.nodes} is not between 0 and {NODES_MAX}")
+    if not 1 <= options.kubelets <= KUBELETS_MAX:
+        raise OptionError("--kubelets", f"{options.kubelets} is not between 1 and {KUBELETS_MAX}")
+    if options.etcd_servers and "etcd" in options.components:
+        raise OptionError(
+            "--etcd-servers", "an etcd of yours and one of ours; leave etcd out of --components"
+        )
+    have = set(options.components) | ({"etcd"} if options.etcd_servers else set())
+    for name in options.components:
+        missing = [need for need in BY_NAME[name].needs if need not in have]
+        if missing:
+            how = " (or give --etcd-servers)" if missing[0] == "etcd" else ""
+            raise OptionError("--components", f"{name} needs {missing[0]}; add it{how}")
+    running = {name for _, name, _ in _processes(options)}
+    for option, keys in (
+        ("--emulated-version", options.versions),
+        ("--feature-gates", options.gates),
+        ("--failpoints", options.failpoints),
+        ("--arg", options.arguments),
+    ):
+        for key in keys:
+            if key and key not in running and key not in options.components:
+                raise OptionError(option, f"{key} is not among the processes of this cluster")
+    if options.scheduler_config is not None and "scheduler" not in options.components:
+        raise OptionError("--scheduler-config", "there is no scheduler among --components")
+
+
+def _lacks(options: UpOptions) -> list[str]:
+    if "controllers" in options.components or "apiserver" not in options.components:
+        return []
+    return [
+        "without controllers nothing clears a new node's not-ready taint, "
+        "so admission's TaintNodesByCondition is disabled"
+    ]

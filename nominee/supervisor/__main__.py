@@ -1,0 +1,38 @@
+"""`python -m nominee.supervisor --dir D [--lock-fd N]`: runs the cluster of D/run/plan.json.
+
+`nominee up` writes the plan, takes the lock and execs this, so that what stays in memory is small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from nominee.supervisor.clock import monotonic
+from nominee.supervisor.directory import InUseError, StateDirectory, acquire_lock, write_holder
+from nominee.supervisor.report import Printer
+from nominee.supervisor.shell import Supervisor
+from nominee.supervisor.spec import ClusterSpec
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m nominee.supervisor")
+    parser.add_argument("--dir", type=Path, required=True)
+    parser.add_argument("--lock-fd", type=int, help="an open, locked descriptor of D/run/supervisor.lock")
+    options = parser.parse_args()
+    directory = StateDirectory(options.dir)
+    try:
+        lock = options.lock_fd if options.lock_fd is not None else acquire_lock(directory)
+    except InUseError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    os.set_inheritable(lock, False)
+    write_holder(lock, os.getpid())
+    spec = ClusterSpec.from_json(directory.plan.read_text(encoding="utf-8"))
+    return Supervisor(spec, monotonic, Printer(sys.stdout)).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Child processes: started by exec, in their own process group, and never outliving the supervisor."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+
+from nominee.supervisor.states import Effect
+
+_PR_SET_PDEATHSIG = 1
+# Loaded before any fork: a child between fork and exec must not import.
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+SIGNALS: Mapping[Effect, signal.Signals] = {
+    Effect.TERM: signal.SIGTERM,
+    Effect.KILL: signal.SIGKILL,
+    Effect.STOP: signal.SIGSTOP,
+    Effect.CONT: signal.SIGCONT,
+}
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    def before_exec() -> None:
+        # Kept across exec. If the parent died before this call the signal never comes, so look again.
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return before_exec
+
+
+class Child:
+    """One running process."""
+
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], log: int) -> None:
+        """Starts it; call from the main thread only (the kernel's parent-death signal follows the thread).
+
+        The supervisor is single-threaded and loads no gRPC, so the fork before the exec is safe. Its own
+        process group keeps a terminal's Ctrl-C from reaching it before the ordered stop.
+        Raises OSError when the program cannot be started.
+        """
+        self.popen = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **environment},
+            process_group=0,
+            preexec_fn=_die_with(os.getpid()),
+        )
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def signal(self, effect: Effect) -> None:
+        """Sends it; one that is gone already is left to `poll`."""
+        self.popen.send_signal(SIGNALS[effect])
+
+    def poll(self) -> int | None:
+        """Its exit code (negative for a signal), or None while it runs."""
+        return self.popen.poll()
+
+
+def describe_exit(code: int) -> str:
+    """`exit code 1`, `SIGKILL`."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

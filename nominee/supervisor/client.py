@@ -1,0 +1,56 @@
+"""How the other commands talk to a running supervisor."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+from nominee.supervisor.directory import StateDirectory
+from nominee.supervisor.socket_path import reachable
+
+_ANSWER_BYTES_MAX = 16 * 1024 * 1024
+
+
+class NotRunningError(Exception):
+    """No supervisor answers for this directory."""
+
+
+class RefusedError(Exception):
+    """The supervisor says no; the text is its reason."""
+
+
+def call(directory: StateDirectory, command: str, *, timeout_seconds: float, **fields: Any) -> dict[str, Any]:
+    """Sends one command and returns the answer.
+
+    Raises NotRunningError, RefusedError, or TimeoutError when the answer does not come in time.
+    """
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(timeout_seconds)
+        try:
+            with reachable(directory.run / "supervisor.sock") as short:
+                connection.connect(short)
+            connection.sendall(json.dumps({"command": command, **fields}).encode() + b"\n")
+            answer = _read_line(connection)
+        except TimeoutError:
+            raise TimeoutError(
+                f"the supervisor in {directory.path} did not answer within {timeout_seconds:g} s"
+            ) from None
+        except OSError:
+            raise NotRunningError(f"no cluster runs in {directory.path}") from None
+    if not answer:
+        raise NotRunningError(f"the supervisor in {directory.path} ended before it answered")
+    document: dict[str, Any] = json.loads(answer)
+    if not document.get("ok"):
+        raise RefusedError(str(document.get("error", "the supervisor refused without a reason")))
+    return document
+
+
+def _read_line(connection: socket.socket) -> bytes:
+    received = b""
+    while b"\n" not in received and len(received) < _ANSWER_BYTES_MAX:
+        chunk = connection.recv(65536)
+        if not chunk:
+            break
+        received += chunk
+    return received if b"\n" in received else b""

@@ -1,0 +1,33 @@
+"""Monotonic time for the supervisor.
+
+`machinery.clock` is the project's clock, but importing it loads protobuf and anyio (some 15 MiB); this
+process must stay light, so it has this one function of its own.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable
+
+Monotonic = Callable[[], float]
+
+
+def monotonic() -> float:
+    """Seconds that never go back."""
+    return time.monotonic()  # noqa: TID251  # see above
+
+
+def utc_now() -> str:
+    """Now, as RFC 3339 text, for people who read state files."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def wait_until(condition: Callable[[], bool], limit_seconds: float, poll_seconds: float = 0.02) -> bool:
+    """Polls until `condition` holds; False when it did not within the limit."""
+    deadline = monotonic() + limit_seconds
+    while not condition():
+        if monotonic() >= deadline:
+            return False
+        select.select([], [], [], poll_seconds)
+    return True

@@ -1,0 +1,209 @@
+"""A cluster's state directory: run files, logs, the lock, and what a killed cluster left behind.
+
+D/run/<name>.json   written by each process when it serves (docs/design/001-contracts.md)
+D/run/plan.json     what the supervisor was told to run
+D/run/supervisor.sock, supervisor.lock
+D/logs/<name>.log   standard output and error of each process
+D/cluster.json      the whole cluster, while it is up
+D/etcd, D/kubelet   state of the components
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nominee.supervisor.clock import wait_until
+
+_RESERVED = frozenset({"plan"})
+_DYING_SECONDS_MAX = 2.0  # how long processes of a killed cluster may take to be gone
+LOG_BYTES_MAX = 64 * 1024 * 1024  # a larger log is set aside (one is kept) when its process starts
+
+
+class InUseError(Exception):
+    """Another cluster runs in this directory; the text says which and what to do."""
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Readers see the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process exists and is no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def process_letter(pid: int) -> str:
+    """The kernel's letter for the state of a process (`T` is stopped), or "" when it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[0]
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file, or None where there is none."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class StateDirectory:
+    """The paths of one cluster."""
+
+    path: Path
+
+    @property
+    def run(self) -> Path:
+        return self.path / "run"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def cluster(self) -> Path:
+        return self.path / "cluster.json"
+
+    @property
+    def plan(self) -> Path:
+        return self.run / "plan.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.run / "supervisor.lock"
+
+    def run_file(self, name: str) -> Path:
+        return self.run / f"{name}.json"
+
+    def log_file(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    def run_files(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Name and content of every process's run file, in order of names."""
+        for path in sorted(self.run.glob("*.json")):
+            document = read_json(path)
+            if path.stem not in _RESERVED and document is not None and isinstance(document.get("pid"), int):
+                yield path.stem, document
+
+    def live_run_files(self) -> dict[str, dict[str, Any]]:
+        """Those run files whose process still runs."""
+        return {name: document for name, document in self.run_files() if is_alive(document["pid"])}
+
+    def open_log(self, name: str) -> int:
+        """A descriptor that appends to the process's log; the caller closes it."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        path = self.log_file(name)
+        with suppress(FileNotFoundError):
+            if path.stat().st_size > LOG_BYTES_MAX:
+                path.replace(path.with_suffix(".log.1"))
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def log_tail(self, name: str, lines: int = 5, start: int = 0) -> list[str]:
+        """The last lines of a log, for error messages; only what was written after byte `start`."""
+        try:
+            with self.log_file(name).open("rb") as log:
+                end = log.seek(0, os.SEEK_END)
+                log.seek(max(start, end - 16 * 1024))
+                text = log.read().decode("utf-8", errors="replace")
+        except OSError:
+            return []
+        return text.splitlines()[-lines:]
+
+
+def acquire_lock(directory: StateDirectory) -> int:
+    """Takes the cluster's lock and returns its descriptor; InUseError when another holds it.
+
+    The lock lives as long as any copy of the descriptor is open, also across exec, and goes with its holder
+    however that ends.
+    """
+    directory.run.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise InUseError(
+            f"a cluster already runs in {directory.path}" + (f" (pid {holder})" if holder else "")
+        ) from None
+    write_holder(descriptor, os.getpid())
+    return descriptor
+
+
+def write_holder(descriptor: int, pid: int) -> None:
+    """Notes in the lock file who holds it, for messages only."""
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{pid}\n".encode(), 0)
+
+
+def lock_holder(directory: StateDirectory) -> int | None:
+    """The pid of the process that holds the lock, or None when nobody does."""
+    try:
+        descriptor = os.open(directory.lock, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        text = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        return int(text) if text.isdigit() else 0
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def clean_stale(directory: StateDirectory, modules: Mapping[str, str]) -> list[str]:
+    """Removes what a killed cluster left; call it with the lock held. Returns the names of what was stale.
+
+    Raises InUseError when a process that nobody supervises (one of `honcho start`, or started by hand) still
+    serves from this directory. `modules` are the programs of the component names: a pid that now belongs to
+    another program does not count.
+    """
+
+    def serving() -> dict[str, int]:
+        live = directory.live_run_files()
+        return {
+            name: document["pid"]
+            for name, document in live.items()
+            if _runs_program(document["pid"], modules.get(str(document.get("component")), name))
+        }
+
+    if not wait_until(lambda: not serving(), _DYING_SECONDS_MAX):
+        found = ", ".join(f"{name} (pid {pid})" for name, pid in serving().items())
+        raise InUseError(f"processes that this command did not start serve from {directory.path}: {found}")
+    stale = [name for name, _ in directory.run_files()]
+    for path in [*directory.run.glob("*.json"), *directory.run.glob(".*.tmp"), *directory.run.glob("*.tmp")]:
+        path.unlink(missing_ok=True)
+    if directory.cluster.exists() and not stale:
+        stale = ["cluster.json"]
+    directory.cluster.unlink(missing_ok=True)
+    (directory.run / "supervisor.sock").unlink(missing_ok=True)
+    return stale
+
+
+def _runs_program(pid: int, module: str) -> bool:
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return False
+    return module in arguments or any("etcd" in argument for argument in arguments[:1] if "etcd" in module)

@@ -1,0 +1,130 @@
+"""What `up` prints, and the description of the cluster that `status` and D/cluster.json give."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+from nominee.supervisor.core import ProcessState, Supervision
+from nominee.supervisor.directory import StateDirectory, read_json
+from nominee.supervisor.spec import ClusterSpec
+from nominee.supervisor.states import RUNNING, State
+
+_COPIED = ("http", "grpc", "https", "emulatedVersion", "version", "featureGates", "startTime")
+
+
+def describe_process(
+    process: ProcessState, component: str, pid: int | None, directory: StateDirectory
+) -> dict[str, Any]:
+    """One process as data: what the supervisor knows and what the process announced."""
+    description: dict[str, Any] = {
+        "name": process.name,
+        "component": component,
+        "state": str(process.state),
+        "pid": pid,
+        "restarts": process.restarts,
+        "log": str(directory.log_file(process.name)),
+    }
+    if process.last_exit:
+        description["lastExit"] = process.last_exit
+    announced = read_json(directory.run_file(process.name)) if process.state in RUNNING else None
+    if announced is not None and announced.get("pid") == pid:
+        description |= {key: announced[key] for key in _COPIED if key in announced}
+    return description
+
+
+def describe_cluster(
+    spec: ClusterSpec,
+    supervision: Supervision,
+    pids: Mapping[str, int],
+    directory: StateDirectory,
+    *,
+    supervisor_pid: int,
+    ready_after_seconds: float | None,
+) -> dict[str, Any]:
+    """The whole cluster as data; components in the order in which they are started."""
+    return {
+        "directory": str(spec.directory),
+        "ready": supervision.all_ready,
+        "readyAfterSeconds": ready_after_seconds,
+        "supervisor": {"pid": supervisor_pid, "socket": str(directory.run / "supervisor.sock")},
+        "components": [
+            describe_process(
+                supervision.processes[process.name],
+                process.component,
+                pids.get(process.name),
+                directory,
+            )
+            for process in spec.processes
+        ],
+    }
+
+
+def ready_lines(cluster: Mapping[str, Any], hint: str) -> list[str]:
+    """One line a component, and how to go on."""
+    components = cluster["components"]
+    width = max((len(component["name"]) for component in components), default=0)
+    lines = [f"  {component['name']:<{width}}  {_line(component)}" for component in components]
+    if cluster["ready"]:
+        lines.append(f"ready after {cluster['readyAfterSeconds']:.1f} s: {cluster['directory']}/cluster.json")
+    lines.append(f"go on with: nominee status{hint} | nominee get nodes{hint} | nominee down{hint}")
+    return lines
+
+
+def _line(component: Mapping[str, Any]) -> str:
+    parts = [f"{component['state']:<8}", f"pid {component['pid'] or '-':<7}"]
+    version = component.get("emulatedVersion") or component.get("version")
+    parts.append(f"{version or '-':<7}")
+    parts += [f"{key} {component[key]}" for key in ("grpc", "http") if component.get(key)]
+    return "  ".join(parts)
+
+
+def failure_lines(
+    processes: Sequence[ProcessState], directory: StateDirectory, log_starts: Mapping[str, int]
+) -> list[str]:
+    """Why processes are not ready: their last exit and the end of their logs."""
+    lines = []
+    for process in processes:
+        fate = f", last {process.last_exit}" if process.last_exit else ""
+        lines.append(
+            f"{process.name} is {process.state}{fate}; its log {directory.log_file(process.name)} ends:"
+        )
+        tail = directory.log_tail(process.name, start=log_starts.get(process.name, 0))
+        lines += [f"    {line}" for line in tail] or ["    (empty)"]
+    return lines
+
+
+def event_line(process: ProcessState, came_from: State, now: float) -> str | None:
+    """What is worth a line when a process changes its state after the cluster was ready, or None."""
+    if process.state is State.BACKOFF:
+        wait = max((process.deadline or now) - now, 0.0)
+        return f"{process.name} died ({process.last_exit}); starts again in {wait:.1f} s"
+    if process.state is State.CRASHED:
+        return f"{process.name} died ({process.last_exit}) and is left down; `nominee start {process.name}`"
+    if process.state is State.READY and came_from is State.STARTING:
+        return f"{process.name} is ready"
+    if process.state in (State.DOWN, State.PAUSED):
+        return f"{process.name} is {process.state}"
+    return None
+
+
+class Printer:
+    """Prints lines until the reader is gone, and then is silent: a closed terminal must not end the cluster
+    in any way but by its SIGHUP."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out: TextIO | None = out
+
+    def __call__(self, line: str) -> None:
+        if self._out is None:
+            return
+        try:
+            print(line, file=self._out, flush=True)
+        except (OSError, ValueError):
+            self._out = None
+
+
+def shell_words(argv: Sequence[str]) -> str:
+    """A command line as one would type it."""
+    return shlex.join(argv)

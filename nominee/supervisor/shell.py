@@ -1,0 +1,293 @@
+"""The supervisor's loop: one thread, one selector; performs what `core` decides with real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from nominee.supervisor.children import Child, describe_exit
+from nominee.supervisor.clock import Monotonic
+from nominee.supervisor.control import Answer, Control, Pending
+from nominee.supervisor.core import Action, Supervision, UnknownProcessError
+from nominee.supervisor.directory import StateDirectory, process_letter, write_atomically
+from nominee.supervisor.readiness import INTERVAL_SECONDS, Probe
+from nominee.supervisor.report import Printer, describe_cluster, event_line, failure_lines, ready_lines
+from nominee.supervisor.spec import ClusterSpec, ProcessSpec
+from nominee.supervisor.states import RUNNING, Effect, InvalidTransitionError, State, Trigger
+
+_IDLE_SECONDS_MAX = 5.0
+_END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_TRIGGERS = {
+    ("start", False): Trigger.START,
+    ("stop", False): Trigger.STOP,
+    ("stop", True): Trigger.KILL,
+    ("restart", False): Trigger.RESTART,
+    ("restart", True): Trigger.RESTART_KILL,
+    ("pause", False): Trigger.PAUSE,
+    ("resume", False): Trigger.RESUME,
+}
+
+
+class Supervisor:
+    """Runs one cluster from the first spawn to the last exit."""
+
+    def __init__(self, spec: ClusterSpec, clock: Monotonic, printer: Printer) -> None:
+        self._spec, self._clock, self._print = spec, clock, printer
+        self._directory = StateDirectory(spec.directory)
+        self._specs = {process.name: process for process in spec.processes}
+        self._core = Supervision([(p.name, p.stop_stage) for p in spec.processes], spec.policy)
+        self._children: dict[str, Child] = {}
+        self._probes: dict[str, Probe] = {}
+        self._log_starts: dict[str, int] = {}
+        self._seen: dict[str, State] = {}
+        self._started = clock()
+        self._ready_after: float | None = None
+        self._failure: list[str] = []
+        self._signals = 0
+        self._selector = selectors.DefaultSelector()
+        self._control: Control | None = None
+
+    def run(self) -> int:
+        """Returns when no process is left: 0 after an ordered stop, 1 when the cluster did not come up."""
+        with _signal_socket() as wakeup:
+            self._selector.register(wakeup, selectors.EVENT_READ, lambda _mask: self._on_signals(wakeup))
+            self._control = Control(self._directory.run / "supervisor.sock", self._selector, self._command)
+            try:
+                self._perform(self._core.start_all(self._started))
+                while not self._core.closed:
+                    self._turn()
+                self._control.poll()
+            finally:
+                self._kill_all()
+                self._control.close()
+                self._directory.cluster.unlink(missing_ok=True)
+        for line in self._failure:
+            self._print(line)
+        return 1 if self._failure else 0
+
+    # -- the loop
+
+    def _turn(self) -> None:
+        for key, mask in self._selector.select(self._timeout()):
+            callback: Callable[[int], None] = key.data
+            callback(mask)
+        self._reap()
+        for probe in list(self._probes.values()):
+            probe.poll()
+        now = self._clock()
+        self._perform(self._core.tick(now))
+        self._report(now)
+        assert self._control is not None
+        self._control.poll()
+
+    def _timeout(self) -> float:
+        timeout = _IDLE_SECONDS_MAX
+        now = self._clock()
+        if self._probes or (self._control is not None and self._control.waiting):
+            timeout = INTERVAL_SECONDS
+        if self._core.next_deadline is not None:
+            timeout = min(timeout, self._core.next_deadline - now)
+        return max(timeout, 0.0)
+
+    def _on_signals(self, wakeup: socket.socket) -> None:
+        with suppress(BlockingIOError):
+            for number in wakeup.recv(4096):
+                if number in _END_SIGNALS:
+                    self._signals += 1
+                    self._close(at_once=self._signals > 1)
+
+    def _close(self, *, at_once: bool = False) -> None:
+        if not self._core.closing:
+            self._print("going down")
+        self._perform(self._core.close(self._clock(), at_once=at_once))
+
+    # -- processes
+
+    def _perform(self, actions: list[Action]) -> None:
+        """Performs actions; a process that cannot be started counts as one that exited at once."""
+        for action in actions:
+            if action.effect is not Effect.SPAWN:
+                self._children[action.name].signal(action.effect)
+                continue
+            try:
+                self._spawn(self._specs[action.name])
+            except OSError as error:
+                self._perform(self._core.exited(action.name, 1, f"cannot start: {error}", self._clock()))
+        for name, process in self._core.processes.items():
+            if process.state is State.STARTING and name not in self._probes and name in self._children:
+                self._probes[name] = Probe(
+                    name,
+                    self._children[name].pid,
+                    self._specs[name].ready_path,
+                    self._directory,
+                    self._selector,
+                    self._clock,
+                    self._on_ready,
+                )
+            elif process.state is not State.STARTING and name in self._probes:
+                self._probes.pop(name).close()
+
+    def _spawn(self, spec: ProcessSpec) -> None:
+        self._directory.run_file(spec.name).unlink(missing_ok=True)
+        log = self._directory.open_log(spec.name)
+        try:
+            self._log_starts[spec.name] = os.fstat(log).st_size
+            self._children[spec.name] = Child(spec.argv, self._spec.environment, log)
+        finally:
+            os.close(log)
+
+    def _on_ready(self, name: str) -> None:
+        self._perform(self._core.became_ready(name, self._clock()))
+
+    def _reap(self) -> None:
+        for name, child in list(self._children.items()):
+            code = child.poll()
+            if code is not None:
+                del self._children[name]
+                if name in self._probes:
+                    self._probes.pop(name).close()
+                self._directory.run_file(name).unlink(missing_ok=True)
+                self._perform(self._core.exited(name, code, describe_exit(code), self._clock()))
+
+    def _kill_all(self) -> None:
+        """The last resort when the loop itself fails: nothing may be left."""
+        for child in self._children.values():
+            child.signal(Effect.KILL)
+        for child in self._children.values():
+            child.popen.wait()
+
+    # -- what is told
+
+    def describe(self) -> dict[str, Any]:
+        """The cluster as data."""
+        return describe_cluster(
+            self._spec,
+            self._core,
+            {name: child.pid for name, child in self._children.items()},
+            self._directory,
+            supervisor_pid=os.getpid(),
+            ready_after_seconds=self._ready_after,
+        )
+
+    def _report(self, now: float) -> None:
+        if self._core.closing:
+            return
+        if self._ready_after is None:
+            self._report_start(now)
+            return
+        changed = False
+        for name, process in self._core.processes.items():
+            came_from = self._seen.get(name, State.DOWN)
+            if process.state is not came_from:
+                self._seen[name] = process.state
+                changed = True
+                line = event_line(process, came_from, now)
+                if line:
+                    self._print(line)
+        if changed:
+            self._write_cluster()
+
+    def _report_start(self, now: float) -> None:
+        if self._core.all_ready:
+            self._ready_after = round(now - self._started, 3)
+            self._seen = {name: process.state for name, process in self._core.processes.items()}
+            self._write_cluster()
+            for line in ready_lines(self.describe(), self._spec.hint):
+                self._print(line)
+            return
+        hopeless = self._core.hopeless()
+        late = now - self._started > self._spec.ready_seconds_max
+        if hopeless or late:
+            guilty = hopeless or [
+                p for p in self._core.processes.values() if p.state not in (State.READY, State.DOWN)
+            ]
+            reason = "a component refused to run" if hopeless else "not ready in time (--timeout)"
+            self._failure = [
+                f"error: {reason}: {', '.join(p.name for p in guilty)}",
+                *failure_lines(guilty, self._directory, self._log_starts),
+            ]
+            self._close()
+
+    def _write_cluster(self) -> None:
+        write_atomically(self._directory.cluster, json.dumps(self.describe(), indent=2) + "\n")
+
+    # -- commands
+
+    def _command(self, request: dict[str, Any]) -> Answer | Pending:
+        command = str(request.get("command"))
+        if command == "status":
+            return {"ok": True, "cluster": self.describe()}
+        if command == "wait":
+            return Pending(self._ready_answer)
+        if command == "down":
+            self._close(at_once=bool(request.get("kill")))
+            return Pending(lambda: {"ok": True} if self._core.closed else None)
+        trigger = _TRIGGERS.get((command, bool(request.get("kill"))))
+        if trigger is None:
+            kill = " with kill" if request.get("kill") else ""
+            return {"ok": False, "error": f"unknown command {command!r}{kill}"}
+        return self._change(str(request.get("component")), trigger)
+
+    def _ready_answer(self) -> Answer | None:
+        if self._failure:
+            return {"ok": False, "error": "\n".join(self._failure)}
+        if self._core.closing:
+            return {"ok": False, "error": "the cluster is going down"}
+        return {"ok": True, "cluster": self.describe()} if self._ready_after is not None else None
+
+    def _change(self, component: str, trigger: Trigger) -> Answer | Pending:
+        names = [component]
+        if component not in self._specs:
+            names = [p.name for p in self._spec.processes if p.component == component] or names
+        try:
+            for name in names:
+                self._perform(self._core.ask(name, trigger, self._clock()))
+        except (UnknownProcessError, InvalidTransitionError) as error:
+            return {"ok": False, "error": str(error)}
+        return Pending(lambda: self._settled(names, trigger))
+
+    def _settled(self, names: list[str], trigger: Trigger) -> Answer | None:
+        """The answer to a command for some processes once they are where it wants them."""
+        processes = [self._core.processes[name] for name in names]
+        if self._core.closing and trigger not in (Trigger.STOP, Trigger.KILL):
+            return {"ok": False, "error": "the cluster is going down"}
+        if trigger in (Trigger.STOP, Trigger.KILL):
+            done = not any(p.state in RUNNING for p in processes)
+        elif trigger is Trigger.PAUSE:
+            if any(p.state is not State.PAUSED for p in processes):
+                return {"ok": False, "error": f"{', '.join(names)} died before it was paused"}
+            done = all(process_letter(self._children[name].pid) == "T" for name in names)
+        else:
+            crashed = [p for p in processes if p.state is State.CRASHED]
+            if crashed:
+                lines = failure_lines(crashed, self._directory, self._log_starts)
+                return {"ok": False, "error": "\n".join(lines)}
+            done = all(p.state is State.READY for p in processes)
+        if not done:
+            return None
+        described = [c for c in self.describe()["components"] if c["name"] in names]
+        return {"ok": True, "components": described}
+
+
+class _signal_socket:
+    """Turns signals into bytes on a socket: handlers do nothing, the selector wakes."""
+
+    def __enter__(self) -> socket.socket:
+        self._read, self._write = socket.socketpair()
+        self._read.setblocking(False)
+        self._write.setblocking(False)
+        for number in (*_END_SIGNALS, signal.SIGCHLD):
+            signal.signal(number, lambda _number, _frame: None)
+        self._old = signal.set_wakeup_fd(self._write.fileno(), warn_on_full_buffer=False)
+        return self._read
+
+    def __exit__(self, *_: object) -> None:
+        signal.set_wakeup_fd(self._old)
+        self._read.close()
+        self._write.close()

@@ -1,0 +1,52 @@
+"""What the supervisor is told to run: plain data that goes to it as JSON (D/run/plan.json)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from nominee.supervisor.core import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSpec:
+    """One process: its command line, what it adds to the environment, when it is stopped.
+
+    `ready_path` is the HTTP path of its health check on the address that its run file gives as `http`.
+    """
+
+    name: str
+    component: str
+    argv: tuple[str, ...]
+    stop_stage: int
+    ready_path: str = "/readyz"
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSpec:
+    """A whole cluster. `ready_seconds_max`: when it is not ready by then, `up` gives up."""
+
+    directory: Path
+    processes: tuple[ProcessSpec, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+    ready_seconds_max: float = 60.0
+    hint: str = ""  # how the other commands find this cluster: "" or " --dir D"
+
+    def to_json(self) -> str:
+        document = asdict(self)
+        document["directory"] = str(self.directory)
+        return json.dumps(document, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> ClusterSpec:
+        """Reads back what `to_json` wrote; ValueError, KeyError or TypeError for anything else."""
+        document = json.loads(text)
+        document["directory"] = Path(document["directory"])
+        document["processes"] = tuple(
+            ProcessSpec(**{**process, "argv": tuple(process["argv"])}) for process in document["processes"]
+        )
+        document["policy"] = Policy(**document["policy"])
+        return cls(**document)
