@@ -1,0 +1,58 @@
+"""What the plugins write down during one pod's scheduling cycle.
+
+Source: kube-scheduler 1.36, framework, CycleState.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Clonable(Protocol):
+    """State that a preemption dry run may change must know how to copy itself."""
+
+    def clone(self) -> Any: ...
+
+
+class CycleState:
+    """Values by key, and which plugins asked to be skipped. One per attempt; dry runs work on clones."""
+
+    __slots__ = (
+        "_values",
+        "record_plugin_metrics",
+        "skip_filter_plugins",
+        "skip_pre_bind_plugins",
+        "skip_score_plugins",
+    )
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self.record_plugin_metrics = False
+        self.skip_filter_plugins: frozenset[str] = frozenset()
+        self.skip_score_plugins: frozenset[str] = frozenset()
+        self.skip_pre_bind_plugins: frozenset[str] = frozenset()
+
+    def read(self, key: str) -> Any:
+        """KeyError when nothing was written under the key."""
+        return self._values[key]
+
+    def get(self, key: str) -> Any | None:
+        return self._values.get(key)
+
+    def write(self, key: str, value: Any) -> None:
+        self._values[key] = value
+
+    def delete(self, key: str) -> None:
+        self._values.pop(key, None)
+
+    def clone(self) -> CycleState:
+        """A copy whose values are clones where they can clone themselves, else shared."""
+        other = CycleState()
+        for key, value in self._values.items():
+            other._values[key] = value.clone() if isinstance(value, Clonable) else value
+        other.record_plugin_metrics = self.record_plugin_metrics
+        other.skip_filter_plugins = self.skip_filter_plugins
+        other.skip_score_plugins = self.skip_score_plugins
+        other.skip_pre_bind_plugins = self.skip_pre_bind_plugins
+        return other

@@ -1,0 +1,127 @@
+"""Cluster events and queueing hints: what wakes a pod that was found unschedulable.
+
+Source: kube-scheduler 1.36, framework events (KEP-4247, "Scheduler queueing hints").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntFlag
+from typing import TYPE_CHECKING
+
+from google.protobuf.message import Message
+
+if TYPE_CHECKING:
+    from scheduler.framework.types import PodInfo
+
+
+class ActionType(IntFlag):
+    """What happened to an object; the bits are upstream's, since events are compared as numbers."""
+
+    Add = 1
+    Delete = 2
+    UpdateNodeAllocatable = 4
+    UpdateNodeLabel = 8
+    UpdateNodeTaint = 16
+    UpdateNodeCondition = 32
+    UpdateNodeAnnotation = 64
+    UpdateNodeDeclaredFeature = 128
+    UpdatePodLabel = 256
+    UpdatePodScaleDown = 512
+    UpdatePodToleration = 1024
+    UpdatePodSchedulingGatesEliminated = 2048
+    UpdatePodGeneratedResourceClaim = 4096
+    Update = 8188
+    All = 8191
+
+
+class EventResource(str, Enum):
+    """The resource an event is about.
+
+    `Pod` is for registrations only and stands for both kinds of pods; events name one of the two.
+    """
+
+    Pod = "Pod"
+    AssignedPod = "AssignedPod"
+    UnscheduledPod = "UnscheduledPod"
+    Node = "Node"
+    PVC = "PVC"
+    PV = "PV"
+    StorageClass = "StorageClass"
+    CSINode = "CSINode"
+    CSIDriver = "CSIDriver"
+    CSIStorageCapacity = "CSIStorageCapacity"
+    VolumeAttachment = "VolumeAttachment"
+    ResourceClaim = "ResourceClaim"
+    ResourceSlice = "ResourceSlice"
+    DeviceClass = "DeviceClass"
+    Service = "Service"
+    WildCard = "*"
+
+
+_POD_RESOURCES = frozenset({EventResource.AssignedPod, EventResource.UnscheduledPod})
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """One happening, or (in a registration) the set of happenings that a plugin wants to hear of.
+
+    `label` names events that no object caused (`UnschedulableTimeout`, `ForceActivate`).
+    """
+
+    resource: EventResource
+    action: ActionType
+    label: str = ""
+
+    def is_wildcard(self) -> bool:
+        """Stands for everything; only the queue itself makes such events."""
+        return self.resource is EventResource.WildCard and self.action == ActionType.All
+
+    def matches(self, incoming: ClusterEvent) -> bool:
+        """Whether this registration covers the incoming event.
+
+        The numeric comparison is upstream's: it keeps a plain Update from matching a registration of
+        specific updates.
+        """
+        if self.is_wildcard():
+            return True
+        same = self.resource is incoming.resource or (
+            self.resource is EventResource.Pod and incoming.resource in _POD_RESOURCES
+        )
+        return same and bool(self.action & incoming.action) and incoming.action <= self.action
+
+    def __str__(self) -> str:
+        if self.label:
+            return self.label
+        return f"{self.resource.value}/{self.action.name or int(self.action)}"
+
+
+class QueueingHint(Enum):
+    """Whether an event may make the pod schedulable."""
+
+    Skip = "QueueSkip"
+    Queue = "Queue"
+
+
+# (pending pod, old object or None, new object or None) -> verdict. Raises on an object it cannot judge,
+# which the queue treats as Queue.
+HintFunction = Callable[["PodInfo", Message | None, Message | None], QueueingHint]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEventWithHint:
+    """A registration; without a hint every matching event queues the pod."""
+
+    event: ClusterEvent
+    hint: HintFunction | None = None
+
+
+def expect(
+    kind: type[Message], old: Message | None, new: Message | None
+) -> tuple[Message | None, Message | None]:
+    """Check the objects of a hint as upstream's type assertion does; TypeError names the wrong one."""
+    for obj in (old, new):
+        if obj is not None and not isinstance(obj, kind):
+            raise TypeError(f"expected *v1.{kind.DESCRIPTOR.name}, but got *v1.{type(obj).DESCRIPTOR.name}")
+    return old, new

@@ -1,0 +1,478 @@
+"""What a plugin is: statuses, one base class per extension point, and what plugins may use.
+
+Source: kube-scheduler 1.36, scheduling framework (KEP-624). A plugin derives from the bases of the extension
+points that it takes part in. `None` where a status is expected means Success, as a nil status does upstream.
+
+Sync and pure (no I/O; they may change `CycleState` and the plugin's own bookkeeping only): PreEnqueue,
+QueueSort, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, Permit, PreBindPreFlight.
+Async: PreBind, Bind, PostBind.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    HintFunction,
+    QueueingHint,
+)
+
+if TYPE_CHECKING:
+    from machinery.client import Client
+
+    from machinery.clock import Clock
+    from machinery.kinds import Kind
+    from machinery.pb import core
+    from machinery.versions import Gates, Version
+    from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.nominator import Nominator
+    from scheduler.framework.snapshot import Snapshot
+    from scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
+
+__all__ = [
+    "MAX_NODE_SCORE",
+    "ActionType",
+    "BindPlugin",
+    "Candidate",
+    "ClusterEvent",
+    "ClusterEventWithHint",
+    "Code",
+    "EnqueueExtensions",
+    "EventRecorder",
+    "EventResource",
+    "FilterPlugin",
+    "Handle",
+    "HintFunction",
+    "Lister",
+    "NodeStatuses",
+    "NominatingInfo",
+    "NominatingMode",
+    "PermitPlugin",
+    "Plugin",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreEnqueuePlugin",
+    "PreFilterExtensions",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "QueueingHint",
+    "ReservePlugin",
+    "Rows",
+    "ScorePlugin",
+    "Status",
+    "WaitingPod",
+]
+
+MAX_NODE_SCORE = 100
+MIN_NODE_SCORE = 0
+
+M = TypeVar("M", bound=Message)
+
+# Rows of a snapshot: a contiguous run, or indices in the order in which nodes are tried.
+Rows = slice | NDArray[np.intp]
+
+
+class Code(IntEnum):
+    """Outcome of a plugin; numbers and names are upstream's."""
+
+    Success = 0
+    Error = 1
+    Unschedulable = 2
+    UnschedulableAndUnresolvable = 3
+    Wait = 4
+    Skip = 5
+    Pending = 6
+
+
+REJECTIONS = frozenset({Code.Unschedulable, Code.UnschedulableAndUnresolvable, Code.Pending})
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Result of a plugin: code, reasons for a person, the plugin that said it, the error if it is one."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    error: BaseException | None = field(default=None, compare=False)
+
+    @staticmethod
+    def as_error(error: BaseException, plugin: str = "") -> Status:
+        """An Error status whose reason is the exception's text."""
+        return Status(Code.Error, (str(error),), plugin, error)
+
+    def with_plugin(self, plugin: str) -> Status:
+        """The same, said by that plugin."""
+        return self if self.plugin == plugin else Status(self.code, self.reasons, plugin, self.error)
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.Success
+
+    @property
+    def is_wait(self) -> bool:
+        return self.code is Code.Wait
+
+    @property
+    def is_skip(self) -> bool:
+        return self.code is Code.Skip
+
+    @property
+    def is_rejected(self) -> bool:
+        """Unschedulable, UnschedulableAndUnresolvable or Pending."""
+        return self.code in REJECTIONS
+
+    def message(self) -> str:
+        """The reasons in one line."""
+        return ", ".join(self.reasons)
+
+
+def is_success(status: Status | None) -> bool:
+    """No status is a success."""
+    return status is None or status.code is Code.Success
+
+
+class Plugin:
+    """Base of all plugins. Built as `PluginClass(args, handle)` by its registry entry."""
+
+    name: str
+
+
+class EnqueueExtensions(Plugin):
+    """Plugins whose rejections can be undone by events.
+
+    A plugin without it is woken by every event, as upstream does.
+    """
+
+    @abstractmethod
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Which events may make a pod schedulable that this plugin rejected; none is allowed."""
+
+
+class PreEnqueuePlugin(Plugin):
+    @abstractmethod
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        """Refuse (Unschedulable...) to let the pod into the active queue: it is gated."""
+
+
+class QueueSortPlugin(Plugin):
+    @abstractmethod
+    def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
+        """Whether a is to be tried before b."""
+
+    def sort_key(self, pod: QueuedPodInfo) -> Any | None:
+        """A key that orders as `less` does, for a cheaper heap; None when there is no such key."""
+        return None
+
+
+class PreFilterExtensions(Protocol):
+    """How a PreFilter plugin follows pods being added to or removed from one node in a simulation."""
+
+    def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status | None: ...
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
+    ) -> Status | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """The nodes worth looking at; None means all of them."""
+
+    node_names: frozenset[str] | None = None
+
+    def merge(self, other: PreFilterResult | None) -> PreFilterResult:
+        """What both allow."""
+        if other is None or other.node_names is None:
+            return self
+        if self.node_names is None:
+            return other
+        return PreFilterResult(self.node_names & other.node_names)
+
+
+class PreFilterPlugin(Plugin):
+    @abstractmethod
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status | None]:
+        """Prepare for Filter. Skip: this plugin's Filter is not run. A rejection ends the cycle."""
+
+    def pre_filter_extensions(self) -> PreFilterExtensions | None:
+        return None
+
+
+class FilterPlugin(Plugin):
+    """Filter works on one node, or on many at once; both must give the same verdicts."""
+
+    @abstractmethod
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """Whether the pod can run on the node, by what this plugin looks at."""
+
+    def filter_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> NDArray[np.bool_] | None:
+        """A mask over rows, True where the pod can run; None: everywhere. The default asks each node.
+
+        Raises `FilterError` when a plugin's answer is neither success nor a rejection.
+        """
+        nodes = snapshot.nodes_at(rows)
+        mask = np.empty(len(nodes), dtype=np.bool_)
+        for i, node in enumerate(nodes):
+            status = self.filter(state, pod, node)
+            mask[i] = status is None or status.code is Code.Success
+            if status is not None and not status.is_success and not status.is_rejected:
+                raise FilterError(status.with_plugin(self.name), node.name)
+        return mask
+
+    def explain_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Sequence[Status]:
+        """The statuses of rows that `filter_all` rejected; equal ones may be one object."""
+        statuses = []
+        for node in snapshot.nodes_at(rows):
+            status = self.filter(state, pod, node)
+            assert status is not None, f"{self.name} rejected {node.name} and now does not"
+            statuses.append(status)
+        return statuses
+
+
+class FilterError(Exception):
+    """A Filter plugin failed (it did not merely reject)."""
+
+    def __init__(self, status: Status, node: str) -> None:
+        super().__init__(f'running "{status.plugin}" filter plugin: {status.message()}')
+        self.status = status
+        self.node = node
+
+
+class NodeStatuses(Protocol):
+    """Why each node was refused (upstream's NodeToStatus). Nodes that were never looked at have the default."""
+
+    def get(self, node_name: str) -> Status: ...
+
+    def nodes_with_code(self, snapshot: Snapshot, code: Code) -> list[NodeInfo]:
+        """Nodes of the snapshot, in its order, whose status has the code."""
+        ...
+
+
+class NominatingMode(IntEnum):
+    NoOp = 0
+    Override = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NominatingInfo:
+    """What is to happen to `status.nominatedNodeName`: keep it, or set it (empty: clear it)."""
+
+    mode: NominatingMode
+    node_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that would be free for the pod without the victims, most important victim first."""
+
+    node: str
+    victims: tuple[PodInfo, ...]
+    pdb_violations: int
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """What PostFilter wants: a nomination, and what must be done outside for it.
+
+    `follow_up` does the I/O (evicts the victims). When `background`, the shell starts it in its task group
+    and goes on; otherwise it awaits it, and a status that is not a success replaces PostFilter's.
+    """
+
+    nominating_info: NominatingInfo | None
+    candidate: Candidate | None = None
+    follow_up: Callable[[], Awaitable[Status | None]] | None = None
+    background: bool = False
+
+
+class PostFilterPlugin(Plugin):
+    @abstractmethod
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        """Try to make room after no node fitted. Success: do not try further PostFilter plugins."""
+
+
+class PreScorePlugin(Plugin):
+    @abstractmethod
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status | None:
+        """Prepare for Score on the feasible rows. Skip: this plugin's Score is not run."""
+
+
+class ScorePlugin(Plugin):
+    """Score works on one node, or on many at once; both must give the same numbers."""
+
+    @abstractmethod
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        """How much the node is wanted, before normalisation. Raises on an error."""
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Bring the scores of all feasible nodes into 0..100; may change its argument."""
+        return scores
+
+    def score_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        """Scores of rows, before normalisation. The default asks each node."""
+        nodes = snapshot.nodes_at(rows)
+        return np.fromiter((self.score(state, pod, n) for n in nodes), dtype=np.int64, count=len(nodes))
+
+
+class ReservePlugin(Plugin):
+    @abstractmethod
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Note that the pod goes to the node."""
+
+    @abstractmethod
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Undo reserve; must be harmless when it was not called. Called in reverse order of plugins."""
+
+
+class PermitPlugin(Plugin):
+    @abstractmethod
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status | None, float]:
+        """Success, a rejection, or Wait with a time-out in seconds."""
+
+
+class PreBindPlugin(Plugin):
+    @abstractmethod
+    def pre_bind_pre_flight(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status | None, bool]:
+        """Success: PreBind has something to do; Skip: it has not. And whether it may run beside others.
+
+        KEP-5278: a nomination is written before binding only if some plugin does not say Skip.
+        """
+
+    @abstractmethod
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
+
+
+class BindPlugin(Plugin):
+    @abstractmethod
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Bind the pod. Skip: leave it to the next Bind plugin."""
+
+
+class PostBindPlugin(Plugin):
+    @abstractmethod
+    async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+
+
+class Lister(Protocol[M]):
+    """Objects by name, as `machinery.informer.Informer` has them."""
+
+    def get(self, name: str, namespace: str = "") -> M | None: ...
+
+    def list(self, namespace: str = "") -> list[M]: ...
+
+
+class EventRecorder(Protocol):
+    """Events about objects, as `machinery.events.EventRecorder` records them."""
+
+    def event(
+        self,
+        regarding: Message,
+        *,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Message | None = None,
+    ) -> None: ...
+
+
+class WaitingPod(Protocol):
+    """A pod that waits on Permit."""
+
+    @property
+    def pod(self) -> PodInfo: ...
+
+    @property
+    def node_name(self) -> str: ...
+
+    def pending_plugins(self) -> Iterable[str]: ...
+
+    def allow(self, plugin: str) -> None: ...
+
+    def reject(self, plugin: str, message: str) -> bool: ...
+
+
+class Handle(Protocol):
+    """What a plugin may use of the scheduler that it runs in. `runtime.Framework` is one."""
+
+    @property
+    def profile_name(self) -> str: ...
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The nodes and pods as they were when the present cycle began."""
+        ...
+
+    @property
+    def nominator(self) -> Nominator: ...
+
+    @property
+    def gates(self) -> Gates: ...
+
+    @property
+    def version(self) -> Version: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def rng(self) -> random.Random: ...
+
+    @property
+    def client(self) -> Client:
+        """For the async extension points; RuntimeError where there is none (simulations)."""
+        ...
+
+    @property
+    def recorder(self) -> EventRecorder | None: ...
+
+    def lister(self, kind: Kind[M]) -> Lister[M]:
+        """Objects of a kind; an empty lister for kinds that this process does not watch."""
+        ...
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None: ...
+
+    def activate(self, pods: Mapping[str, core.Pod]) -> None:
+        """Move pods to the active queue; by `ns/name`."""
+        ...
+
+    def run_filter_plugins_with_nominated_pods(
+        self, state: CycleState, pod: PodInfo, node: NodeInfo
+    ) -> Status | None: ...
+
+    def run_pre_filter_extension_add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
+    ) -> Status | None: ...
+
+    def run_pre_filter_extension_remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
+    ) -> Status | None: ...

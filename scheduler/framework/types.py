@@ -1,0 +1,366 @@
+"""Pods and nodes as the scheduler sees them: the object, and beside it what is derived from it, once.
+
+Source: kube-scheduler 1.36, framework types. Amounts are integers: cpu in milli-units, the rest in units.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from machinery.objects import ObjectKey
+from machinery.pb import core
+from machinery.quantity import milli, value
+from scheduler.framework import resource_columns
+from scheduler.framework.pod_requests import missing_request_defaults, pod_requests
+from scheduler.framework.resource_columns import CPU, MEMORY
+
+Amounts = tuple[tuple[int, int], ...]  # (column, amount) of the resources that are not zero
+HostPort = tuple[str, str, int]  # ip ("0.0.0.0" for any), protocol, port
+Taint = tuple[str, str, str]  # key, value, effect
+
+ANY_IP: Final = "0.0.0.0"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceOptions:
+    """Which gates change what a pod is taken to request."""
+
+    in_place_resize: bool = True  # InPlacePodVerticalScaling: status counts
+    pod_level: bool = True  # PodLevelResources
+    pod_level_resize: bool = True  # InPlacePodLevelResourcesVerticalScaling
+
+
+DEFAULT_OPTIONS: Final = ResourceOptions()
+
+
+class PodInfo:
+    """A pod and what is derived from it, computed at first use and then kept.
+
+    Immutable like the message it wraps; a changed pod gets a new PodInfo. Everything after `options` is lazy.
+    """
+
+    __slots__ = (
+        "affinity",
+        "claims",
+        "fit_requests",
+        "host_ports",
+        "images",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "nonzero",
+        "options",
+        "pod",
+        "priority",
+        "requests",
+        "uid",
+    )
+
+    pod: core.Pod
+    uid: str
+    namespace: str
+    name: str
+    priority: int
+    options: ResourceOptions
+    key: ObjectKey
+    requests: Amounts  # with what the status of a running resize says: what the pod takes on its node
+    fit_requests: Amounts  # by the spec alone: what a pending pod asks for
+    nonzero: tuple[int, int]  # cpu, memory with defaults for containers that request none
+    host_ports: tuple[HostPort, ...]
+    labels: dict[str, str]
+    claims: tuple[str, ...]  # names of PersistentVolumeClaims in the pod's namespace
+    images: tuple[str, ...]  # normalised (`name:latest` where no tag is given), a name per container
+    affinity: core.Affinity | None
+
+    def __init__(self, pod: core.Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> None:
+        metadata = pod.metadata
+        self.pod = pod
+        self.uid = metadata.uid
+        self.namespace = metadata.namespace
+        self.name = metadata.name
+        self.priority = pod.spec.priority
+        self.options = options
+
+    def __getattr__(self, name: str) -> Any:
+        """A slot that is still empty: fill it."""
+        derive = _DERIVED.get(name)
+        if derive is None:
+            raise AttributeError(f"PodInfo has no attribute {name!r}")
+        result = derive(self)
+        setattr(self, name, result)
+        return result
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.pod.metadata.HasField("deletionTimestamp")
+
+    def __repr__(self) -> str:
+        return f"<PodInfo {self.namespace}/{self.name}>"
+
+
+def _amounts(requests: dict[str, int]) -> Amounts:
+    pairs = []
+    for name, amount in requests.items():
+        column = resource_columns.column_of(name)
+        if column is not None and amount:
+            pairs.append((column, amount))
+    pairs.sort()
+    return tuple(pairs)
+
+
+def _requests(info: PodInfo) -> Amounts:
+    return _amounts(pod_requests(info.pod, info.options, use_status=info.options.in_place_resize))
+
+
+def _fit_requests(info: PodInfo) -> Amounts:
+    if not info.pod.status.containerStatuses and not info.pod.status.initContainerStatuses:
+        return info.requests
+    return _amounts(pod_requests(info.pod, info.options, use_status=False))
+
+
+def _nonzero(info: PodInfo) -> tuple[int, int]:
+    missing = missing_request_defaults(info.pod, info.options)
+    if not missing:
+        amounts = dict(info.requests)
+        return amounts.get(CPU, 0), amounts.get(MEMORY, 0)
+    found = pod_requests(info.pod, info.options, use_status=info.options.in_place_resize, defaults=missing)
+    return found.get("cpu", 0), found.get("memory", 0)
+
+
+def _host_ports(info: PodInfo) -> tuple[HostPort, ...]:
+    """Host ports of containers and of sidecars; other init containers hold theirs only while they run."""
+    spec = info.pod.spec
+    found = []
+    sidecars = [c for c in spec.initContainers if c.restartPolicy == "Always"]
+    for container in itertools.chain(spec.containers, sidecars):
+        for port in container.ports:
+            if port.hostPort > 0:
+                found.append((port.hostIP or ANY_IP, port.protocol or "TCP", port.hostPort))
+    return tuple(found)
+
+
+def _claims(info: PodInfo) -> tuple[str, ...]:
+    """Claims by name, those of ephemeral volumes by the name that they get."""
+    found = []
+    for volume in info.pod.spec.volumes:
+        source = volume.volumeSource if volume.HasField("volumeSource") else None
+        if source is None:
+            continue
+        if source.HasField("persistentVolumeClaim"):
+            found.append(source.persistentVolumeClaim.claimName)
+        elif source.HasField("ephemeral"):
+            found.append(f"{info.name}-{volume.name}")
+    return tuple(found)
+
+
+def normalized_image_name(name: str) -> str:
+    """With `:latest` where there is neither tag nor digest, as nodes report images."""
+    if name.rfind(":") <= name.rfind("/"):
+        name += ":latest"
+    return name
+
+
+_DERIVED: dict[str, Callable[[PodInfo], Any]] = {
+    "key": lambda info: ObjectKey(info.namespace, info.name),
+    "requests": _requests,
+    "fit_requests": _fit_requests,
+    "nonzero": _nonzero,
+    "host_ports": _host_ports,
+    "labels": lambda info: dict(info.pod.metadata.labels),
+    "claims": _claims,
+    "images": lambda info: tuple(normalized_image_name(c.image) for c in info.pod.spec.containers),
+    "affinity": lambda info: info.pod.spec.affinity if info.pod.spec.HasField("affinity") else None,
+}
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPodInfo:
+    """A pod in the scheduling queue and its history there. Times are seconds since the epoch.
+
+    Source: kube-scheduler 1.36, framework types, QueuedPodInfo.
+    """
+
+    pod_info: PodInfo
+    timestamp: float  # when it was created in the queue, or its last failure
+    attempts: int = 0  # how often it was popped
+    backoff_expiration: float | None = None
+    unschedulable_count: int = 0  # failures that named a plugin; backoff grows with it
+    consecutive_errors_count: int = 0  # failures since the last rejection by a plugin; error backoff
+    initial_attempt_timestamp: float | None = None  # first pop, for the SLI metric
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+    gating_plugin: str = ""  # the PreEnqueue plugin that holds it back
+    gating_plugin_events: tuple[Any, ...] = ()  # ClusterEvents that may make that plugin let it go
+    scheduling_cycle: int = 0
+    was_flushed_from_unschedulable: bool = False
+
+    @property
+    def gated(self) -> bool:
+        return self.gating_plugin != ""
+
+    @property
+    def pod(self) -> core.Pod:
+        return self.pod_info.pod
+
+    @property
+    def rejectors(self) -> set[str]:
+        """All plugins remembered as having rejected the pod."""
+        return self.unschedulable_plugins | self.pending_plugins
+
+
+class ImageState:
+    """One image over the whole cluster: its size in bytes and the nodes that have it."""
+
+    __slots__ = ("nodes", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.nodes: set[str] = set()
+
+
+_EMPTY_IMAGES: dict[str, ImageState] = {}
+
+
+class NodeInfo:
+    """A node and the sums over its pods. `node` is None while only pods on it are known (imaginary)."""
+
+    __slots__ = (
+        "allocatable",
+        "allowed_pods",
+        "generation",
+        "images",
+        "labels",
+        "name",
+        "node",
+        "nonzero_cpu",
+        "nonzero_memory",
+        "pods",
+        "requested",
+        "taints",
+        "unschedulable",
+        "used_ports",
+    )
+
+    node: core.Node | None
+    pods: dict[str, PodInfo]  # by uid, in order of arrival
+    requested: list[int]  # by resource column; may be shorter than the numbering
+    allocatable: list[int]  # as above
+    used_ports: frozenset[HostPort]
+    images: dict[str, ImageState]  # by every name of the image
+
+    def __init__(self, name: str, node: core.Node | None = None) -> None:
+        self.name = name
+        self.pods = {}
+        self.requested = [0, 0, 0]
+        self.nonzero_cpu = 0
+        self.nonzero_memory = 0
+        self.used_ports = frozenset()
+        self.generation = 0
+        self.images = _EMPTY_IMAGES
+        self.set_node(node)
+
+    def set_node(self, node: core.Node | None) -> None:
+        """Take over what the node object says; None: the node is gone, its pods may stay."""
+        self.node = node
+        self.allocatable = [0, 0, 0]
+        self.allowed_pods = 0
+        self.labels: dict[str, str] = {}
+        self.taints: tuple[Taint, ...] = ()
+        self.unschedulable = False
+        if node is None:
+            return
+        for name, quantity in node.status.allocatable.items():
+            if name == "pods":
+                self.allowed_pods = value(quantity)
+            elif name == "cpu":
+                self.allocatable[CPU] = milli(quantity)
+            else:
+                column = resource_columns.column_of(name)
+                if column is not None:
+                    _extend(self.allocatable, column)
+                    self.allocatable[column] = value(quantity)
+        self.labels = dict(node.metadata.labels)
+        self.taints = tuple((t.key, t.value, t.effect) for t in node.spec.taints)
+        self.unschedulable = node.spec.unschedulable
+
+    def add_pod(self, pod: PodInfo) -> None:
+        """Count the pod in. A pod that is there already is replaced."""
+        if pod.uid in self.pods:
+            self.remove_pod(pod.uid)
+        self.pods[pod.uid] = pod
+        self._account(pod, 1)
+        if pod.host_ports:
+            self.used_ports |= frozenset(pod.host_ports)
+
+    def remove_pod(self, uid: str) -> PodInfo | None:
+        """Count the pod out; None if it is not there.
+
+        A host port goes with its first pod even if another pod (bound by somebody else) holds it too, as
+        upstream does.
+        """
+        pod = self.pods.pop(uid, None)
+        if pod is not None:
+            self._account(pod, -1)
+            if pod.host_ports:
+                self.used_ports -= frozenset(pod.host_ports)
+        return pod
+
+    def _account(self, pod: PodInfo, sign: int) -> None:
+        requested = self.requested
+        for column, amount in pod.requests:
+            if column >= len(requested):
+                _extend(requested, column)
+            requested[column] += sign * amount
+        cpu, memory = pod.nonzero
+        self.nonzero_cpu += sign * cpu
+        self.nonzero_memory += sign * memory
+
+    def clone(self) -> NodeInfo:
+        """An independent copy; pods and the node object are shared, being immutable."""
+        other = NodeInfo.__new__(NodeInfo)
+        other.name = self.name
+        other.node = self.node
+        other.pods = self.pods.copy()
+        other.requested = self.requested.copy()
+        other.allocatable = self.allocatable  # replaced as a whole by set_node, never changed
+        other.allowed_pods = self.allowed_pods
+        other.labels = self.labels
+        other.taints = self.taints
+        other.unschedulable = self.unschedulable
+        other.nonzero_cpu = self.nonzero_cpu
+        other.nonzero_memory = self.nonzero_memory
+        other.used_ports = self.used_ports
+        other.images = self.images
+        other.generation = self.generation
+        return other
+
+    def allocatable_of(self, column: int) -> int:
+        return self.allocatable[column] if column < len(self.allocatable) else 0
+
+    def requested_of(self, column: int) -> int:
+        return self.requested[column] if column < len(self.requested) else 0
+
+    def __repr__(self) -> str:
+        return f"<NodeInfo {self.name}: {len(self.pods)} pods>"
+
+
+def _extend(amounts: list[int], column: int) -> None:
+    """Make room for the column. Called on a list that no clone shares."""
+    amounts.extend([0] * (column + 1 - len(amounts)))
+
+
+def ports_conflict(used: frozenset[HostPort], wanted: Iterable[HostPort]) -> bool:
+    """Whether a wanted host port is taken; 0.0.0.0 means every address."""
+    if not used:
+        return False
+    for ip, protocol, port in wanted:
+        if ip == ANY_IP:
+            if any(p == port and q == protocol for _, q, p in used):
+                return True
+        elif (ip, protocol, port) in used or (ANY_IP, protocol, port) in used:
+            return True
+    return False
