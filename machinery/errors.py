@@ -63,7 +63,7 @@ class Cause:
 
 
 class StatusError(Exception):
-    """A failed request: HTTP's `code` (404) and Kubernetes' `reason` ("NotFound"; "" where upstream has none)."""
+    """A failed request: HTTP's `code` (404), Kubernetes' `reason` ("NotFound"; may be "") and the text."""
 
     def __init__(
         self,
