@@ -13,16 +13,14 @@ from dataclasses import dataclass, field
 class Component:
     """One kind of process.
 
-    `stop_stage`: processes of a lower stage are stopped first, those of one stage together. `skew` is how
-    many minor versions it may be older than the API server (Kubernetes' version skew policy); None when the
-    policy does not speak of it. `versioned` components take --emulated-version and --feature-gates.
+    `stop_stage`: processes of a lower stage are stopped first, those of one stage together. `versioned`
+    components take --emulated-version and --feature-gates. `needs` cannot be left out of a cluster.
     """
 
     name: str
     module: str
     aliases: tuple[str, ...] = ()
     stop_stage: int
-    skew: int | None = None
     versioned: bool = True
     needs: tuple[str, ...] = field(default=())
 
@@ -33,17 +31,17 @@ COMPONENTS: tuple[Component, ...] = (
         name="apiserver", module="apiserver", aliases=("kube-apiserver",), stop_stage=2, needs=("etcd",)
     ),
     Component(
-        name="scheduler", module="scheduler", aliases=("kube-scheduler",), stop_stage=1, skew=1,
+        name="scheduler", module="scheduler", aliases=("kube-scheduler",), stop_stage=1,
         needs=("apiserver",),
     ),
     Component(
-        name="controllers", module="controllers", aliases=("kube-controller-manager",), stop_stage=1, skew=1,
+        name="controllers", module="controllers", aliases=("kube-controller-manager",), stop_stage=1,
         needs=("apiserver",),
     ),
     Component(name="cloud", module="autoscaler.cloud", stop_stage=1, versioned=False),
-    Component(name="kubelet", module="kubelet", stop_stage=1, skew=3, needs=("apiserver",)),
+    Component(name="kubelet", module="kubelet", stop_stage=1, needs=("apiserver",)),
     Component(
-        name="autoscaler", module="autoscaler", aliases=("cluster-autoscaler",), stop_stage=0, skew=1,
+        name="autoscaler", module="autoscaler", aliases=("cluster-autoscaler",), stop_stage=0,
         needs=("apiserver", "cloud"),
     ),
 )  # fmt: skip

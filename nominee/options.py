@@ -5,16 +5,14 @@ Pure; every error is an `OptionError` that names the option and says what to wri
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from machinery import versions as machinery_versions
 from nominee.components import BY_NAME, COMPONENTS, Component, UnknownComponentError, find_process
 
 ALL = ""
 """The key of a setting that is meant for every component."""
-
-_VERSION = re.compile(r"1\.\d{2}")
 
 
 class OptionError(ValueError):
@@ -51,11 +49,13 @@ def parse_versions(option: str, texts: Iterable[str]) -> dict[str, str]:
     versions = {}
     for item in _items(texts):
         name, equals, version = item.rpartition("=")
-        if not _VERSION.fullmatch(version.strip()):
-            raise OptionError(option, f"{item!r} is not COMPONENT=1.NN (such as scheduler=1.36)")
+        try:
+            emulated = machinery_versions.emulated(version)
+        except ValueError as error:
+            raise OptionError(option, f"{item!r}: {error}; write COMPONENT=1.NN or 1.NN for all") from None
         key = target(option, name) if equals else ALL
         _must_be_versioned(option, key)
-        versions[key] = version.strip()
+        versions[key] = str(emulated)
     return versions
 
 
@@ -70,12 +70,16 @@ def parse_gates(option: str, texts: Iterable[str]) -> dict[str, dict[str, bool]]
         for item in _items([text]):
             head, _, value = item.rpartition("=")
             name, _, gate = head.replace(":", "=").rpartition("=")
-            if not gate or value.strip().lower() not in ("true", "false"):
+            try:
+                parsed = machinery_versions.parse_gates(f"{gate}={value}")
+            except machinery_versions.GateError:
+                parsed = {}
+            if not gate or not parsed:
                 raise OptionError(option, f"{item!r} is not COMPONENT=Gate=true or COMPONENT=Gate=false")
             if name:
                 key = target(option, name)
                 _must_be_versioned(option, key)
-            gates.setdefault(key, {})[gate.strip()] = value.strip().lower() == "true"
+            gates.setdefault(key, {}).update(parsed)
     return gates
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nominee import skew
+from machinery import versions
 from nominee.components import BY_NAME, Component
 from nominee.options import OptionError, merged, setting
 from nominee.supervisor.core import Policy
@@ -44,7 +44,6 @@ class UpOptions:
     scheduler_config: Path | None = None
     node_groups: Path | None = None
     etcd_servers: str = ""
-    default_version: str = ""
     restart: bool = True
     ready_seconds_max: float = 60.0
 
@@ -60,11 +59,12 @@ class Plan:
 def build(options: UpOptions) -> Plan:
     """The plan, or OptionError where options contradict one another."""
     _check(options)
-    processes, versions = [], {}
+    processes, emulated = [], {}
+    warnings: list[str] = []
     for component, name, own in _processes(options):
-        version = setting(options.versions, component, name) if component.versioned else None
         if component.versioned:
-            versions[name] = (component, version or options.default_version)
+            emulated[name] = (component, _version(component, name, options))
+            warnings += _check_gates(component, name, options)
         processes.append(
             ProcessSpec(
                 name=name,
@@ -76,7 +76,6 @@ def build(options: UpOptions) -> Plan:
                 ),
                 stop_stage=component.stop_stage,
                 ready_path="/health" if component.name == "etcd" else "/readyz",
-                version=version or "",
             )
         )
     spec = ClusterSpec(
@@ -87,7 +86,7 @@ def build(options: UpOptions) -> Plan:
         ready_seconds_max=options.ready_seconds_max,
         hint=directory_hint(options.directory),
     )
-    return Plan(spec, (*skew.warnings(versions), *_lacks(options)))
+    return Plan(spec, (*warnings, *_skew(emulated), *_lacks(options)))
 
 
 def directory_hint(directory: Path) -> str:
@@ -180,6 +179,31 @@ def _check(options: UpOptions) -> None:
                 raise OptionError(option, f"{key} is not among the processes of this cluster")
     if options.scheduler_config is not None and "scheduler" not in options.components:
         raise OptionError("--scheduler-config", "there is no scheduler among --components")
+
+
+def _version(component: Component, name: str, options: UpOptions) -> versions.Version:
+    text = setting(options.versions, component, name)
+    return versions.emulated(text) if text else versions.DEFAULT
+
+
+def _check_gates(component: Component, name: str, options: UpOptions) -> Sequence[str]:
+    """Refuses gates as the process itself would, before anything is started."""
+    gates = merged(options.gates, component, name)
+    try:
+        return versions.Gates(component.name, _version(component, name, options), gates).warnings
+    except versions.GateError as error:
+        raise OptionError("--feature-gates", f"{name}: {error}") from None
+
+
+def _skew(emulated: Mapping[str, tuple[Component, versions.Version]]) -> list[str]:
+    """Pairs that Kubernetes' version skew policy does not cover; they run all the same."""
+    if "apiserver" not in emulated:
+        return []
+    server = emulated["apiserver"][1]
+    problems = [versions.skew_problem(component.name, v, server) for component, v in emulated.values()]
+    return [
+        f"{problem}: upstream does not support this pair" for problem in dict.fromkeys(problems) if problem
+    ]
 
 
 def _lacks(options: UpOptions) -> list[str]:

@@ -21,7 +21,6 @@ class ProcessSpec:
     argv: tuple[str, ...]
     stop_stage: int
     ready_path: str = "/readyz"
-    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,91 @@
+"""Options that many subcommands share, and how they fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from nominee.supervisor.client import NotRunningError, RefusedError, call
+from nominee.supervisor.directory import StateDirectory
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def directory_option(command: F) -> F:
+    """`--dir D`: the cluster's state directory, absolute, as `directory: Path`."""
+    return click.option(
+        "--dir",
+        "directory",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path(".nominee"),
+        envvar="NOMINEE_DIR",
+        show_default=True,
+        show_envvar=True,
+        callback=lambda _context, _parameter, value: value.absolute(),
+        help="The cluster's state directory.",
+    )(command)
+
+
+def output_option(*choices: str) -> Callable[[F], F]:
+    """`-o`: the first choice is the default."""
+
+    def decorate(command: F) -> F:
+        return click.option(
+            "-o",
+            "--output",
+            type=click.Choice(choices),
+            default=choices[0],
+            show_default=True,
+            help="Format.",
+        )(command)
+
+    return decorate
+
+
+def echo_json(document: object) -> None:
+    """Prints a document as indented JSON."""
+    click.echo(json.dumps(document, indent=2))
+
+
+def ask_supervisor(
+    directory: Path, command: str, *, timeout_seconds: float = 30.0, **fields: object
+) -> dict[str, Any]:
+    """Calls the supervisor; its refusals and its absence become errors that say what to do."""
+    from nominee.plan import directory_hint
+
+    hint = directory_hint(directory)
+    try:
+        return call(StateDirectory(directory), command, timeout_seconds=timeout_seconds, **fields)
+    except NotRunningError as error:
+        raise click.ClickException(f"{error}; start one with `nominee up{hint}`") from None
+    except RefusedError as error:
+        raise click.ClickException(str(error)) from None
+    except TimeoutError as error:
+        raise click.ClickException(f"{error}; see `nominee status{hint}` and `nominee logs`") from None
+
+
+def http_address(directory: Path, component: str) -> str:
+    """The serving address (`host:port`) of a running process, from its run file.
+
+    A running process whose run file lacks an address, or none at all, is an error that says what to do.
+    """
+    from nominee.options import OptionError, target
+    from nominee.plan import directory_hint
+
+    try:
+        name = target("COMPONENT", component)
+    except OptionError as error:
+        raise click.UsageError(error.message) from None
+    name = "kubelet-0" if name == "kubelet" else name
+    document = StateDirectory(directory).live_run_files().get(name)
+    if document is None or not document.get("http"):
+        hint = directory_hint(directory)
+        raise click.ClickException(
+            f"{name} does not run in {directory}; see `nominee status{hint}`, start it with "
+            f"`nominee up{hint}` or `nominee start {name}{hint}`"
+        )
+    return str(document["http"])

@@ -1,0 +1,35 @@
+"""`nominee down`: the ordered end of a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nominee.commands.common import directory_option
+from nominee.supervisor.client import NotRunningError, call
+from nominee.supervisor.clock import wait_until
+from nominee.supervisor.directory import StateDirectory, lock_holder
+
+
+@click.command()
+@directory_option
+@click.option("--kill", is_flag=True, help="SIGKILL to all at once instead of SIGTERM in order.")
+@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds to wait.")
+def down(directory: Path, kill: bool, timeout: float) -> None:
+    """Stop the cluster: autoscaler and clients first, then the API server, etcd last.
+
+    Without a cluster there is nothing to do, and that is no error.
+    """
+    state = StateDirectory(directory)
+    try:
+        call(state, "down", timeout_seconds=timeout, kill=kill)
+    except NotRunningError:
+        if lock_holder(state) is None:
+            click.echo(f"no cluster runs in {directory}")
+            return
+    except TimeoutError as error:
+        raise click.ClickException(f"{error}; `nominee down --kill` does not wait for anybody") from None
+    if not wait_until(lambda: lock_holder(state) is None, timeout):
+        raise click.ClickException(f"the supervisor (pid {lock_holder(state)}) does not end")
+    click.echo(f"the cluster in {directory} is down")

@@ -1,0 +1,95 @@
+"""`nominee status`: what runs, at which version, where, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nominee.commands.common import directory_option, echo_json, output_option
+from nominee.memory import pss_bytes
+from nominee.printing.tables import table
+from nominee.supervisor.client import NotRunningError, call
+from nominee.supervisor.directory import StateDirectory
+
+_COPIED = ("http", "grpc", "https", "emulatedVersion", "version", "featureGates", "startTime")
+
+
+@click.command()
+@directory_option
+@output_option("table", "json")
+def status(directory: Path, output: str) -> None:
+    """Show the components: process, state, restarts, version, gates, addresses, memory (PSS).
+
+    Exit status 1 when no cluster runs in the directory.
+    """
+    state = StateDirectory(directory)
+    try:
+        cluster = call(state, "status", timeout_seconds=10.0)["cluster"]
+    except NotRunningError as error:
+        cluster = _unsupervised(state)
+        if cluster is None:
+            raise click.ClickException(f"{error}; start one with `nominee up`") from None
+    except TimeoutError as error:
+        raise click.ClickException(str(error)) from None
+    _add_memory(cluster)
+    if output == "json":
+        echo_json(cluster)
+        return
+    rows = [_row(component) for component in cluster["components"]]
+    if cluster["supervisor"] is not None:
+        rows.append(["(supervisor)", "ready", str(cluster["supervisor"]["pid"]), "0", "", "", "",
+                     _mib(cluster["supervisor"]["pssBytes"])])  # fmt: skip
+    rows.append(["(sum)", "", "", "", "", "", "", _mib(cluster["pssBytes"])])
+    header = ["COMPONENT", "STATE", "PID", "RESTARTS", "VERSION", "GRPC", "HTTP", "PSS"]
+    for line in table(header, rows):
+        click.echo(line)
+
+
+def _row(component: Mapping[str, Any]) -> list[str]:
+    return [
+        component["name"],
+        component["state"],
+        str(component["pid"] or "-"),
+        str(component["restarts"]),
+        component.get("emulatedVersion") or component.get("version") or "-",
+        component.get("grpc", "-"),
+        component.get("http", "-"),
+        _mib(component["pssBytes"]),
+    ]
+
+
+def _mib(size: int | None) -> str:
+    return "-" if size is None else f"{size / 2**20:.1f}Mi"
+
+
+def _unsupervised(state: StateDirectory) -> dict[str, Any] | None:
+    """What runs without our supervisor (`honcho start`), from the run files; None when nothing does."""
+    live = state.live_run_files()
+    if not live:
+        return None
+    return {
+        "directory": str(state.path),
+        "ready": True,
+        "supervisor": None,
+        "components": [
+            {
+                "name": name,
+                "component": document.get("component", name),
+                "state": "ready",
+                "pid": document["pid"],
+                "restarts": 0,
+                **{key: document[key] for key in _COPIED if key in document},
+            }
+            for name, document in live.items()
+        ],
+    }
+
+
+def _add_memory(cluster: dict[str, Any]) -> None:
+    processes = [*cluster["components"], *([cluster["supervisor"]] if cluster["supervisor"] else [])]
+    for process in processes:
+        process["pssBytes"] = pss_bytes(process["pid"]) if process["pid"] else None
+    cluster["pssBytes"] = sum(process["pssBytes"] or 0 for process in processes)

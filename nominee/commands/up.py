@@ -1,0 +1,241 @@
+"""`nominee up`: checks the options, writes the plan, takes the lock and becomes the supervisor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nominee.commands.common import directory_option, echo_json, output_option
+from nominee.components import BY_NAME, COMPONENTS, is_installed
+from nominee.options import OptionError, parse_assignments, parse_components, parse_gates, parse_versions
+from nominee.plan import DEFAULT_KUBELETS, DEFAULT_NODES, Plan, UpOptions, build
+from nominee.supervisor.client import NotRunningError, RefusedError, call
+from nominee.supervisor.clock import wait_until
+from nominee.supervisor.directory import (
+    InUseError,
+    StateDirectory,
+    acquire_lock,
+    clean_stale,
+    write_atomically,
+    write_holder,
+)
+from nominee.supervisor.report import ready_lines, shell_words
+
+
+@click.command()
+@directory_option
+@click.option("--nodes", type=int, default=None, help=f"How many nodes.  [default: {DEFAULT_NODES}]")
+@click.option(
+    "--kubelets",
+    type=int,
+    default=None,
+    help=f"Processes that carry the nodes.  [default: {DEFAULT_KUBELETS}]",
+)
+@click.option("--components", metavar="LIST", help="Which components; default: all that are installed.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file with these options.",
+)
+@click.option(
+    "--emulated-version", multiple=True, metavar="COMPONENT=1.NN,...", help="1.NN alone is for all."
+)
+@click.option("--feature-gates", multiple=True, metavar="COMPONENT=Gate=bool,...")
+@click.option(
+    "--scheduler-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A KubeSchedulerConfiguration.",
+)
+@click.option(
+    "--node-groups",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Node groups of the built-in cloud.",
+)
+@click.option("--failpoints", multiple=True, metavar="COMPONENT=NAME=ACTION", help="Armed from the start.")
+@click.option(
+    "--arg", "arguments", multiple=True, metavar="COMPONENT=--option=value", help="Passed on as it is."
+)
+@click.option("--etcd-servers", default=None, metavar="URLS", help="Use this etcd instead of one of ours.")
+@click.option(
+    "--restart",
+    type=click.Choice(["always", "never"]),
+    default=None,
+    help="Whether a component that died is started again.  [default: always]",
+)
+@click.option("--timeout", type=float, default=None, help="Seconds until it must be ready.  [default: 60]")
+@click.option("--detach", is_flag=True, help="Return when it is ready; `nominee down` ends it.")
+@click.option("--wait/--no-wait", default=True, help="With --detach: return when ready, or at once.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be started.")
+@output_option("text", "json")
+def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **given: Any) -> None:
+    """Start a cluster and keep it running until Ctrl-C (or `nominee down`).
+
+    A component that dies is started again with a growing delay. Everything is in one directory:
+    D/cluster.json says what runs where, D/logs what it said.
+    """
+    try:
+        plan = build(_options(directory, given))
+    except OptionError as error:
+        raise click.UsageError(str(error)) from None
+    for warning in plan.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    if dry_run:
+        _print_plan(plan, output)
+        return
+    state = StateDirectory(directory)
+    lock = _claim(state, plan)
+    command = [sys.executable, "-P", "-m", "nominee.supervisor", f"--dir={directory}", f"--lock-fd={lock}"]
+    if detach:
+        _detach(command, lock, state, plan, wait=wait, output=output)
+        return
+    sys.stdout.flush()
+    os.set_inheritable(lock, True)
+    os.execv(sys.executable, command)  # the same pid goes on as the light supervisor
+
+
+def _options(directory: Path, given: dict[str, Any]) -> UpOptions:
+    """The options of the command line over those of --config."""
+    base: dict[str, Any] = {}
+    if given["config"] is not None:
+        from nominee.config_file import read_config
+
+        base = read_config(given["config"])
+    components = given["components"]
+    chosen = {
+        "components": parse_components("--components", components) if components is not None else None,
+        "nodes": given["nodes"],
+        "kubelets": given["kubelets"],
+        "scheduler_config": given["scheduler_config"] and given["scheduler_config"].absolute(),
+        "node_groups": given["node_groups"] and given["node_groups"].absolute(),
+        "etcd_servers": given["etcd_servers"],
+        "ready_seconds_max": given["timeout"],
+        "restart": None if given["restart"] is None else given["restart"] == "always",
+    }
+    base |= {key: value for key, value in chosen.items() if value is not None}
+    base["versions"] = base.get("versions", {}) | parse_versions(
+        "--emulated-version", given["emulated_version"]
+    )
+    gates = base.get("gates", {})
+    for key, own in parse_gates("--feature-gates", given["feature_gates"]).items():
+        gates[key] = gates.get(key, {}) | own
+    base["gates"] = gates
+    for option, key, example in (
+        ("failpoints", "failpoints", "scheduler=scheduler.bind.before=crash"),
+        ("arguments", "arguments", "kubelet=--start-delay=1s"),
+    ):
+        name = "--arg" if option == "arguments" else f"--{option}"
+        settings = base.get(key, {})
+        for target, texts in parse_assignments(name, given[option], example).items():
+            settings[target] = [*settings.get(target, ()), *texts]
+        base[key] = settings
+    if "components" not in base:
+        base["components"] = _default_components(base)
+    else:
+        missing = [name for name in base["components"] if not is_installed(BY_NAME[name])]
+        if missing:
+            raise OptionError("--components", f"{missing[0]} cannot be run: it is not installed")
+    return UpOptions(directory=directory, **base)
+
+
+def _default_components(base: dict[str, Any]) -> tuple[str, ...]:
+    """All that are installed; a kubelet only when there are nodes to carry."""
+    found = [component.name for component in COMPONENTS if is_installed(component)]
+    if base.get("etcd_servers"):
+        found.remove("etcd")
+    have = set(found) | ({"etcd"} if base.get("etcd_servers") else set())
+    return tuple(name for name in found if have.issuperset(BY_NAME[name].needs))
+
+
+def _print_plan(plan: Plan, output: str) -> None:
+    if output == "json":
+        echo_json(
+            {
+                "directory": str(plan.spec.directory),
+                "warnings": list(plan.warnings),
+                "environment": plan.spec.environment,
+                "components": [
+                    {"name": p.name, "component": p.component, "command": list(p.argv)}
+                    for p in plan.spec.processes
+                ],
+            }
+        )
+        return
+    for process in plan.spec.processes:
+        click.echo(shell_words(process.argv))
+
+
+def _claim(state: StateDirectory, plan: Plan) -> int:
+    """Takes the lock, clears what a killed cluster left, writes the plan; returns the lock's descriptor."""
+    hint = plan.spec.hint
+    try:
+        lock = acquire_lock(state)
+        stale = clean_stale(state, {component.name: component.module for component in COMPONENTS})
+    except InUseError as error:
+        raise click.ClickException(
+            f"{error}; see it with `nominee status{hint}`, end it with `nominee down{hint}`, "
+            "or choose another directory with --dir"
+        ) from None
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot use {state.path}: {error.strerror}; choose another --dir"
+        ) from None
+    if stale:
+        click.echo(f"cleaned up after a cluster that was killed here ({', '.join(stale)})", err=True)
+    write_atomically(state.plan, plan.spec.to_json())
+    return lock
+
+
+def _detach(
+    command: Sequence[str], lock: int, state: StateDirectory, plan: Plan, *, wait: bool, output: str
+) -> None:
+    """Starts the supervisor in a session of its own and waits until it says that all is ready."""
+    state.log_file("supervisor").unlink(missing_ok=True)
+    log = state.open_log("supervisor")
+    supervisor = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+        pass_fds=[lock],
+    )
+    write_holder(lock, supervisor.pid)
+    os.close(lock)
+    os.close(log)
+    try:
+        cluster = _wait(supervisor, state, plan, ready=wait)
+    except KeyboardInterrupt:
+        with suppress(NotRunningError, RefusedError, TimeoutError):
+            call(state, "down", timeout_seconds=30.0)
+        raise click.ClickException("interrupted; the cluster is down again") from None
+    if output == "json":
+        echo_json(cluster)
+        return
+    for line in ready_lines(cluster, plan.spec.hint):
+        click.echo(line)
+
+
+def _wait(
+    supervisor: subprocess.Popen[bytes], state: StateDirectory, plan: Plan, *, ready: bool
+) -> dict[str, Any]:
+    socket = state.run / "supervisor.sock"
+    wait_until(lambda: socket.exists() or supervisor.poll() is not None, 10.0)
+    try:
+        answer = call(
+            state, "wait" if ready else "status", timeout_seconds=plan.spec.ready_seconds_max + 30.0
+        )
+    except RefusedError as error:
+        supervisor.wait(timeout=60.0)
+        raise click.ClickException(str(error).removeprefix("error: ")) from None
+    except (NotRunningError, TimeoutError) as error:
+        tail = "\n".join(state.log_tail("supervisor", lines=20))
+        raise click.ClickException(f"{error}; the supervisor's log ends:\n{tail}") from None
+    cluster: dict[str, Any] = answer["cluster"]
+    return cluster

@@ -1,0 +1,1 @@
+"""How objects and tables look on a terminal: plain columns, as kubectl prints them."""
