@@ -9,9 +9,8 @@ from enum import IntEnum
 from types import TracebackType
 from typing import Self
 
-from machinery.errors import StatusError
-
 from apiserver.cached_object import CachedObject
+from machinery.errors import StatusError
 
 
 class EventType(IntEnum):

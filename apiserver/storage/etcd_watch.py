@@ -1,0 +1,75 @@
+"""Etcd's watch over the whole key space, as batches of changes in revision order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+import anyio.lowlevel
+import grpc.aio
+from aetcd import rpc
+
+from apiserver.storage.channel import translate
+from apiserver.storage.interface import Compacted, StorageUnavailable
+
+# All keys: whoever waits for a revision must hear of it, also when somebody else's key made it.
+_ALL = b"\x00"
+# A member that has lost its leader ends the stream instead of going silent.
+_METADATA = (("hasleader", "true"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One key's change; `data` is None for a deletion (then `revision` is the deletion's)."""
+
+    key: str
+    data: bytes | None
+    revision: int
+
+
+def _changes(answer: rpc.WatchResponse) -> list[Change]:
+    return [
+        Change(
+            event.kv.key.decode("utf-8", "replace"),
+            None if event.type == rpc.Event.DELETE else event.kv.value,
+            event.kv.mod_revision,
+        )
+        for event in answer.events
+    ]
+
+
+async def watch(channel: grpc.aio.Channel, start_revision: int) -> AsyncGenerator[list[Change], None]:
+    """All changes from `start_revision` on; first an empty batch when the watch stands.
+
+    Never ends by itself. Raises Compacted when etcd has dropped `start_revision`, StorageUnavailable when
+    the stream breaks. Only revisions of changes count: a progress notification, and the header's revision
+    with it, may overtake changes that are still to come (etcd-io/etcd#15220).
+    """
+    call = rpc.WatchStub(channel).Watch(metadata=_METADATA)
+    try:
+        await call.write(
+            rpc.WatchRequest(
+                create_request=rpc.WatchCreateRequest(key=_ALL, range_end=_ALL, start_revision=start_revision)
+            )
+        )
+        while True:
+            answer = await call.read()
+            if answer is grpc.aio.EOF:
+                raise StorageUnavailable("etcd ended the watch")
+            if answer.canceled:
+                if answer.compact_revision:
+                    raise Compacted(start_revision, answer.compact_revision)
+                raise StorageUnavailable(f"etcd cancelled the watch: {answer.cancel_reason}")
+            if answer.created or answer.events:
+                yield _changes(answer)
+    except grpc.aio.AioRpcError as error:
+        raise translate(error, start_revision) from error
+    except asyncio.InvalidStateError as error:
+        # What grpc raises for a write on a call that has failed already.
+        raise StorageUnavailable(f"etcd watch: {error}") from error
+    except asyncio.CancelledError:
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        raise StorageUnavailable("etcd's watch was cancelled") from None
+    finally:
+        call.cancel()
