@@ -1,0 +1,70 @@
+"""Logs: how a line reads."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from machinery import logs
+from machinery.clock import FakeClock
+from machinery.objects import ObjectKey
+
+
+@pytest.fixture(autouse=True)
+def _restore() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def test_text_reads_like_klog() -> None:
+    out = io.StringIO()
+    logs.configure("scheduler", stream=out, clock=FakeClock(1_700_000_000.25))
+    log = logs.get(step="bind")
+    log.info("Bound", pod=ObjectKey("ns", "p"), note='two "words"', n=1)
+    log.debug("unseen")
+    want = 'I1114 22:13:20.250000 scheduler] Bound step=bind pod=ns/p note="two \\"words\\"" n=1\n'
+    assert out.getvalue() == want
+
+
+def test_json_has_the_same_fields() -> None:
+    out = io.StringIO()
+    logs.configure("scheduler", format="json", stream=out, clock=FakeClock(1_700_000_000.25))
+    logs.get().warning("Late", pod=ObjectKey("ns", "p"), nodes={"b", "a"})
+    line = json.loads(out.getvalue())
+    assert line["timestamp"].startswith("2023-11-14T22:13:20.25")
+    assert {key: line[key] for key in ("level", "component", "msg", "nodes")} == {
+        "level": "warning",
+        "component": "scheduler",
+        "msg": "Late",
+        "nodes": ["a", "b"],
+    }
+
+
+def test_an_exception_keeps_its_traceback_and_the_standard_library_is_heard() -> None:
+    out = io.StringIO()
+    logs.configure("x", level="debug", stream=out, clock=FakeClock())
+    try:
+        raise KeyError("k")
+    except KeyError:
+        logs.get().exception("Failed", step="a")
+    logging.getLogger("grpc").error("oops %s", 1)
+    text = out.getvalue()
+    assert "x] Failed step=a\nTraceback" in text
+    assert text.startswith("E1114")
+    assert "x] oops 1 logger=grpc" in text
+
+
+def test_it_does_not_load_rich_and_does_not_forbid_it() -> None:
+    script = "import sys; import machinery.logs; assert 'rich' not in sys.modules; import rich.console"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
