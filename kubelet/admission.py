@@ -1,0 +1,117 @@
+"""Whether a node takes a pod, or a resize of one it has: feasible, then room, then room made by killing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kubelet import predicates, preemption
+from kubelet.actions import Operation
+from kubelet.feasibility import infeasible
+from kubelet.node_state import NodeState, PodRecord
+from kubelet.pod_resources import PodResources
+from kubelet.preemption import Candidate
+from kubelet.qos import pod_qos
+from kubelet.requirements import amount_of
+from kubelet.usage import Amounts, requested
+from machinery.pb import core
+
+UNEXPECTED = "UnexpectedAdmissionError"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Admitted (with the pods to kill for it, in order), or the raw reason and message of the refusal."""
+
+    admitted: bool
+    reason: str = ""
+    message: str = ""
+    victims: tuple[str, ...] = field(default=())
+
+
+def admit(
+    node: NodeState, record: PodRecord, resources: PodResources, operation: Operation, others: list[PodRecord]
+) -> Verdict:
+    """Decides about `record` asking for `resources` beside the active `others` (all or nothing)."""
+    if operation == "resize":
+        message = infeasible(node, record)
+        if message is not None:
+            return Verdict(admitted=False, reason="Infeasible", message=message)
+    if os_failure := _os_failure(node, record.pod):
+        return os_failure
+    beside = [other for other in others if other.uid != record.uid]
+    pod_level = node.features.pod_level_resources
+    amounts = requested(record.pod, resources, pod_level=pod_level)
+    failures = predicates.failures(node, record.pod, amounts, beside)
+    if not failures:
+        return Verdict(admitted=True)
+    if not predicates.is_critical(record.pod):
+        return Verdict(admitted=False, reason=failures[0].reason, message=failures[0].message)
+    return make_room(node, record, failures, others)
+
+
+def make_room(
+    node: NodeState, record: PodRecord, failures: list[predicates.Failure], active: list[PodRecord]
+) -> Verdict:
+    """For a critical pod: other failures than missing room stand; room is made by killing (KEP-1287 too)."""
+    standing = [failure for failure in failures if failure.shortage is None]
+    if standing:
+        return Verdict(admitted=False, reason=standing[0].reason, message=standing[0].message)
+    shortages = [failure.shortage for failure in failures if failure.shortage is not None]
+    candidates = [_candidate(node, other) for other in active]
+    try:
+        victims = preemption.choose_victims(_candidate(node, record), candidates, shortages)
+    except preemption.NoVictimsError as error:
+        message = (
+            "Unexpected error while attempting to recover from admission failure: "
+            f"preemption: error finding a set of pods to preempt: {error}"
+        )
+        return Verdict(admitted=False, reason=UNEXPECTED, message=message)
+    return Verdict(admitted=True, victims=tuple(victim.key for victim in victims))
+
+
+def _candidate(node: NodeState, record: PodRecord) -> Candidate:
+    pod = record.pod
+    return Candidate(
+        key=record.uid,
+        qos=pod_qos(pod),
+        priority=pod.spec.priority if pod.spec.HasField("priority") else None,
+        critical=predicates.is_critical(pod),
+        requests=_victim_requests(pod, node.allocated(record)),
+    )
+
+
+def _victim_requests(pod: core.Pod, resources: PodResources) -> Amounts:
+    """What killing a pod is taken to free, from its allocation.
+
+    Simpler than what a pod counts for: sidecars are not added to the containers, pod-level requests are not
+    seen, and overhead counts only for a resource that the containers ask for. Source: kubelet 1.36,
+    resource.GetResourceRequest.
+    """
+    total: Amounts = {}
+    for container in pod.spec.containers:
+        for name, text in resources.of(container.name).requests:
+            total[name] = total.get(name, 0) + amount_of(name, text)
+    for container in pod.spec.initContainers:
+        for name, text in resources.of(container.name).requests:
+            total[name] = max(total.get(name, 0), amount_of(name, text))
+    for name, quantity in pod.spec.overhead.items():
+        if total.get(name, 0):
+            total[name] += amount_of(name, quantity.string)
+    return total
+
+
+def _os_failure(node: NodeState, pod: core.Pod) -> Verdict | None:
+    """Only Linux is emulated."""
+    if pod.metadata.labels.get("kubernetes.io/os", "linux") != "linux":
+        return Verdict(
+            admitted=False,
+            reason="PodOSSelectorNodeLabelDoesNotMatch",
+            message="Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+        )
+    if pod.spec.HasField("os") and pod.spec.os.name != "linux":
+        return Verdict(
+            admitted=False,
+            reason="PodOSNotSupported",
+            message="Failed to admit pod as the OS field doesn't match node OS",
+        )
+    return None

@@ -1,0 +1,69 @@
+"""Resizes that this node can never do, however much room there is.
+
+Source: kubelet 1.36, pod resize admit handler (KEP-1287, "Resize status": Infeasible).
+"""
+
+from __future__ import annotations
+
+from kubelet.node_state import NodeState, PodRecord
+from kubelet.pod_resources import resizable_containers
+from kubelet.preemption import GUARANTEED
+from kubelet.qos import pod_qos
+from kubelet.requirements import CPU, MEMORY, Requirements
+from machinery import quantity
+from machinery.pb import core
+
+SWAP = "In-place resize of containers with swap is not supported."
+GATE_OFF = "In-place pod resize is disabled"
+POD_LEVEL_GATE_OFF = "In-place resize of pod-level resources is disabled"
+
+
+def infeasible(node: NodeState, record: PodRecord) -> str | None:
+    """Why the pod's pending resize cannot be done here, or None."""
+    if not node.features.resize:
+        return GATE_OFF
+    if _changes_swapping_memory(node, record):
+        return SWAP
+    own, allocated = record.desired.pod, node.allocated(record).pod
+    if not node.features.resize_pod_level and (own or Requirements()) != (allocated or Requirements()):
+        return POD_LEVEL_GATE_OFF
+    if pod_qos(record.pod) != GUARANTEED:
+        return None
+    policy = node.settings.cpu_manager_policy
+    if policy == "static" and _changes_request(node, record, CPU):
+        return f'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "{policy}"'
+    policy = node.settings.memory_manager_policy
+    if policy == "Static" and _changes_request(node, record, MEMORY):
+        return f'Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "{policy}"'
+    return None
+
+
+def restarts_for(container: core.Container, resource: str) -> bool:
+    """Whether the container must restart when this resource changes."""
+    for policy in container.resizePolicy:
+        if policy.resourceName == resource:
+            return policy.restartPolicy == "RestartContainer"
+    return False
+
+
+def _request_changes(node: NodeState, record: PodRecord, container: str, resource: str) -> bool:
+    old = node.allocated(record).of(container).requests.get(resource) or "0"
+    new = record.desired.of(container).requests.get(resource) or "0"
+    return old != new and quantity.Quantity.parse(old) != quantity.Quantity.parse(new)
+
+
+def _changes_swapping_memory(node: NodeState, record: PodRecord) -> bool:
+    """A change of a memory request without a restart, in a container that may swap; limits do not matter."""
+    for container in (*record.pod.spec.containers, *record.pod.spec.initContainers):
+        if not _request_changes(node, record, container.name, MEMORY) or restarts_for(container, MEMORY):
+            continue
+        if node.settings.uses_swap(record.pod, container.name):
+            return True
+    return False
+
+
+def _changes_request(node: NodeState, record: PodRecord, resource: str) -> bool:
+    containers = resizable_containers(
+        record.pod.spec, init_containers=node.features.resize_init_containers
+    )
+    return any(_request_changes(node, record, container.name, resource) for container, _ in containers)

@@ -1,0 +1,116 @@
+"""The resources of all of a pod's containers: what the spec desires, what is allocated, what is actuated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kubelet.requirements import EMPTY, Requirements
+from machinery.pb import core
+
+
+@dataclass(frozen=True, slots=True)
+class PodResources:
+    """Requirements by container name (init containers included), and the pod's own where it has them."""
+
+    containers: tuple[tuple[str, Requirements], ...]
+    pod: Requirements | None = None
+
+    def get(self, container: str) -> Requirements | None:
+        for name, requirements in self.containers:
+            if name == container:
+                return requirements
+        return None
+
+    def of(self, container: str) -> Requirements:
+        """The container's requirements; empty where it is not known."""
+        return self.get(container) or EMPTY
+
+    def with_container(self, container: str, requirements: Requirements) -> PodResources:
+        """With one container's requirements replaced (or added)."""
+        rows = dict(self.containers)
+        rows[container] = requirements
+        return PodResources(tuple(rows.items()), self.pod)
+
+    def same(self, other: PodResources) -> bool:
+        """Equal by worth in every container and in the pod's own."""
+        if len(self.containers) != len(other.containers) or not _same_pod(self.pod, other.pod):
+            return False
+        return all(
+            name == other_name and requirements.same(other_requirements)
+            for (name, requirements), (other_name, other_requirements) in zip(
+                self.containers, other.containers, strict=True
+            )
+        )
+
+    def to_json(self) -> dict[str, object]:
+        document: dict[str, object] = {
+            "containers": {name: requirements.to_json() for name, requirements in self.containers}
+        }
+        if self.pod is not None:
+            document["pod"] = self.pod.to_json()
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Mapping[str, Mapping[str, Mapping[str, str]]]]) -> PodResources:
+        pod = document.get("pod")
+        return cls(
+            tuple((name, Requirements.from_json(row)) for name, row in document["containers"].items()),
+            None if pod is None else Requirements.from_json(pod),  # type: ignore[arg-type]
+        )
+
+
+def _same_pod(one: Requirements | None, other: Requirements | None) -> bool:
+    return (one is None) == (other is None) and (one is None or other is None or one.same(other))
+
+
+def is_sidecar(container: core.Container) -> bool:
+    """An init container that keeps running (restartPolicy Always)."""
+    return container.restartPolicy == "Always"
+
+
+def resizable_containers(
+    spec: core.PodSpec, *, init_containers: bool = True
+) -> Iterator[tuple[core.Container, bool]]:
+    """The containers whose resources may change, init containers first; the flag says which are init.
+
+    Ordinary init containers count only with InPlacePodVerticalScalingInitContainers (1.36).
+    """
+    for container in spec.initContainers:
+        if init_containers or is_sidecar(container):
+            yield container, True
+    for container in spec.containers:
+        yield container, False
+
+
+def desired_resources(pod: core.Pod, *, init_containers: bool = True, pod_level: bool = True) -> PodResources:
+    """What the pod's spec asks for."""
+    rows = tuple(
+        (container.name, Requirements.from_message(container.resources))
+        for container, _ in resizable_containers(pod.spec, init_containers=init_containers)
+    )
+    has_own = pod_level and pod.spec.HasField("resources")
+    return PodResources(rows, Requirements.from_message(pod.spec.resources) if has_own else None)
+
+
+def with_resources(pod: core.Pod, resources: PodResources, *, pod_level: bool = True) -> core.Pod:
+    """A copy of the pod whose spec asks for `resources` instead."""
+    new = core.Pod()
+    new.CopyFrom(pod)
+    _replace(new.spec.initContainers, resources)
+    _replace(new.spec.containers, resources)
+    if pod_level:
+        new.spec.ClearField("resources")
+        if resources.pod is not None:
+            resources.pod.write(new.spec.resources)
+            new.spec.resources.SetInParent()
+    return new
+
+
+def _replace(containers: Iterable[core.Container], resources: PodResources) -> None:
+    for container in containers:
+        requirements = resources.get(container.name)
+        if requirements is not None:
+            container.resources.ClearField("requests")
+            container.resources.ClearField("limits")
+            requirements.write(container.resources)

@@ -1,0 +1,133 @@
+"""What a kubelet checks before it takes a pod: room, node affinity, node name, host ports, NoExecute taints.
+
+Source: kubelet 1.36, predicate admit handler, over the scheduler's AdmissionCheck: all failures are found, in
+this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kubelet.node_state import NodeState, PodRecord
+from kubelet.preemption import Shortage, is_critical_priority
+from kubelet.usage import Amounts
+from machinery import node_affinity, taints
+from machinery.pb import core
+
+_RESOURCE_REASONS = {
+    "cpu": "OutOfcpu",
+    "memory": "OutOfmemory",
+    "ephemeral-storage": "OutOfephemeral-storage",
+    "pods": "OutOfpods",
+}
+_FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a pod does not fit."""
+
+    reason: str
+    """What status and events show: OutOfcpu, NodeAffinity."""
+    description: str
+    message: str
+    shortage: Shortage | None = None
+    """What is missing; None where preemption cannot help."""
+
+
+def failures(node: NodeState, pod: core.Pod, amounts: Amounts, others: list[PodRecord]) -> list[Failure]:
+    """All reasons against this pod with these requests beside these others."""
+    found = list(_shortages(node, amounts, others))
+    if not _matches_affinity(node, pod):
+        found.append(_predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"))
+    if pod.spec.nodeName and pod.spec.nodeName != node.node.metadata.name:
+        found.append(_predicate("NodeName", "node(s) didn't match the requested node name"))
+    if _ports_taken(pod, others):
+        found.append(_predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports"))
+    if not is_static(pod) and not _tolerates(node, pod):
+        found.append(_predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate"))
+    return found
+
+
+def insufficient(resource: str, *, asked: int, used: int, capacity: int) -> Failure:
+    return Failure(
+        reason=_RESOURCE_REASONS.get(resource, f"OutOf{resource}"),
+        description=f"Insufficient {resource}",
+        message=(
+            f"Node didn't have enough resource: {resource}, "
+            f"requested: {asked}, used: {used}, capacity: {capacity}"
+        ),
+        shortage=Shortage(resource, asked - (capacity - used)),
+    )
+
+
+def is_static(pod: core.Pod) -> bool:
+    """Whether the pod came from a file of the node, not from the API server."""
+    source = pod.metadata.annotations.get("kubernetes.io/config.source", "")
+    return source not in ("", "api")
+
+
+def is_critical(pod: core.Pod) -> bool:
+    """Whether the kubelet makes room for the pod by killing others."""
+    priority = pod.spec.priority if pod.spec.HasField("priority") else None
+    is_mirror = "kubernetes.io/config.mirror" in pod.metadata.annotations
+    return is_static(pod) or is_mirror or is_critical_priority(priority)
+
+
+def _predicate(name: str, description: str) -> Failure:
+    return Failure(reason=name, description=description, message=f"Predicate {name} failed: {description}")
+
+
+def _shortages(node: NodeState, amounts: Amounts, others: list[PodRecord]) -> Iterator[Failure]:
+    pods_max = node.allocatable("pods")
+    if len(others) + 1 > pods_max:
+        yield insufficient("pods", asked=1, used=len(others), capacity=pods_max)
+    scalar = [name for name in amounts if name not in _FIRST_RESOURCES]
+    for name in (*_FIRST_RESOURCES, *scalar):
+        asked = amounts.get(name, 0)
+        if asked == 0:
+            continue
+        if _is_extended(name) and name not in node.node.status.allocatable:
+            continue  # a resource of the cluster, which the node does not know
+        used = sum(node.usage(other).get(name, 0) for other in others)
+        capacity = node.allocatable(name)
+        if asked > capacity - used:
+            yield insufficient(name, asked=asked, used=used, capacity=capacity)
+
+
+def _is_extended(name: str) -> bool:
+    return "/" in name and not name.split("/", 1)[0].endswith("kubernetes.io")
+
+
+def _matches_affinity(node: NodeState, pod: core.Pod) -> bool:
+    spec = pod.spec
+    if not spec.nodeSelector and not spec.HasField("affinity"):
+        return True
+    return node_affinity.matches(pod, node.node)
+
+
+def _tolerates(node: NodeState, pod: core.Pod) -> bool:
+    wanted = [taint for taint in node.node.spec.taints if taint.effect == "NoExecute"]
+    return not wanted or taints.find_untolerated(wanted, pod.spec.tolerations) is None
+
+
+def _host_ports(pod: core.Pod) -> Iterator[tuple[str, str, int]]:
+    for container in (*pod.spec.initContainers, *pod.spec.containers):
+        for port in container.ports:
+            if port.hostPort:
+                yield port.hostIP or "0.0.0.0", port.protocol or "TCP", port.hostPort
+
+
+def _ports_taken(pod: core.Pod, others: list[PodRecord]) -> bool:
+    wanted = list(_host_ports(pod))
+    if not wanted:
+        return False
+    taken = [port for other in others for port in _host_ports(other.pod)]
+    return any(
+        protocol == other_protocol
+        and number == other_number
+        and (address == other_address or "0.0.0.0" in (address, other_address))
+        for address, protocol, number in wanted
+        for other_address, other_protocol, other_number in taken
+    )

@@ -1,0 +1,142 @@
+"""What a container, or a whole pod, asks for: requests and limits as small shared values.
+
+Quantities stay the canonical text of the API object, since status and events show it again; comparisons are
+by worth (`1` equals `1000m`), as upstream's semantic equality does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from machinery import quantity
+from machinery.pb import core, resource
+
+CPU = "cpu"
+MEMORY = "memory"
+SHARED_VALUES_MAX = 4096  # pods of one workload ask for the same: share the value, bounded
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceList:
+    """Quantities by resource name, sorted by name."""
+
+    items: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, quantities: Mapping[str, str]) -> ResourceList:
+        return cls(tuple(sorted(quantities.items())))
+
+    @classmethod
+    def from_message(cls, quantities: Mapping[str, resource.Quantity]) -> ResourceList:
+        return _resource_list(tuple(sorted((name, value.string) for name, value in quantities.items())))
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self.items)
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+    def get(self, name: str) -> str | None:
+        """The quantity's text, or None where the resource is not named."""
+        for key, text in self.items:
+            if key == name:
+                return text
+        return None
+
+    def amount(self, name: str) -> int:
+        """Millicores for cpu, whole units for the rest, rounded up; 0 where the resource is not named."""
+        text = self.get(name)
+        return 0 if text is None else amount_of(name, text)
+
+    def only(self, names: Iterable[str]) -> ResourceList:
+        """The part that names these resources."""
+        wanted = frozenset(names)
+        return ResourceList(tuple(item for item in self.items if item[0] in wanted))
+
+    def replaced(self, name: str, text: str | None) -> ResourceList:
+        """With one quantity set, or taken out."""
+        quantities = dict(self.items)
+        quantities.pop(name, None)
+        if text is not None:
+            quantities[name] = text
+        return ResourceList.of(quantities)
+
+    def same(self, other: ResourceList) -> bool:
+        """Equal names and equal worth."""
+        return self.items == other.items or _same(self.items, other.items)
+
+    def write(self, target: Mapping[str, resource.Quantity]) -> None:
+        """Fills the map field of a message."""
+        for name, text in self.items:
+            target[name].string = text
+
+    def to_dict(self) -> dict[str, str]:
+        return dict(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """Requests and limits of one container, or of a pod as a whole."""
+
+    requests: ResourceList = ResourceList()
+    limits: ResourceList = ResourceList()
+
+    @classmethod
+    def from_message(cls, message: core.ResourceRequirements) -> Requirements:
+        return _requirements(
+            ResourceList.from_message(message.requests), ResourceList.from_message(message.limits)
+        )
+
+    def same(self, other: Requirements) -> bool:
+        """Equal by worth."""
+        return self is other or (self.requests.same(other.requests) and self.limits.same(other.limits))
+
+    def write(self, message: core.ResourceRequirements) -> None:
+        """Sets requests and limits of a message that has none."""
+        self.requests.write(message.requests)
+        self.limits.write(message.limits)
+
+    def to_json(self) -> dict[str, dict[str, str]]:
+        """As Kubernetes prints it: limits before requests, nothing where there is nothing."""
+        document = {}
+        if self.limits:
+            document["limits"] = self.limits.to_dict()
+        if self.requests:
+            document["requests"] = self.requests.to_dict()
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Mapping[str, str]]) -> Requirements:
+        return _requirements(
+            ResourceList.of(document.get("requests", {})), ResourceList.of(document.get("limits", {}))
+        )
+
+
+EMPTY = Requirements()
+
+
+def amount_of(name: str, text: str) -> int:
+    """A quantity in the whole numbers that admission counts in."""
+    return quantity.milli(text) if name == CPU else quantity.value(text)
+
+
+@lru_cache(SHARED_VALUES_MAX)
+def _resource_list(items: tuple[tuple[str, str], ...]) -> ResourceList:
+    return ResourceList(items)
+
+
+@lru_cache(SHARED_VALUES_MAX)
+def _requirements(requests: ResourceList, limits: ResourceList) -> Requirements:
+    return Requirements(requests, limits)
+
+
+@lru_cache(SHARED_VALUES_MAX)
+def _same(one: tuple[tuple[str, str], ...], other: tuple[tuple[str, str], ...]) -> bool:
+    if len(one) != len(other):
+        return False
+    return all(
+        name == other_name and quantity.Quantity.parse(text) == quantity.Quantity.parse(other_text)
+        for (name, text), (other_name, other_text) in zip(one, other, strict=True)
+    )

@@ -1,0 +1,65 @@
+"""The order in which pending resizes are tried again.
+
+Source: KEP-1287, "Priority of Resize Requests"; kubelet 1.36's sortPendingResizes.
+"""
+
+from __future__ import annotations
+
+from kubelet.node_state import NodeState, PodRecord
+from kubelet.preemption import GUARANTEED
+from kubelet.requirements import CPU, MEMORY
+from kubelet.usage import requested
+from kubelet.qos import pod_qos
+
+
+def push(node: NodeState, uid: str) -> None:
+    """Queues a pod; the order of the whole queue is found anew only when the pod was not queued yet."""
+    if uid in node.queue:
+        return
+    node.queue.append(uid)
+    if node.features.prioritized_retries:
+        sort(node)
+
+
+def sort(node: NodeState) -> None:
+    """Sorts the queue by insertion, and drops pods that are gone.
+
+    The comparison is upstream's and no order at all: a resize that does not increase goes before whatever it
+    is compared with, so two of them change places at each sort. Insertion is what Go's sort does up to
+    twelve elements; the outcome beyond that is not defined upstream.
+    """
+    pods = [node.pods[uid] for uid in node.queue if uid in node.pods]
+    for end in range(1, len(pods)):
+        at = end
+        while at > 0 and _goes_before(node, pods[at], pods[at - 1]):
+            pods[at], pods[at - 1] = pods[at - 1], pods[at]
+            at -= 1
+    node.queue[:] = [record.uid for record in pods]
+
+
+def _goes_before(node: NodeState, one: PodRecord, other: PodRecord) -> bool:
+    if not is_increasing(node, one):
+        return True
+    if not is_increasing(node, other):
+        return False
+    priority, other_priority = one.pod.spec.priority, other.pod.spec.priority
+    if priority != other_priority:
+        return priority > other_priority
+    guaranteed = pod_qos(one.pod) == GUARANTEED
+    if guaranteed != (pod_qos(other.pod) == GUARANTEED):
+        return guaranteed
+    if one.pending is None:
+        return False
+    if other.pending is None:
+        return True
+    return (one.pending.since, one.pending.order) < (other.pending.since, other.pending.order)
+
+
+def is_increasing(node: NodeState, record: PodRecord) -> bool:
+    """Whether the pod as a whole would get more cpu or memory than it is allocated."""
+    if not node.differs(record):
+        return False
+    pod_level = node.features.pod_level_resources
+    old = requested(record.pod, node.allocated(record), pod_level=pod_level)
+    new = requested(record.pod, record.desired, pod_level=pod_level)
+    return any(new.get(name, 0) > old.get(name, 0) for name in (CPU, MEMORY))
