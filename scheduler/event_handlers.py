@@ -1,0 +1,196 @@
+"""What a change of an object means for the scheduler: calls on its cache and its queue.
+
+Pure: objects, old and new, come in with the time. Source: kube-scheduler 1.36, event handlers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+from google.protobuf.message import Message
+
+from machinery.pb import core
+from scheduler.framework.cache import Cache, CacheError
+from scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from scheduler.framework.types import PodInfo
+from scheduler.object_changes import node_changes, pod_changes
+
+ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.AssignedPod, ActionType.Add)
+ASSIGNED_POD_DELETE: Final = ClusterEvent(EventResource.AssignedPod, ActionType.Delete)
+NODE_ADD: Final = ClusterEvent(EventResource.Node, ActionType.Add)
+NODE_DELETE: Final = ClusterEvent(EventResource.Node, ActionType.Delete)
+
+
+class QueueCalls(Protocol):
+    """What the handlers need of the queue."""
+
+    def add(self, pod: PodInfo, now: float) -> None: ...
+
+    def update(self, old: core.Pod, new: PodInfo, now: float) -> None: ...
+
+    def delete(self, pod: core.Pod) -> None: ...
+
+    def move_all(
+        self,
+        event: ClusterEvent,
+        old: Message | None,
+        new: Message | None,
+        now: float,
+        only: Callable[[PodInfo], bool] | None = None,
+    ) -> None: ...
+
+
+class EventHandlers:
+    """See the module's text.
+
+    `is_ours` tells whether a profile of that scheduler name exists; `reject_waiting` ends a pod's waiting on
+    Permit and tells whether it waited; `report` gets the text of what the cache could not make sense of (the
+    queue hears of the event all the same).
+    """
+
+    def __init__(
+        self,
+        queue: QueueCalls,
+        cache: Cache,
+        *,
+        is_ours: Callable[[str], bool],
+        pod_info: Callable[[core.Pod], PodInfo] = PodInfo,
+        reject_waiting: Callable[[str], bool] = lambda uid: False,
+        report: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._queue = queue
+        self._cache = cache
+        self._is_ours = is_ours
+        self._pod_info = pod_info
+        self._reject_waiting = reject_waiting
+        self._report = report
+
+    # ---- pods ----
+
+    def pod_added(self, pod: core.Pod, now: float) -> None:
+        if pod.spec.nodeName:
+            self._assigned_pod_added(pod, now)
+        elif self._is_ours(pod.spec.schedulerName):
+            self._queue.add(self._pod_info(pod), now)
+
+    def pod_updated(self, old: core.Pod, new: core.Pod, now: float) -> None:
+        if old.spec.nodeName:
+            self._assigned_pod_updated(old, new, now)
+        elif new.spec.nodeName:
+            # The pod was bound, by us or by somebody else.
+            self._assigned_pod_added(new, now)
+            if self._is_ours(old.spec.schedulerName):
+                self._queue.delete(old)
+        elif self._is_ours(old.spec.schedulerName):
+            self._pending_pod_updated(old, new, now)
+
+    def pod_deleted(self, pod: core.Pod, stale: bool, now: float) -> None:
+        """`stale`: nobody saw the deletion, `pod` is the last known state and may be wrong about its node."""
+        if stale:
+            self._assigned_pod_deleted(pod, now)
+            if self._is_ours(pod.spec.schedulerName):
+                self._pending_pod_deleted(pod, now)
+        elif pod.spec.nodeName:
+            self._assigned_pod_deleted(pod, now)
+        elif self._is_ours(pod.spec.schedulerName):
+            self._pending_pod_deleted(pod, now)
+
+    def _assigned_pod_added(self, pod: core.Pod, now: float) -> None:
+        with self._reporting():
+            self._cache.add_pod(self._pod_info(pod))
+        self._queue.move_all(ASSIGNED_POD_ADD, None, pod, now)
+
+    def _assigned_pod_updated(self, old: core.Pod, new: core.Pod, now: float) -> None:
+        info = self._pod_info(new)
+        with self._reporting():
+            self._cache.update_pod(info)
+        for event in pod_changes(old, new, info.options):
+            self._queue.move_all(event, old, new, now)
+
+    def _assigned_pod_deleted(self, pod: core.Pod, now: float) -> None:
+        with self._reporting():
+            self._cache.remove_pod(self._pod_info(pod))
+        self._queue.move_all(ASSIGNED_POD_DELETE, pod, None, now)
+
+    def _pending_pod_updated(self, old: core.Pod, new: core.Pod, now: float) -> None:
+        if old.metadata.resourceVersion == new.metadata.resourceVersion:
+            return  # the same object again; counting it would schedule the pod twice
+        uid = new.metadata.uid
+        if self._cache.is_assumed(uid):
+            began = new.metadata.HasField("deletionTimestamp")
+            if began and not old.metadata.HasField("deletionTimestamp"):
+                self._assumed_pod_deleted(new, now)
+            return
+        self._queue.update(old, self._pod_info(new), now)
+        was = old.status.nominatedNodeName
+        if was and was != new.status.nominatedNodeName:
+            self._nomination_gone(old, now)
+
+    def _pending_pod_deleted(self, pod: core.Pod, now: float) -> None:
+        self._queue.delete(pod)
+        if self._cache.is_assumed(pod.metadata.uid):
+            self._assumed_pod_deleted(pod, now)
+        elif pod.status.nominatedNodeName:
+            self._nomination_gone(pod, now)
+
+    def _nomination_gone(self, pod: core.Pod, now: float) -> None:
+        """Room that was kept for the pod is free for those that had to respect it: not for higher ones."""
+        priority = pod.spec.priority
+        self._queue.move_all(ASSIGNED_POD_DELETE, pod, None, now, lambda info: info.priority <= priority)
+
+    def _assumed_pod_deleted(self, pod: core.Pod, now: float) -> None:
+        """The pod dies while it is being bound.
+
+        Its room is free at once; the binding will fail by itself, at Permit because we tell it so, later
+        because the pod is gone.
+        """
+        uid = pod.metadata.uid
+        node = self._cache.node_of(uid) or ""
+        assumed = self._cache.get_pod(uid)
+        if not self._reject_waiting(uid) and assumed is not None:
+            self._cache.forget_pod(assumed)
+        self._queue.move_all(ASSIGNED_POD_DELETE, assigned_copy(pod, node), None, now)
+
+    @contextlib.contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except CacheError as error:
+            self._report(str(error))
+
+    # ---- nodes ----
+
+    def node_added(self, node: core.Node, now: float) -> None:
+        self._cache.add_node(node)
+        self._queue.move_all(NODE_ADD, None, node, now)
+
+    def node_updated(self, old: core.Node, new: core.Node, now: float) -> None:
+        self._cache.update_node(new)
+        for event in node_changes(old, new):
+            self._queue.move_all(event, old, new, now)
+
+    def node_deleted(self, node: core.Node, stale: bool, now: float) -> None:
+        self._queue.move_all(NODE_DELETE, node, None, now)
+        with self._reporting():
+            self._cache.remove_node(node.metadata.name)
+
+    # ---- everything else ----
+
+    def other_added(self, resource: EventResource, obj: Message, now: float) -> None:
+        self._queue.move_all(ClusterEvent(resource, ActionType.Add), None, obj, now)
+
+    def other_updated(self, resource: EventResource, old: Message, new: Message, now: float) -> None:
+        self._queue.move_all(ClusterEvent(resource, ActionType.Update), old, new, now)
+
+    def other_deleted(self, resource: EventResource, obj: Message, now: float) -> None:
+        self._queue.move_all(ClusterEvent(resource, ActionType.Delete), obj, None, now)
+
+
+def assigned_copy(pod: core.Pod, node: str) -> core.Pod:
+    """The pod as if it were bound: hints look at the node's name."""
+    copy = core.Pod()
+    copy.CopyFrom(pod)
+    copy.spec.nodeName = node
+    return copy

@@ -1,0 +1,124 @@
+"""Which cluster events a changed pod or node stands for.
+
+Source: kube-scheduler 1.36, framework events (PodSchedulingPropertiesChange, NodeSchedulingPropertiesChange).
+One change can be several events, in this order; a pod's change that matters to nobody is a plain Update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from machinery.pb import core, resource
+from machinery.quantity import Quantity
+from scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from scheduler.framework.pod_requests import pod_requests
+from scheduler.framework.types import DEFAULT_OPTIONS, ResourceOptions
+
+
+def pod_changes(
+    old: core.Pod, new: core.Pod, options: ResourceOptions = DEFAULT_OPTIONS
+) -> list[ClusterEvent]:
+    """The events of a pod's change; of the kind that the new one is (assigned or not)."""
+    actions = []
+    if _labels_changed(old, new):
+        actions.append(ActionType.UpdatePodLabel)
+    if _scaled_down(old, new, options):
+        actions.append(ActionType.UpdatePodScaleDown)
+    if _gates_eliminated(old, new):
+        actions.append(ActionType.UpdatePodSchedulingGatesEliminated)
+    if len(old.spec.tolerations) != len(new.spec.tolerations):  # the API only lets them be added
+        actions.append(ActionType.UpdatePodToleration)
+    if old.status.resourceClaimStatuses != new.status.resourceClaimStatuses:
+        actions.append(ActionType.UpdatePodGeneratedResourceClaim)
+    which = EventResource.AssignedPod if new.spec.nodeName else EventResource.UnscheduledPod
+    return [ClusterEvent(which, action) for action in actions or (ActionType.Update,)]
+
+
+def _labels_changed(old: core.Pod | core.Node, new: core.Pod | core.Node) -> bool:
+    return old.metadata.labels != new.metadata.labels
+
+
+def _scaled_down(old: core.Pod, new: core.Pod, options: ResourceOptions) -> bool:
+    """Whether the pod takes less of anything than before, resizes and what the kubelet reports included."""
+    if _same_resources(old, new):
+        return False
+    use_status = options.in_place_resize
+    before = pod_requests(old, options, use_status=use_status)
+    after = pod_requests(new, options, use_status=use_status)
+    return any(after.get(name, 0) < amount for name, amount in before.items())
+
+
+def _same_resources(old: core.Pod, new: core.Pod) -> bool:
+    """A cheap test that spares most updates the sums: nothing that goes into them differs."""
+    if old.status.containerStatuses or new.status.containerStatuses:
+        return False
+    a, b = old.spec, new.spec
+    return bool(
+        a.containers == b.containers
+        and a.initContainers == b.initContainers
+        and a.resources == b.resources
+        and a.overhead == b.overhead
+    )
+
+
+def _gates_eliminated(old: core.Pod, new: core.Pod) -> bool:
+    return not new.spec.schedulingGates and bool(old.spec.schedulingGates)
+
+
+def node_changes(old: core.Node, new: core.Node) -> list[ClusterEvent]:
+    """The events of a node's change; none when nothing that matters has changed."""
+    return [
+        ClusterEvent(EventResource.Node, action) for action, changed in _NODE_CHANGES if changed(old, new)
+    ]
+
+
+def _uncordoned(old: core.Node, new: core.Node) -> bool:
+    return old.spec.unschedulable and not new.spec.unschedulable
+
+
+def _allocatable_changed(old: core.Node, new: core.Node) -> bool:
+    return not _equal_amounts(old.status.allocatable, new.status.allocatable)
+
+
+def _equal_amounts(a: Mapping[str, resource.Quantity], b: Mapping[str, resource.Quantity]) -> bool:
+    """Equal as amounts: "1" is "1000m"."""
+    if len(a) != len(b):
+        return False
+    for name in a:
+        if name not in b:
+            return False
+        left, right = a[name].string, b[name].string
+        if left != right and Quantity.parse(left) != Quantity.parse(right):
+            return False
+    return True
+
+
+def _taints_changed(old: core.Node, new: core.Node) -> bool:
+    return bool(old.spec.taints != new.spec.taints)
+
+
+def _conditions_changed(old: core.Node, new: core.Node) -> bool:
+    """By status alone: heartbeats come all the time."""
+    before = {condition.type: condition.status for condition in old.status.conditions}
+    after = {condition.type: condition.status for condition in new.status.conditions}
+    return before != after
+
+
+def _annotations_changed(old: core.Node, new: core.Node) -> bool:
+    return old.metadata.annotations != new.metadata.annotations
+
+
+def _features_changed(old: core.Node, new: core.Node) -> bool:
+    return bool(old.status.declaredFeatures != new.status.declaredFeatures)
+
+
+_NODE_CHANGES: Final[tuple[tuple[ActionType, Callable[[core.Node, core.Node], bool]], ...]] = (
+    (ActionType.UpdateNodeTaint, _uncordoned),
+    (ActionType.UpdateNodeAllocatable, _allocatable_changed),
+    (ActionType.UpdateNodeLabel, _labels_changed),
+    (ActionType.UpdateNodeTaint, _taints_changed),
+    (ActionType.UpdateNodeCondition, _conditions_changed),
+    (ActionType.UpdateNodeAnnotation, _annotations_changed),
+    (ActionType.UpdateNodeDeclaredFeature, _features_changed),
+)

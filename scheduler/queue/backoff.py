@@ -1,0 +1,127 @@
+"""How long a refused pod waits, and the pods that do.
+
+Source: kube-scheduler 1.36, backoff queue (KEP-5142: a pod may be popped before its time is over when nothing
+else is to do). Times are seconds of the queue's clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from machinery.objects import ObjectKey
+from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.keyed_heap import KeyedHeap
+
+WINDOW_SECONDS: Final = (
+    1.0  # ends of backoff are cut to it, so that pods of one window are ordered by priority
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The arithmetic. `windowed`: ends are cut to whole seconds (SchedulerPopFromBackoffQ)."""
+
+    initial_seconds: float = 1.0
+    max_seconds: float = 10.0
+    windowed: bool = True
+
+    def duration(self, count: int) -> float:
+        """Seconds of the count-th backoff: 0 for none, then doubling up to the maximum."""
+        if count <= 0:
+            return 0.0
+        # 2**(count - 1) overflows a float long before the limit could matter
+        exponent = min(count - 1, 64)
+        return min(self.initial_seconds * 2.0**exponent, self.max_seconds)
+
+    def aligned(self, seconds: float) -> float:
+        """The start of the window that a moment lies in."""
+        return math.floor(seconds / WINDOW_SECONDS) * WINDOW_SECONDS if self.windowed else seconds
+
+    def expiry(self, info: QueuedPodInfo) -> float | None:
+        """When the pod's backoff ends; None when it has none. Kept in the pod until its next failure."""
+        count = info.consecutive_errors_count or info.unschedulable_count
+        if count == 0:
+            return None
+        if info.backoff_expiration is None:
+            info.backoff_expiration = self.aligned(info.timestamp + self.duration(count))
+        return info.backoff_expiration
+
+    def is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:
+        """Whether the pod still waits; during the whole window in which its backoff ends, it does."""
+        expiry = self.expiry(info)
+        return expiry is not None and expiry >= self.aligned(now)
+
+
+class BackoffQueue:
+    """Pods that wait: those that were refused, and apart from them those that failed with an error.
+
+    Only the first may be popped early; those with errors would hammer what is broken.
+    """
+
+    def __init__(self, backoff: Backoff, less_key: Callable[[QueuedPodInfo], Any]) -> None:
+        self.backoff = backoff
+
+        def by_window(info: QueuedPodInfo) -> Any:
+            return (backoff.expiry(info) or 0.0, less_key(info))
+
+        def by_expiry(info: QueuedPodInfo) -> float:
+            return backoff.expiry(info) or 0.0
+
+        self._refused: KeyedHeap[ObjectKey, QueuedPodInfo] = KeyedHeap(
+            by_window if backoff.windowed else by_expiry
+        )
+        self._errors: KeyedHeap[ObjectKey, QueuedPodInfo] = KeyedHeap(by_expiry)
+
+    def __len__(self) -> int:
+        return len(self._refused) + len(self._errors)
+
+    def __contains__(self, key: ObjectKey) -> bool:
+        return key in self._refused or key in self._errors
+
+    def add(self, info: QueuedPodInfo) -> None:
+        """Puts a pod by what refused it: nobody means that an error did."""
+        if info.unschedulable_plugins or info.pending_plugins:
+            self._errors.remove(info.pod_info.key)
+            self._refused.put(info.pod_info.key, info)
+        else:
+            self._refused.remove(info.pod_info.key)
+            self._errors.put(info.pod_info.key, info)
+
+    def get(self, key: ObjectKey) -> QueuedPodInfo | None:
+        return self._refused.get(key) or self._errors.get(key)
+
+    def reorder(self, info: QueuedPodInfo) -> None:
+        """Finds the place of a pod that has changed."""
+        (self._refused if info.pod_info.key in self._refused else self._errors).put(info.pod_info.key, info)
+
+    def remove(self, key: ObjectKey) -> QueuedPodInfo | None:
+        return self._refused.remove(key) or self._errors.remove(key)
+
+    def pop_early(self) -> QueuedPodInfo | None:
+        """The refused pod whose time comes first, whether or not it has come."""
+        return self._refused.pop()
+
+    @property
+    def early_count(self) -> int:
+        """How many pods `pop_early` could give."""
+        return len(self._refused)
+
+    def pop_completed(self, now: float) -> list[QueuedPodInfo]:
+        """Takes out all pods whose time is over."""
+        completed: list[QueuedPodInfo] = []
+        for heap in (self._refused, self._errors):
+            while (info := heap.peek()) is not None and not self.backoff.is_backing_off(info, now):
+                heap.pop()
+                completed.append(info)
+        return completed
+
+    def refused(self) -> Iterator[QueuedPodInfo]:
+        """In the order of popping."""
+        return iter(self._refused)
+
+    def errors(self) -> Iterator[QueuedPodInfo]:
+        """In the order of their ends."""
+        return iter(self._errors)

@@ -1,0 +1,144 @@
+"""Who wants to hear of which event, and whether an event is worth another try for a pod.
+
+Source: kube-scheduler 1.36, queueing hints (KEP-4247).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from google.protobuf.message import Message
+
+from machinery.pb import core
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    HintFunction,
+    QueueingHint,
+)
+from scheduler.framework.interface import EnqueueExtensions, Plugin
+
+if TYPE_CHECKING:
+    from scheduler.framework.types import QueuedPodInfo
+
+NODE_TAINT = ClusterEvent(EventResource.Node, ActionType.UpdateNodeTaint)
+
+# What a plugin hears of that does not say what it wants: everything.
+EVERY_EVENT = tuple(
+    ClusterEvent(resource, ActionType.All)
+    for resource in EventResource
+    if resource not in (EventResource.WildCard, EventResource.AssignedPod, EventResource.UnscheduledPod)
+)
+
+
+class Strategy(Enum):
+    """Where a pod goes because of an event."""
+
+    SKIP = "skip"
+    AFTER_BACKOFF = "after backoff"
+    IMMEDIATELY = "immediately"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One plugin's interest; without a hint every matching event queues the pod."""
+
+    plugin: str
+    event: ClusterEvent
+    hint: HintFunction | None = None
+
+
+class HintMap:
+    """The registrations of one profile."""
+
+    def __init__(self, registrations: Iterable[Registration]) -> None:
+        self.registrations = tuple(registrations)
+        self._matching: dict[ClusterEvent, tuple[Registration, ...]] = {}
+        self._events: dict[str, tuple[ClusterEvent, ...]] = {}
+        for registration in self.registrations:
+            known = self._events.get(registration.plugin, ())
+            self._events[registration.plugin] = (*known, registration.event)
+
+    def matching(self, event: ClusterEvent) -> tuple[Registration, ...]:
+        """The registrations that an event meets."""
+        found = self._matching.get(event)
+        if found is None:
+            found = tuple(r for r in self.registrations if r.event.matches(event))
+            self._matching[event] = found
+        return found
+
+    def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
+        """What a plugin registered."""
+        return self._events.get(plugin, ())
+
+    def actions_by_resource(self) -> dict[EventResource, ActionType]:
+        """Which actions on which resource anyone wants: what must be watched."""
+        union: dict[EventResource, ActionType] = {}
+        for registration in self.registrations:
+            event = registration.event
+            union[event.resource] = union.get(event.resource, ActionType(0)) | event.action
+        return union
+
+    def strategy(
+        self, info: QueuedPodInfo, event: ClusterEvent, old: Message | None, new: Message | None
+    ) -> Strategy:
+        """Asks the plugins that refused the pod.
+
+        One plugin that says Queue is enough; one that had said Pending sends the pod past its backoff. A
+        hint that raises counts as Queue: a pod too many is better than one forgotten.
+        """
+        unschedulable, pending = info.unschedulable_plugins, info.pending_plugins
+        if not unschedulable and not pending:
+            return Strategy.AFTER_BACKOFF
+        if event.is_wildcard():
+            for_another = new is not None and not (
+                isinstance(new, core.Pod) and new.metadata.uid == info.pod_info.uid
+            )
+            return Strategy.SKIP if for_another else Strategy.AFTER_BACKOFF
+        result = Strategy.SKIP
+        for registration in self.matching(event):
+            plugin = registration.plugin
+            is_pending = plugin in pending
+            if not is_pending and plugin not in unschedulable:
+                continue
+            if registration.hint is not None and not _wants(registration.hint, info, old, new):
+                continue
+            if is_pending:
+                return Strategy.IMMEDIATELY
+            if not pending:
+                return Strategy.AFTER_BACKOFF
+            result = Strategy.AFTER_BACKOFF
+        return result
+
+
+def _wants(hint: HintFunction, info: QueuedPodInfo, old: Message | None, new: Message | None) -> bool:
+    try:
+        return hint(info.pod_info, old, new) is QueueingHint.Queue
+    except Exception:  # noqa: BLE001  # plugins may be anyone's; see the docstring of strategy
+        return True
+
+
+def build_hint_map(plugins: Sequence[Plugin], *, hints_enabled: bool = True) -> HintMap:
+    """The registrations of a profile's plugins.
+
+    Without SchedulerQueueingHints every matching event queues. A plugin that wants new nodes but no taint
+    changes gets those too: a node often comes with a taint that is taken off a moment later, and the plugin
+    may not have been asked about the node while it was tainted.
+    """
+    found: list[Registration] = []
+    for plugin in plugins:
+        if not isinstance(plugin, EnqueueExtensions):
+            found.extend(Registration(plugin.name, event) for event in EVERY_EVENT)
+            continue
+        node_actions = ActionType(0)
+        for wanted in plugin.events_to_register():
+            if wanted.event.resource is EventResource.Node:
+                node_actions |= wanted.event.action
+            found.append(Registration(plugin.name, wanted.event, wanted.hint if hints_enabled else None))
+        if node_actions & ActionType.Add and not node_actions & ActionType.UpdateNodeTaint:
+            found.append(Registration(plugin.name, NODE_TAINT))
+    return HintMap(found)

@@ -1,0 +1,418 @@
+"""The queue of pods that want a node.
+
+A pod is in exactly one place: *active* (to be tried), *backoff* or *error backoff* (waits a while),
+*unschedulable* (waits for an event), *gated* (a PreEnqueue plugin holds it), or in flight (is being tried).
+
+    add -> active -> pop -> in flight -> bound
+             ^                  |
+             |                  v refused                        failed with an error
+             +-- backoff <- unschedulable (waits for an event)   -> error backoff -> active
+
+Source: kube-scheduler 1.36, scheduling queue (KEP-4247 queueing hints, KEP-5142 popping from backoff,
+KEP-4832 asynchronous preemption). Times are seconds since the epoch by a clock that never goes back.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from machinery.objects import ObjectKey
+from machinery.pb import core
+from scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from scheduler.framework.interface import NominatingInfo, PreEnqueuePlugin, QueueSortPlugin, is_success
+from scheduler.framework.nominator import Nominator
+from scheduler.framework.types import PodInfo, QueuedPodInfo
+from scheduler.object_changes import pod_changes
+from scheduler.queue.backoff import Backoff, BackoffQueue
+from scheduler.queue.hints import HintMap, Strategy
+from scheduler.queue.in_flight import InFlight
+from scheduler.queue.keyed_heap import KeyedHeap
+
+UNSCHEDULED_ADD: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Add)
+UNSCHEDULED_UPDATE: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Update)
+UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(EventResource.WildCard, ActionType.All, "UnschedulableTimeout")
+FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WildCard, ActionType.All, "ForceActivate")
+SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE: Final = "BackoffComplete"
+POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
+
+FLUSH_UNSCHEDULABLE_PERIOD_SECONDS: Final = 30.0
+FLUSH_BACKOFF_PERIOD_SECONDS: Final = 1.0
+
+PodPredicate = Callable[[PodInfo], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueProfile:
+    """What the queue needs to know of a scheduler profile."""
+
+    pre_enqueue: tuple[PreEnqueuePlugin, ...] = ()
+    hints: HintMap = field(default_factory=lambda: HintMap(()))
+
+
+def _nothing() -> None:
+    return None
+
+
+class PrioritySchedulingQueue:
+    """See the module's text. Not for several threads; no method awaits.
+
+    `wake` is called when `pop` may have become able to give something.
+    """
+
+    def __init__(
+        self,
+        *,
+        profiles: Mapping[str, QueueProfile],
+        sort: QueueSortPlugin,
+        nominator: Nominator,
+        backoff: Backoff = Backoff(),  # noqa: B008  # frozen
+        max_unschedulable_seconds: float = 300.0,
+        wake: Callable[[], None] = _nothing,
+    ) -> None:
+        self.nominator = nominator
+        self.scheduling_cycle = 0
+        self.incoming: Counter[tuple[str, str]] = Counter()  # (queue, event) -> pods; for the metric
+        self.in_flight = InFlight()
+        self._profiles = dict(profiles)
+        self._max_unschedulable_seconds = max_unschedulable_seconds
+        self._wake = wake
+        sort_key = _sort_key(sort)
+        self._active: KeyedHeap[ObjectKey, QueuedPodInfo] = KeyedHeap(sort_key)
+        self._backoff = BackoffQueue(backoff, sort_key)
+        self._pop_early = backoff.windowed
+        self._unschedulable: dict[ObjectKey, QueuedPodInfo] = {}  # and the gated ones
+
+    # ---- looking ----
+
+    def active(self) -> Iterator[QueuedPodInfo]:
+        """In the order of popping."""
+        return iter(self._active)
+
+    def backing_off(self) -> Iterator[QueuedPodInfo]:
+        """Refused pods that wait, in the order of popping."""
+        return self._backoff.refused()
+
+    def error_backing_off(self) -> Iterator[QueuedPodInfo]:
+        """Pods that wait after an error, by the end of it."""
+        return self._backoff.errors()
+
+    def unschedulable(self) -> list[QueuedPodInfo]:
+        """Pods that wait for an event, gated ones not among them."""
+        return [info for info in self._unschedulable.values() if not info.gated]
+
+    def gated(self) -> list[QueuedPodInfo]:
+        """Pods that a PreEnqueue plugin holds back."""
+        return [info for info in self._unschedulable.values() if info.gated]
+
+    def counts(self) -> dict[str, int]:
+        """Pods by queue, in the words of the scheduler_pending_pods metric."""
+        gated = sum(1 for info in self._unschedulable.values() if info.gated)
+        return {
+            "active": len(self._active),
+            "backoff": len(self._backoff),
+            "unschedulable": len(self._unschedulable) - gated,
+            "gated": gated,
+        }
+
+    def get(self, key: ObjectKey) -> QueuedPodInfo | None:
+        """A pod that is in some queue (not one in flight)."""
+        return self._active.get(key) or self._backoff.get(key) or self._unschedulable.get(key)
+
+    def backoff_expiry(self, info: QueuedPodInfo) -> float | None:
+        return self._backoff.backoff.expiry(info)
+
+    @property
+    def can_pop(self) -> bool:
+        return bool(len(self._active)) or (self._pop_early and self._backoff.early_count > 0)
+
+    # ---- the way of a pod ----
+
+    def add(self, pod: PodInfo, now: float) -> None:
+        """A new pod."""
+        self._to_active(QueuedPodInfo(pod, now), UNSCHEDULED_ADD, now)
+
+    def pop(self) -> QueuedPodInfo | None:
+        """The next pod to try, which is in flight from now on; None when there is none.
+
+        An empty active queue takes from backoff at once, before its time (KEP-5142).
+        """
+        while True:
+            info = self._active.pop()
+            if info is None and self._pop_early:
+                info = self._backoff.pop_early()
+                if info is not None:
+                    self.incoming["active", POP_FROM_BACKOFF] += 1
+            if info is None:
+                return None
+            info.attempts += 1
+            if self.in_flight.start(info.pod_info):
+                break
+            # The pod is being tried already (it was seen again meanwhile): this one is too much.
+        self.scheduling_cycle += 1
+        info.scheduling_cycle = self.scheduling_cycle
+        info.unschedulable_plugins = set()
+        info.pending_plugins = set()
+        return info
+
+    def done(self, uid: str) -> None:
+        """The attempt on a popped pod is over, or can no longer end in a rejection."""
+        self.in_flight.done(uid)
+
+    def add_unschedulable(self, info: QueuedPodInfo, now: float) -> None:
+        """A popped pod comes back; its plugin sets say who refused it, none that an error did.
+
+        Harmless when the pod is in a queue already. Ends the flight in any case.
+        """
+        try:
+            if self.get(info.pod_info.key) is not None:
+                return
+            if info.unschedulable_plugins or info.pending_plugins:
+                info.unschedulable_count += 1
+                info.consecutive_errors_count = 0
+            else:
+                info.consecutive_errors_count += 1
+            info.timestamp = now
+            info.backoff_expiration = None
+            strategy = self._strategy_after_flight(info)
+            self._requeue(info, strategy, SCHEDULE_ATTEMPT_FAILURE, now)
+        finally:
+            self.in_flight.done(info.pod_info.uid)
+
+    def update(self, old: core.Pod, new: PodInfo, now: float) -> None:
+        """A pod without a node has changed. Concerns that pod only."""
+        events = pod_changes(old, new.pod, new.options)
+        if self.in_flight.record_for(new.uid, events, old, new.pod):
+            return
+        key = new.key
+        info = self._active.get(key)
+        if info is not None:
+            info.pod_info = new
+            self._active.put(key, info)
+            self.nominator.update(old, new)
+            return
+        info = self._backoff.get(key)
+        if info is not None:
+            info.pod_info = new
+            self._backoff.reorder(info)
+            self.nominator.update(old, new)
+            return
+        info = self._unschedulable.get(key)
+        if info is None:
+            self._to_active(QueuedPodInfo(new, now), UNSCHEDULED_UPDATE, now)
+            return
+        info.pod_info = new
+        self.nominator.update(old, new)
+        for event in events:
+            strategy = self._strategy(info, event, old, new.pod)
+            if self._requeue(info, strategy, event, now):
+                break
+
+    def delete(self, pod: core.Pod) -> None:
+        """A pod is gone or bound. One in flight stays so until its attempt ends."""
+        self.nominator.delete(pod.metadata.uid)
+        key = ObjectKey(pod.metadata.namespace, pod.metadata.name)
+        if self._active.remove(key) is None and self._backoff.remove(key) is None:
+            self._unschedulable.pop(key, None)
+
+    def activate(self, pods: Iterable[core.Pod], now: float) -> None:
+        """Lets pods be tried now, whatever they wait for but a gate. In flight: tried again if they fail."""
+        for pod in pods:
+            key = ObjectKey(pod.metadata.namespace, pod.metadata.name)
+            info = self._unschedulable.get(key)
+            from_backoff = False
+            if info is None:
+                info = self._backoff.remove(key)
+                from_backoff = True
+            if info is None or not self._to_active(info, FORCE_ACTIVATE, now, from_backoff=from_backoff):
+                self.in_flight.record_for(pod.metadata.uid, (FORCE_ACTIVATE,), None, pod)
+
+    # ---- events ----
+
+    def move_all(
+        self,
+        event: ClusterEvent,
+        old: Message | None,
+        new: Message | None,
+        now: float,
+        only: PodPredicate | None = None,
+    ) -> None:
+        """Something happened: moves the pods for which it matters, and tells those in flight.
+
+        `only` chooses among the pods that wait; pods in flight hear of the event whatever it says.
+        """
+        if not self._is_of_interest(event):
+            return
+        pods = [info for info in self._unschedulable.values() if only is None or only(info.pod_info)]
+        self._move(pods, event, old, new, now)
+
+    def flush_backoff(self, now: float) -> None:
+        """To be called every second, best at the beginning of one: what has waited long enough is active."""
+        for info in self._backoff.pop_completed(now):
+            self._to_active(info, BACKOFF_COMPLETE, now, from_backoff=True)
+
+    def flush_unschedulable(self, now: float) -> None:
+        """To be called every 30 s: a pod that waited for an event for five minutes is tried without one."""
+        limit = self._max_unschedulable_seconds
+        late = [info for info in self._unschedulable.values() if now - info.timestamp > limit]
+        if late:
+            for info in late:
+                info.was_flushed_from_unschedulable = True
+            self._move(late, UNSCHEDULABLE_TIMEOUT, None, None, now)
+
+    def nominate(self, pod: PodInfo, nominating: NominatingInfo | None) -> None:
+        """Notes where a pod is to go; None or NoOp takes what its status says."""
+        self.nominator.add(pod, nominating)
+
+    # ---- inside ----
+
+    def _is_of_interest(self, event: ClusterEvent) -> bool:
+        return event.is_wildcard() or any(p.hints.matching(event) for p in self._profiles.values())
+
+    def _move(
+        self,
+        pods: Iterable[QueuedPodInfo],
+        event: ClusterEvent,
+        old: Message | None,
+        new: Message | None,
+        now: float,
+    ) -> None:
+        for info in pods:
+            if info.gated and not any(wanted.matches(event) for wanted in info.gating_plugin_events):
+                continue
+            strategy = self._strategy(info, event, old, new)
+            if strategy is not Strategy.SKIP:
+                del self._unschedulable[info.pod_info.key]
+                self._requeue(info, strategy, event, now)
+        self.in_flight.record(event, old, new)
+
+    def _strategy(
+        self, info: QueuedPodInfo, event: ClusterEvent, old: Message | None, new: Message | None
+    ) -> Strategy:
+        profile = self._profiles.get(info.pod.spec.schedulerName)
+        if profile is None:
+            return Strategy.AFTER_BACKOFF
+        return profile.hints.strategy(info, event, old, new)
+
+    def _strategy_after_flight(self, info: QueuedPodInfo) -> Strategy:
+        """What the events since the pod was popped mean for it."""
+        if not info.unschedulable_plugins and not info.pending_plugins:
+            return Strategy.AFTER_BACKOFF
+        events = self.in_flight.events_since(info.pod_info.uid)
+        if events is None:
+            return Strategy.AFTER_BACKOFF
+        result = Strategy.SKIP
+        for entry in events:
+            strategy = self._strategy(info, entry.event, entry.old, entry.new)
+            if strategy is Strategy.IMMEDIATELY:
+                return strategy
+            if strategy is Strategy.AFTER_BACKOFF:
+                result = strategy
+                if not info.pending_plugins:
+                    break
+        return result
+
+    def _requeue(
+        self, info: QueuedPodInfo, strategy: Strategy, event: ClusterEvent | str, now: float
+    ) -> bool:
+        """Puts a pod that is in no queue (or in unschedulable) where it belongs; True: it can be popped."""
+        if strategy is Strategy.SKIP:
+            self._to_unschedulable(info, event)
+            return False
+        if strategy is Strategy.AFTER_BACKOFF and self._backoff.backoff.is_backing_off(info, now):
+            return self._to_backoff(info, event) and self._pop_early
+        return self._to_active(info, event, now)
+
+    def _to_unschedulable(self, info: QueuedPodInfo, event: ClusterEvent | str) -> None:
+        key = info.pod_info.key
+        if key not in self._unschedulable:
+            self.incoming["gated" if info.gated else "unschedulable", _label(event)] += 1
+        self._unschedulable[key] = info
+
+    def _to_active(
+        self,
+        info: QueuedPodInfo,
+        event: ClusterEvent | str,
+        now: float,
+        *,
+        from_backoff: bool = False,
+    ) -> bool:
+        """False: a PreEnqueue plugin holds the pod back, it is among the gated ones now."""
+        if not (self._pop_early and from_backoff):  # else they were asked when it went into backoff
+            self._run_pre_enqueue(info)
+        key = info.pod_info.key
+        if info.gated:
+            if key not in self._active and key not in self._backoff and key not in self._unschedulable:
+                self._to_unschedulable(info, event)
+            return False
+        if info.initial_attempt_timestamp is None:
+            info.initial_attempt_timestamp = now
+        self._unschedulable.pop(key, None)
+        self._backoff.remove(key)
+        self._active.put(key, info)
+        self.incoming["active", _label(event)] += 1
+        if event is UNSCHEDULED_ADD or event is UNSCHEDULED_UPDATE:
+            self.nominator.add(info.pod_info, None)
+        self._wake()
+        return True
+
+    def _to_backoff(self, info: QueuedPodInfo, event: ClusterEvent | str) -> bool:
+        """False: as in `_to_active`."""
+        key = info.pod_info.key
+        if self._pop_early:
+            self._run_pre_enqueue(info)
+            if info.gated:
+                if key not in self._unschedulable:
+                    self._to_unschedulable(info, event)
+                return False
+        self._unschedulable.pop(key, None)
+        self._backoff.add(info)
+        self.incoming["backoff", _label(event)] += 1
+        if self._pop_early:
+            self._wake()
+        return True
+
+    def _run_pre_enqueue(self, info: QueuedPodInfo) -> None:
+        """Asks the plugins, first the one that holds the pod back; the first that refuses gates it."""
+        profile = self._profiles.get(info.pod.spec.schedulerName)
+        plugins = profile.pre_enqueue if profile is not None else ()
+        if info.gating_plugin:
+            plugins = tuple(sorted(plugins, key=lambda plugin: plugin.name != info.gating_plugin))
+        for plugin in plugins:
+            if not is_success(plugin.pre_enqueue(info.pod_info)):
+                info.unschedulable_plugins.add(plugin.name)
+                info.gating_plugin = plugin.name
+                info.gating_plugin_events = profile.hints.events_of(plugin.name) if profile else ()
+                return
+        info.gating_plugin = ""
+
+
+def _sort_key(sort: QueueSortPlugin) -> Callable[[QueuedPodInfo], Any]:
+    """The plugin's own key if it has one, else one made of its `less`."""
+
+    def compare(a: QueuedPodInfo, b: QueuedPodInfo) -> int:
+        return -1 if sort.less(a, b) else int(sort.less(b, a))
+
+    by_comparison = functools.cmp_to_key(compare)
+
+    def key(info: QueuedPodInfo) -> Any:
+        own = sort.sort_key(info)
+        return own if own is not None else by_comparison(info)
+
+    return key
+
+
+def _label(event: ClusterEvent | str) -> str:
+    """How the metric names an event."""
+    if isinstance(event, str):
+        return event
+    if event.label:
+        return event.label
+    resource = event.resource.value.replace("UnscheduledPod", "UnschedulablePod")
+    return f"{resource}{event.action.name or int(event.action)}"

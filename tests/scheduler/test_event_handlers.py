@@ -1,0 +1,104 @@
+"""Event handlers make the calls that the real scheduler's make (tests/golden/events.jsonl)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+
+from machinery.pb import core
+from machinery.wire import codec
+from scheduler.event_handlers import EventHandlers
+from scheduler.framework.cache import Cache
+from scheduler.framework.events import ActionType, ClusterEvent
+from scheduler.framework.types import PodInfo
+from scheduler.object_changes import node_changes, pod_changes
+
+GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", "tests/golden"))
+CASES = [json.loads(line) for line in (GOLDEN / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+PRIORITIES = range(-20, 30)
+
+
+def in_words(event: ClusterEvent) -> dict[str, Any]:
+    return {"resource": event.resource.value, "action": [ActionType(event.action).name]}
+
+
+def name_of(obj: Message | None) -> str | None:
+    return None if obj is None else obj.metadata.name  # type: ignore[attr-defined]
+
+
+class RecordingQueue:
+    """Notes the calls in the recording's words."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+
+    def add(self, pod: PodInfo, now: float) -> None:
+        self.calls.append({"call": "Add", "pod": pod.name})
+
+    def update(self, old: core.Pod, new: PodInfo, now: float) -> None:
+        self.calls.append({"call": "Update", "pod": new.name})
+
+    def delete(self, pod: core.Pod) -> None:
+        self.calls.append({"call": "Delete", "pod": pod.metadata.name})
+
+    def move_all(
+        self,
+        event: ClusterEvent,
+        old: Message | None,
+        new: Message | None,
+        now: float,
+        only: Callable[[PodInfo], bool] | None = None,
+    ) -> None:
+        call: dict[str, Any] = {
+            "call": "MoveAll",
+            "event": in_words(event),
+            "new": name_of(new),
+            "old": name_of(old),
+        }
+        if only is not None:
+            chosen = [p for p in PRIORITIES if only(PodInfo(core.Pod(spec=core.PodSpec(priority=p))))]
+            assert chosen == list(range(PRIORITIES.start, chosen[-1] + 1)), "not a limit on priority"
+            call["onlyPodsWithPriorityAtMost"] = chosen[-1]
+        self.calls.append(call)
+
+
+def decoded(kind: str, data: dict[str, Any] | None) -> Any:
+    return None if data is None else codec.from_json(core.Pod if kind == "Pod" else core.Node, data)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_calls_on_the_queue(case: dict[str, Any]) -> None:
+    queue, cache = RecordingQueue(), Cache()
+    handlers = EventHandlers(queue, cache, is_ours=lambda name: name == "default-scheduler")
+    old, new = decoded(case["kind"], case["old"]), decoded(case["kind"], case["new"])
+    stale = case.get("oldIsTombstone", False)
+    if case["kind"] == "Pod":
+        if old is None:
+            handlers.pod_added(new, 0.0)
+        elif new is None:
+            handlers.pod_deleted(old, stale, 0.0)
+        else:
+            handlers.pod_updated(old, new, 0.0)
+    elif old is None:
+        handlers.node_added(new, 0.0)
+    elif new is None:
+        cache.add_node(old)
+        handlers.node_deleted(old, stale, 0.0)
+    else:
+        handlers.node_updated(old, new, 0.0)
+    assert queue.calls == case["queueCalls"]
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c["old"] and c["new"]], ids=lambda case: str(case["name"])
+)
+def test_events_of_an_update(case: dict[str, Any]) -> None:
+    old, new = decoded(case["kind"], case["old"]), decoded(case["kind"], case["new"])
+    changes = pod_changes(old, new) if case["kind"] == "Pod" else node_changes(old, new)
+    assert [in_words(event) for event in changes] == case["events"]
