@@ -1,0 +1,14 @@
+"""Kinds of patches, by their media types."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class PatchType(Enum):
+    """How a patch is to be applied; the value is its content type."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
