@@ -33,6 +33,9 @@ _LOAD_PAGE = 2000
 _RETRY_SECONDS_FIRST, _RETRY_SECONDS_MAX = 0.05, 1.0
 _HOUSEKEEPING_SECONDS = 0.25
 
+# Where a key of etcd belongs, and what is there now: its kind's cache, the key below the kind's prefix.
+_Found = tuple[KindCache, str, CachedObject | None]
+
 
 @dataclass(frozen=True, slots=True)
 class CacheLimits:
@@ -259,9 +262,7 @@ class WatchCache:
         self._loaded.set()
         self._log.info("cache loaded", revision=revision, objects=sum(map(len, loaded.values())))
 
-    def _object(
-        self, key: str, data: bytes, revision: int
-    ) -> tuple[KindCache, str, CachedObject | None] | None:
+    def _object(self, key: str, data: bytes, revision: int) -> _Found | None:
         """What a value in etcd is: its cache, its key there and the object; None for what is not ours."""
         place = self._place(key)
         if place is None:
@@ -293,7 +294,7 @@ class WatchCache:
             revision = change.revision
             if change.data is None:
                 place = self._place(change.key)
-                found = (*place, None) if place is not None else None
+                found: _Found | None = (*place, None) if place is not None else None
             else:
                 found = self._object(change.key, change.data, revision)
             if found is None:

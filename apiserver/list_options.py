@@ -1,0 +1,84 @@
+"""What may be asked of a list or a watch: selectors and resource versions, checked as kube-apiserver does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from apiserver.cached_object import CachedObject
+from apiserver.fields import UnknownFieldLabel, field_label
+from apiserver.requests import ListOptions
+from machinery import errors
+from machinery.errors import Cause, GroupKind, StatusError
+from machinery.kinds import Kind
+from machinery.selectors import FieldSelector, LabelSelector, SelectorError
+
+EXACT, NOT_OLDER_THAN = "Exact", "NotOlderThan"
+_LIST_OPTIONS = GroupKind("meta.k8s.io", "ListOptions")
+_FIELD = "resourceVersionMatch"
+_UINT = re.compile(r"[0-9]+", re.ASCII)
+_UINT64_MAX = (1 << 64) - 1
+
+Predicate = Callable[[CachedObject], bool]
+
+
+def predicate_of(kind: Kind[Any], label_selector: str, field_selector: str) -> Predicate | None:
+    """Whether an object is selected; None selects all. StatusError 400 for unknown fields or syntax."""
+    try:
+        labels = LabelSelector.parse(label_selector)
+        fields = FieldSelector.parse(field_selector)
+        fields = fields.transformed(lambda label, value: (field_label(kind, label), value))
+    except (SelectorError, UnknownFieldLabel) as error:
+        raise errors.bad_request(str(error)) from None
+    by_label, by_field = labels.matches, fields.matches
+    if labels.empty:
+        return None if fields.empty else lambda obj: by_field(obj.fields)
+    if fields.empty:
+        return lambda obj: by_label(obj.labels)
+    return lambda obj: by_label(obj.labels) and by_field(obj.fields)
+
+
+def check_match(options: ListOptions) -> None:
+    """Whether resourceVersionMatch goes with the rest; StatusError 422 with all that is wrong."""
+    match, version = options.resource_version_match, options.resource_version
+    if not match:
+        return
+    causes = []
+    if not version:
+        causes.append(_forbidden(f"{_FIELD} is forbidden unless resourceVersion is provided"))
+    if options.continue_token:
+        causes.append(_forbidden(f"{_FIELD} is forbidden when continue is provided"))
+    if match not in (EXACT, NOT_OLDER_THAN):
+        text = f'Unsupported value: "{match}": supported values: "{EXACT}", "{NOT_OLDER_THAN}", ""'
+        causes.append(Cause("FieldValueNotSupported", text, _FIELD))
+    if match == EXACT and version == "0":
+        causes.append(_forbidden(f'{_FIELD} "exact" is forbidden for resourceVersion "0"'))
+    if causes:
+        raise errors.invalid(_LIST_OPTIONS, "", causes)
+
+
+def _forbidden(text: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {text}", _FIELD)
+
+
+class InvalidResourceVersion(ValueError):
+    """The text is no revision; get and watch answer 500 with it, list 400."""
+
+    def status(self) -> StatusError:
+        return StatusError(500, "", str(self))
+
+
+def parse_revision(text: str) -> int:
+    """A resource version as a revision ("" is 0); raises InvalidResourceVersion."""
+    if not text:
+        return 0
+    if not _UINT.fullmatch(text):
+        problem = "invalid syntax"
+    elif int(text) > _UINT64_MAX:
+        problem = "value out of range"
+    else:
+        return int(text)
+    raise InvalidResourceVersion(
+        f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {problem}'
+    )

@@ -1,0 +1,22 @@
+"""Storage's errors as statuses."""
+
+from __future__ import annotations
+
+from apiserver.storage.interface import Compacted, FutureRevision, StorageError, StorageUnavailable
+from machinery import errors
+from machinery.errors import StatusError
+
+
+def to_status(error: StorageError) -> StatusError:
+    """What a client hears of an error that the registry has no rule for (KeyExists and so on are its own)."""
+    match error:
+        case Compacted():
+            return errors.expired("The resourceVersion for the provided list is too old.")
+        case FutureRevision():
+            return errors.timeout(f"Too large resource version: {error.revision}", 1)
+        case StorageUnavailable(timed_out=True):
+            return errors.timeout(str(error), 1)
+        case StorageUnavailable():
+            return errors.service_unavailable(str(error))
+        case _:
+            return errors.internal(str(error))
