@@ -15,12 +15,21 @@ from machinery.wire import envelope
 class CachedObject:
     """An object at a revision.
 
-    `data` is the envelope with metadata.resourceVersion set to `revision`: what clients get. It is made from
-    `stored`, the value as it lies in etcd (EnvelopeError if that is none). `message` and the selectors'
-    fields are made when first asked for. `message` is shared by everybody: never change it.
+    `stored` is the value as it lies in etcd, without a resource version. The rest is made when first asked
+    for (EnvelopeError if it is none). `message` is shared by everybody: never change it.
     """
 
-    __slots__ = ("_converted", "_fields", "_message", "data", "kind", "name", "namespace", "revision")
+    __slots__ = (
+        "_converted",
+        "_data",
+        "_fields",
+        "_message",
+        "kind",
+        "name",
+        "namespace",
+        "revision",
+        "stored",
+    )
 
     def __init__(
         self,
@@ -36,7 +45,8 @@ class CachedObject:
         self.namespace = namespace
         self.name = name
         self.revision = revision
-        self.data = envelope.with_resource_version(stored, revision)
+        self.stored = stored
+        self._data: bytes | None = None
         self._message = message
         self._fields: Mapping[str, str] | None = None
         self._converted: CachedObject | None = None
@@ -45,6 +55,14 @@ class CachedObject:
     def key(self) -> str:
         """The etcd key."""
         return self.kind.key(self.namespace, self.name)
+
+    @property
+    def data(self) -> bytes:
+        """The envelope with metadata.resourceVersion set to `revision`: what clients get."""
+        data = self._data
+        if data is None:
+            data = self._data = envelope.with_resource_version(self.stored, self.revision)
+        return data
 
     @property
     def message(self) -> Any:
@@ -70,8 +88,7 @@ class CachedObject:
 
     def at_revision(self, revision: int) -> CachedObject:
         """The same object with another resource version: how a deletion shows the last state."""
-        # A second resource version behind the first one wins: no need of the value as it was stored.
-        return CachedObject(self.kind, self.namespace, self.name, revision, stored=self.data)
+        return CachedObject(self.kind, self.namespace, self.name, revision, stored=self.stored)
 
     def converted(self, convert: Callable[[CachedObject], CachedObject]) -> CachedObject:
         """This object through `convert` (to another API group's view), made once; one function per kind."""
@@ -82,6 +99,7 @@ class CachedObject:
 
     def slim(self) -> None:
         """Forget what can be made again; for versions that are kept only as history."""
+        self._data = None
         self._message = None
         self._fields = None
         self._converted = None

@@ -270,10 +270,13 @@ class WatchCache:
         cache, below = place
         namespace, _, name = below.rpartition("/")
         try:
-            return cache, below, CachedObject(cache.kind, namespace, name, revision, stored=data)
+            current = CachedObject(cache.kind, namespace, name, revision, stored=data)
+            # What is no envelope shows here, once, and not to every reader.
+            _ = current.data
         except envelope.EnvelopeError as error:
             self._log.warning("an object in etcd cannot be read", key=key, error=str(error))
             return None
+        return cache, below, current
 
     def _place(self, key: str) -> tuple[KindCache, str] | None:
         if not key.startswith(ROOT):
