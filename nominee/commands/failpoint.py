@@ -10,6 +10,7 @@ import click
 
 from nominee.commands.common import directory_option, echo_json, http_address, output_option
 from nominee.http import HttpError, request
+from nominee.printing.tables import table
 
 
 @click.command()
@@ -41,23 +42,18 @@ def failpoint(component: str, name: str | None, action: str | None, directory: P
 
 
 def _list(text: str, component: str, name: str | None, output: str) -> None:
-    points = _points(text)
+    points = json.loads(text)
     if name is not None:
-        if name not in points:
-            raise click.ClickException(f"{component} has no failpoint {name!r}; it has {', '.join(points)}")
-        points = {name: points[name]}
+        found = [point for point in points if point["name"] == name]
+        if not found:
+            known = ", ".join(point["name"] for point in points) or "none"
+            raise click.ClickException(f"{component} has no failpoint {name!r}; it has {known}")
+        points = found
     if output == "json":
         echo_json(points)
         return
-    for point, action in points.items():
-        click.echo(f"{point}={action}")
-
-
-def _points(text: str) -> dict[str, str]:
-    """Failpoints by name: `NAME=ACTION` lines, or a JSON object."""
-    try:
-        document = json.loads(text)
-    except ValueError:
-        lines = [line.partition("=") for line in text.splitlines() if line.strip()]
-        return {name: action for name, _, action in lines}
-    return {str(name): str(action) for name, action in document.items()}
+    rows = [
+        [p["name"], p["action"] or "off", str(p["hits"]), str(p["fired"]), str(p["waiting"])] for p in points
+    ]
+    for line in table(["NAME", "ACTION", "HITS", "FIRED", "WAITING"], rows):
+        click.echo(line)

@@ -7,12 +7,20 @@ from collections.abc import Sequence
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines with aligned columns, the header first; no spaces at the ends of lines."""
-    everything = [header, *rows]
-    widths = [max(len(row[column]) for row in everything) for column in range(len(header))]
-    return [
+    return aligned([header, *rows])[0]
+
+
+def aligned(
+    rows: Sequence[Sequence[str]], widths: Sequence[int] | None = None
+) -> tuple[list[str], Sequence[int]]:
+    """Lines and the widths of their columns, at least `widths`: later rows stay under earlier ones."""
+    least = widths or [0] * (len(rows[0]) if rows else 0)
+    widths = [max([least[column], *(len(row[column]) for row in rows)]) for column in range(len(least))]
+    lines = [
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in everything
+        for row in rows
     ]
+    return lines, widths
 
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400

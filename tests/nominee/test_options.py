@@ -89,7 +89,7 @@ def test_assignments_keep_their_text() -> None:
     assert parse_assignments("--failpoints", [text], "x") == {
         "scheduler": ["scheduler.bind.before=2*sleep(10)->crash"]
     }
-    with pytest.raises(OptionError, match="is not COMPONENT=.*, such as x"):
+    with pytest.raises(OptionError, match=r"is not COMPONENT=\.\.\., such as x"):
         parse_assignments("--failpoints", ["scheduler"], "x")
 
 

@@ -1,0 +1,224 @@
+"""`nominee apply | create | delete | patch`: a few verbs on manifests until kubectl can be used."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nominee.commands.common import directory_option
+
+_files = click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    type=click.Path(allow_dash=True),
+    help="YAML or JSON; - is stdin.",
+)
+_namespace = click.option("-n", "--namespace", default="default", show_default=True)
+_dry_run = click.option("--dry-run", is_flag=True, help="The server checks and stores nothing.")
+
+
+def _documents(files: tuple[str, ...], namespace: str) -> list[tuple[Any, Any]]:
+    """Each object of manifests, put into a namespace if it needs one, with the JSON it was read from."""
+    from machinery import kinds
+    from machinery.wire.manifests import manifest_documents, parse_object
+    from machinery.wire.scalars import DecodeError
+
+    found = []
+    for file in files:
+        try:
+            text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+            for where, document in manifest_documents(text):
+                obj: Any = parse_object(document, where)
+                if kinds.of(obj).namespaced and not obj.metadata.namespace:
+                    obj.metadata.namespace = namespace
+                found.append((obj, document))
+        except OSError as error:
+            raise click.UsageError(f"-f {file}: {error.strerror}") from None
+        except DecodeError as error:
+            raise click.ClickException(f"{file}: {error}") from None
+    if not found:
+        raise click.UsageError("no objects: give manifests with -f FILE (or -f - for stdin)")
+    return found
+
+
+def _said(obj: Any, what: str) -> None:
+    from machinery import kinds
+
+    kind = kinds.of(obj)
+    group = f".{kind.group}" if kind.group else ""
+    click.echo(f"{kind.kind.lower()}{group}/{obj.metadata.name} {what}")
+
+
+@click.command()
+@directory_option
+@_files
+@_namespace
+@_dry_run
+def create(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool) -> None:
+    """Create the objects of manifests."""
+    from nominee.session import converse
+
+    documents = _documents(files, namespace)
+
+    async def work(client: Any) -> None:
+        for obj, _ in documents:
+            _said(await client.create(obj, dry_run=dry_run), "created")
+
+    converse(directory, work)
+
+
+@click.command()
+@directory_option
+@_files
+@_namespace
+@_dry_run
+def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool) -> None:
+    """Create the objects of manifests, or merge the manifests into those that exist (strategic merge).
+
+    What a manifest no longer names is left as it is.
+    """
+    from nominee.session import converse
+
+    documents = _documents(files, namespace)
+
+    async def work(client: Any) -> None:
+        for obj, document in documents:
+            await _apply(client, obj, document, dry_run=dry_run)
+
+    converse(directory, work)
+
+
+async def _apply(client: Any, obj: Any, document: Mapping[str, Any], *, dry_run: bool) -> None:
+    from machinery import errors, kinds
+
+    kind, metadata = kinds.of(obj), obj.metadata
+    try:
+        present = await client.get(kind, metadata.name, metadata.namespace)
+    except errors.StatusError as error:
+        if not errors.is_not_found(error):
+            raise
+        _said(await client.create(obj, dry_run=dry_run), "created")
+        return
+    patch = {key: value for key, value in document.items() if key != "status"}
+    patched = await client.patch(kind, metadata.name, metadata.namespace, patch, dry_run=dry_run)
+    changed = patched.metadata.resourceVersion != present.metadata.resourceVersion
+    _said(patched, "configured" if changed else "unchanged")
+
+
+@click.command()
+@click.argument("kind", required=False)
+@click.argument("names", nargs=-1)
+@directory_option
+@_files
+@_namespace
+@_dry_run
+@click.option("-l", "--selector", default="", help="All with these labels.")
+@click.option("--all", "everything", is_flag=True, help="All of the kind in the namespace.")
+@click.option("--grace-period", type=int, default=-1, help="Seconds; negative: the object's own.")
+@click.option("--ignore-not-found", is_flag=True)
+def delete(
+    kind: str | None,
+    names: tuple[str, ...],
+    directory: Path,
+    files: tuple[str, ...],
+    namespace: str,
+    dry_run: bool,
+    selector: str,
+    everything: bool,
+    grace_period: int,
+    ignore_not_found: bool,
+) -> None:
+    """Delete objects: by KIND and NAME..., by selector, or those of manifests."""
+    from machinery import errors, kinds
+    from nominee.session import converse, find_kind
+
+    if bool(kind) == bool(files):
+        raise click.UsageError("give KIND and NAME, or manifests with -f FILE")
+    wanted: list[tuple[Any, str, str]] = []
+    if kind is None:
+        wanted += [
+            (kinds.of(obj), obj.metadata.namespace, obj.metadata.name)
+            for obj, _ in _documents(files, namespace)
+        ]
+    else:
+        kind, _, after = kind.partition("/")
+        found = find_kind(kind)
+        where = namespace if found.namespaced else ""
+        wanted += [(found, where, name) for name in ((after,) if after else names)]
+        if not wanted and not (selector or everything):
+            raise click.UsageError("resource(s) were provided, but no name was specified; or use -l or --all")
+
+    async def work(client: Any) -> None:
+        if not wanted:
+            listed = await client.list(found, where, label_selector=selector)
+            wanted.extend((found, obj.metadata.namespace, obj.metadata.name) for obj in listed.items)
+        for one, in_namespace, name in wanted:
+            try:
+                await client.delete(
+                    one,
+                    name,
+                    in_namespace,
+                    grace_period_seconds=grace_period if grace_period >= 0 else None,
+                    dry_run=dry_run,
+                )
+            except errors.StatusError as error:
+                if not (ignore_not_found and errors.is_not_found(error)):
+                    raise
+                continue
+            group = f".{one.group}" if one.group else ""
+            click.echo(f'{one.kind.lower()}{group} "{name}" deleted')
+
+    converse(directory, work)
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("name")
+@directory_option
+@_namespace
+@_dry_run
+@click.option("-p", "--patch", "text", required=True, help="The patch: JSON or YAML.")
+@click.option("--type", "patch_type", type=click.Choice(["strategic", "merge", "json"]), default="strategic")
+@click.option("--subresource", type=click.Choice(["status", "resize", "scale"]), default=None)
+def patch(
+    kind: str,
+    name: str,
+    directory: Path,
+    namespace: str,
+    dry_run: bool,
+    text: str,
+    patch_type: str,
+    subresource: str | None,
+) -> None:
+    """Change an object: nominee patch pod web -p '{"spec": {...}}' [--subresource resize]."""
+    import yaml
+
+    from machinery.patch_type import PatchType
+    from nominee.session import converse, find_kind
+
+    found = find_kind(kind)
+    try:
+        body = json.dumps(yaml.safe_load(text))
+    except (yaml.YAMLError, TypeError) as error:
+        raise click.UsageError(f"--patch is neither JSON nor YAML: {error}") from None
+
+    async def work(client: Any) -> None:
+        patched = await client.patch(
+            found,
+            name,
+            namespace if found.namespaced else "",
+            body,
+            patch_type=PatchType[patch_type.upper()],
+            subresource=subresource or "",
+            dry_run=dry_run,
+        )
+        _said(patched, "patched")
+
+    converse(directory, work)
