@@ -10,10 +10,10 @@ from kubelet.feasibility import infeasible
 from kubelet.node_state import NodeState, PodRecord
 from kubelet.pod_resources import PodResources
 from kubelet.preemption import Candidate
-from kubelet.qos import pod_qos
-from kubelet.requirements import amount_of
-from kubelet.usage import Amounts, requested
 from machinery.pb import core
+from machinery.priority import is_critical
+from machinery.qos import recorded_qos_class
+from machinery.resources import Resources, amount
 
 UNEXPECTED = "UnexpectedAdmissionError"
 
@@ -39,12 +39,10 @@ def admit(
     if os_failure := _os_failure(node, record.pod):
         return os_failure
     beside = [other for other in others if other.uid != record.uid]
-    pod_level = node.features.pod_level_resources
-    amounts = requested(record.pod, resources, pod_level=pod_level)
-    failures = predicates.failures(node, record.pod, amounts, beside)
+    failures = predicates.failures(node, record.pod, node.requests(record, resources), beside)
     if not failures:
         return Verdict(admitted=True)
-    if not predicates.is_critical(record.pod):
+    if not is_critical(record.pod):
         return Verdict(admitted=False, reason=failures[0].reason, message=failures[0].message)
     return make_room(node, record, failures, others)
 
@@ -73,31 +71,24 @@ def _candidate(node: NodeState, record: PodRecord) -> Candidate:
     pod = record.pod
     return Candidate(
         key=record.uid,
-        qos=pod_qos(pod),
+        qos=recorded_qos_class(pod),
         priority=pod.spec.priority if pod.spec.HasField("priority") else None,
-        critical=predicates.is_critical(pod),
-        requests=_victim_requests(pod, node.allocated(record)),
+        critical=is_critical(pod),
+        requests=_victim_requests(node, record),
     )
 
 
-def _victim_requests(pod: core.Pod, resources: PodResources) -> Amounts:
-    """What killing a pod is taken to free, from its allocation.
+def _victim_requests(node: NodeState, record: PodRecord) -> Resources:
+    """What killing a pod is taken to free: its allocation, whatever its status says.
 
-    Simpler than what a pod counts for: sidecars are not added to the containers, pod-level requests are not
-    seen, and overhead counts only for a resource that the containers ask for. Source: kubelet 1.36,
+    Overhead counts only for a resource that the pod asks for. Source: kubelet 1.36,
     resource.GetResourceRequest.
     """
-    total: Amounts = {}
-    for container in pod.spec.containers:
-        for name, text in resources.of(container.name).requests:
-            total[name] = total.get(name, 0) + amount_of(name, text)
-    for container in pod.spec.initContainers:
-        for name, text in resources.of(container.name).requests:
-            total[name] = max(total.get(name, 0), amount_of(name, text))
-    for name, quantity in pod.spec.overhead.items():
-        if total.get(name, 0):
-            total[name] += amount_of(name, quantity.string)
-    return total
+    requests = node.requests(record, node.allocated(record), overhead=False)
+    for name, quantity in record.pod.spec.overhead.items():
+        if requests.get(name, 0):
+            requests[name] += amount(name, quantity)
+    return requests
 
 
 def _os_failure(node: NodeState, pod: core.Pod) -> Verdict | None:

@@ -1,7 +1,8 @@
 """The heart of the kubelet: which pods a node takes, and which resizes it allocates, and when.
 
 `handle(node, event)` changes the node's state and returns what is to be done. No I/O, no clock. Source:
-kubelet 1.36, allocation manager and the sync loop's pod handlers; KEP-1287. Judge: tests/golden/kubelet.jsonl.
+kubelet 1.36, allocation manager and the sync loop's pod handlers; KEP-1287. Judge:
+tests/golden/kubelet.jsonl.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from kubelet import actions, conditions, events, messages, resize_queue
 from kubelet.actions import Action
 from kubelet.admission import admit
 from kubelet.node_state import TERMINAL_PHASES, NodeState, PodRecord, creation_order
-from kubelet.requirements import CPU, MEMORY
+from machinery.resources import CPU, MEMORY
 
 RETRY_SECONDS = 180.0
 RETRY_SECONDS_UNREADY = 30.0
@@ -141,7 +142,7 @@ def on_actuation_failed(node: NodeState, event: events.ActuationFailed) -> list[
     message = messages.resize_message(
         messages.FAILED,
         record.pod,
-        node.allocated(record),
+        record.desired,
         record.in_progress.observed_generation,
         event.error,
     )
@@ -184,9 +185,7 @@ def _admit_new(
     resources = node.allocated(record)
     verdict = admit(node, record, resources, "add", others)
     _kill(node, verdict.victims, done)
-    done.append(
-        actions.Evaluated(record.uid, "add", verdict.admitted, verdict.reason, verdict.message)
-    )
+    done.append(actions.Evaluated(record.uid, "add", verdict.admitted, verdict.reason, verdict.message))
     if verdict.admitted:
         if node.features.resize and record.uid not in node.allocations:
             node.allocations[record.uid] = resources
@@ -203,7 +202,6 @@ def _kill(node: NodeState, victims: tuple[str, ...], done: list[Action]) -> None
     for uid in victims:
         victim = node.pods[uid]
         victim.failed = True
-        victim.pending = victim.in_progress = None
         done.append(actions.RecordEvent(victim.pod, "Warning", PREEMPTING, PREEMPTED_MESSAGE))
         done.append(actions.KillPod(uid, PREEMPTING, PREEMPTED_MESSAGE))
 
@@ -258,9 +256,7 @@ def _evaluate(node: NodeState, record: PodRecord, now: float, done: list[Action]
     generation = record.pod.metadata.generation
     verdict = admit(node, record, record.desired, "resize", node.active_pods())
     _kill(node, verdict.victims, done)
-    done.append(
-        actions.Evaluated(record.uid, "resize", verdict.admitted, verdict.reason, verdict.message)
-    )
+    done.append(actions.Evaluated(record.uid, "resize", verdict.admitted, verdict.reason, verdict.message))
     if not verdict.admitted:
         record.pending, changed = conditions.pending(
             record.pending,

@@ -63,7 +63,12 @@ def in_progress(
     if old is None:
         return (
             ResizeCondition(
-                reason=reason, message=message, observed_generation=generation, since=now, probed=now, order=order
+                reason=reason,
+                message=message,
+                observed_generation=generation,
+                since=now,
+                probed=now,
+                order=order,
             ),
             True,
         )

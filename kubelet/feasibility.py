@@ -8,10 +8,11 @@ from __future__ import annotations
 from kubelet.node_state import NodeState, PodRecord
 from kubelet.pod_resources import resizable_containers
 from kubelet.preemption import GUARANTEED
-from kubelet.qos import pod_qos
-from kubelet.requirements import CPU, MEMORY, Requirements
+from kubelet.requirements import Requirements
 from machinery import quantity
 from machinery.pb import core
+from machinery.qos import recorded_qos_class
+from machinery.resources import CPU, MEMORY
 
 SWAP = "In-place resize of containers with swap is not supported."
 GATE_OFF = "In-place pod resize is disabled"
@@ -27,7 +28,7 @@ def infeasible(node: NodeState, record: PodRecord) -> str | None:
     own, allocated = record.desired.pod, node.allocated(record).pod
     if not node.features.resize_pod_level and (own or Requirements()) != (allocated or Requirements()):
         return POD_LEVEL_GATE_OFF
-    if pod_qos(record.pod) != GUARANTEED:
+    if recorded_qos_class(record.pod) != GUARANTEED:
         return None
     policy = node.settings.cpu_manager_policy
     if policy == "static" and _changes_request(node, record, CPU):
@@ -63,7 +64,5 @@ def _changes_swapping_memory(node: NodeState, record: PodRecord) -> bool:
 
 
 def _changes_request(node: NodeState, record: PodRecord, resource: str) -> bool:
-    containers = resizable_containers(
-        record.pod.spec, init_containers=node.features.resize_init_containers
-    )
+    containers = resizable_containers(record.pod.spec, init_containers=node.features.resize_init_containers)
     return any(_request_changes(node, record, container.name, resource) for container, _ in containers)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from kubelet.conditions import ResizeCondition
 from kubelet.pod_resources import PodResources, desired_resources
-from kubelet.requirements import amount_of
-from kubelet.usage import Amounts, requested
+from kubelet.usage import requested
 from machinery.pb import core
+from machinery.resources import Resources, amount
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
@@ -56,7 +56,7 @@ class PodRecord:
     """Rejected or preempted by this kubelet, whatever the API says yet."""
     terminated: bool = False
     """Its containers have stopped for good."""
-    counted: Amounts | None = None
+    counted: Resources | None = None
     """What the pod counts for on the node; None when it must be counted anew."""
 
     @property
@@ -87,7 +87,7 @@ class NodeState:
     def allocatable(self, resource: str) -> int:
         """Millicores, bytes, pods, ...; 0 where the node does not name it."""
         quantities = self.node.status.allocatable
-        return amount_of(resource, quantities[resource].string) if resource in quantities else 0
+        return amount(resource, quantities[resource].string) if resource in quantities else 0
 
     def next_transition(self) -> int:
         self.transitions += 1
@@ -109,16 +109,30 @@ class NodeState:
         allocation = self.allocations.get(record.uid)
         return allocation is not None and not allocation.same(record.desired)
 
-    def usage(self, record: PodRecord) -> Amounts:
+    def usage(self, record: PodRecord) -> Resources:
         """What the pod takes of the node, from allocation and API status."""
         if record.counted is None:
-            record.counted = requested(
-                record.pod,
-                self.allocated(record),
-                use_status=self.features.resize,
-                pod_level=self.features.pod_level_resources,
-            )
+            record.counted = self.requests(record, self.allocated(record), use_status=self.features.resize)
         return record.counted
+
+    def requests(
+        self,
+        record: PodRecord,
+        resources: PodResources,
+        *,
+        use_status: bool = False,
+        overhead: bool = True,
+    ) -> Resources:
+        """What the pod would count for if it asked for `resources`."""
+        return requested(
+            record.pod,
+            record.desired,
+            resources,
+            use_status=use_status,
+            pod_level=self.features.pod_level_resources,
+            pod_level_status=self.features.resize_pod_level,
+            overhead=overhead,
+        )
 
     def active_pods(self) -> list[PodRecord]:
         """Pods that take room, oldest first, then by name: victims at equal distance depend on the order."""
@@ -128,5 +142,3 @@ class NodeState:
 def creation_order(record: PodRecord) -> tuple[int, int, str]:
     created = record.pod.metadata.creationTimestamp
     return created.seconds, created.nanos, record.pod.metadata.name
-
-

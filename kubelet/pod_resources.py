@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kubelet.requirements import EMPTY, Requirements
 from machinery.pb import core
+from machinery.resources import is_sidecar
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,6 @@ class PodResources:
 
 def _same_pod(one: Requirements | None, other: Requirements | None) -> bool:
     return (one is None) == (other is None) and (one is None or other is None or one.same(other))
-
-
-def is_sidecar(container: core.Container) -> bool:
-    """An init container that keeps running (restartPolicy Always)."""
-    return container.restartPolicy == "Always"
 
 
 def resizable_containers(

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kubelet.node_state import NodeState, PodRecord
-from kubelet.preemption import Shortage, is_critical_priority
-from kubelet.usage import Amounts
+from kubelet.preemption import Shortage
 from machinery import node_affinity, taints
 from machinery.pb import core
+from machinery.priority import is_static
+from machinery.resources import Resources
 
 _RESOURCE_REASONS = {
     "cpu": "OutOfcpu",
@@ -36,9 +37,9 @@ class Failure:
     """What is missing; None where preemption cannot help."""
 
 
-def failures(node: NodeState, pod: core.Pod, amounts: Amounts, others: list[PodRecord]) -> list[Failure]:
+def failures(node: NodeState, pod: core.Pod, requests: Resources, others: list[PodRecord]) -> list[Failure]:
     """All reasons against this pod with these requests beside these others."""
-    found = list(_shortages(node, amounts, others))
+    found = list(_shortages(node, requests, others))
     if not _matches_affinity(node, pod):
         found.append(_predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"))
     if pod.spec.nodeName and pod.spec.nodeName != node.node.metadata.name:
@@ -62,30 +63,17 @@ def insufficient(resource: str, *, asked: int, used: int, capacity: int) -> Fail
     )
 
 
-def is_static(pod: core.Pod) -> bool:
-    """Whether the pod came from a file of the node, not from the API server."""
-    source = pod.metadata.annotations.get("kubernetes.io/config.source", "")
-    return source not in ("", "api")
-
-
-def is_critical(pod: core.Pod) -> bool:
-    """Whether the kubelet makes room for the pod by killing others."""
-    priority = pod.spec.priority if pod.spec.HasField("priority") else None
-    is_mirror = "kubernetes.io/config.mirror" in pod.metadata.annotations
-    return is_static(pod) or is_mirror or is_critical_priority(priority)
-
-
 def _predicate(name: str, description: str) -> Failure:
     return Failure(reason=name, description=description, message=f"Predicate {name} failed: {description}")
 
 
-def _shortages(node: NodeState, amounts: Amounts, others: list[PodRecord]) -> Iterator[Failure]:
+def _shortages(node: NodeState, requests: Resources, others: list[PodRecord]) -> Iterator[Failure]:
     pods_max = node.allocatable("pods")
     if len(others) + 1 > pods_max:
         yield insufficient("pods", asked=1, used=len(others), capacity=pods_max)
-    scalar = [name for name in amounts if name not in _FIRST_RESOURCES]
+    scalar = [name for name in requests if name not in _FIRST_RESOURCES]
     for name in (*_FIRST_RESOURCES, *scalar):
-        asked = amounts.get(name, 0)
+        asked = requests.get(name, 0)
         if asked == 0:
             continue
         if _is_extended(name) and name not in node.node.status.allocatable:

@@ -12,9 +12,8 @@ from functools import lru_cache
 
 from machinery import quantity
 from machinery.pb import core, resource
+from machinery.resources import amount
 
-CPU = "cpu"
-MEMORY = "memory"
 SHARED_VALUES_MAX = 4096  # pods of one workload ask for the same: share the value, bounded
 
 
@@ -26,7 +25,7 @@ class ResourceList:
 
     @classmethod
     def of(cls, quantities: Mapping[str, str]) -> ResourceList:
-        return cls(tuple(sorted(quantities.items())))
+        return _resource_list(tuple(sorted(quantities.items())))
 
     @classmethod
     def from_message(cls, quantities: Mapping[str, resource.Quantity]) -> ResourceList:
@@ -45,10 +44,10 @@ class ResourceList:
                 return text
         return None
 
-    def amount(self, name: str) -> int:
+    def number(self, name: str) -> int:
         """Millicores for cpu, whole units for the rest, rounded up; 0 where the resource is not named."""
         text = self.get(name)
-        return 0 if text is None else amount_of(name, text)
+        return 0 if text is None else amount(name, text)
 
     def only(self, names: Iterable[str]) -> ResourceList:
         """The part that names these resources."""
@@ -117,14 +116,9 @@ class Requirements:
 EMPTY = Requirements()
 
 
-def amount_of(name: str, text: str) -> int:
-    """A quantity in the whole numbers that admission counts in."""
-    return quantity.milli(text) if name == CPU else quantity.value(text)
-
-
 @lru_cache(SHARED_VALUES_MAX)
 def _resource_list(items: tuple[tuple[str, str], ...]) -> ResourceList:
-    return ResourceList(items)
+    return ResourceList(tuple((name, quantity.Quantity.parse(text).canonical()) for name, text in items))
 
 
 @lru_cache(SHARED_VALUES_MAX)

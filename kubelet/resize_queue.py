@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from kubelet.node_state import NodeState, PodRecord
 from kubelet.preemption import GUARANTEED
-from kubelet.requirements import CPU, MEMORY
-from kubelet.usage import requested
-from kubelet.qos import pod_qos
+from machinery.qos import recorded_qos_class
+from machinery.resources import CPU, MEMORY
 
 
 def push(node: NodeState, uid: str) -> None:
@@ -45,8 +44,8 @@ def _goes_before(node: NodeState, one: PodRecord, other: PodRecord) -> bool:
     priority, other_priority = one.pod.spec.priority, other.pod.spec.priority
     if priority != other_priority:
         return priority > other_priority
-    guaranteed = pod_qos(one.pod) == GUARANTEED
-    if guaranteed != (pod_qos(other.pod) == GUARANTEED):
+    guaranteed = recorded_qos_class(one.pod) == GUARANTEED
+    if guaranteed != (recorded_qos_class(other.pod) == GUARANTEED):
         return guaranteed
     if one.pending is None:
         return False
@@ -59,7 +58,6 @@ def is_increasing(node: NodeState, record: PodRecord) -> bool:
     """Whether the pod as a whole would get more cpu or memory than it is allocated."""
     if not node.differs(record):
         return False
-    pod_level = node.features.pod_level_resources
-    old = requested(record.pod, node.allocated(record), pod_level=pod_level)
-    new = requested(record.pod, record.desired, pod_level=pod_level)
+    old = node.requests(record, node.allocated(record))
+    new = node.requests(record, record.desired)
     return any(new.get(name, 0) > old.get(name, 0) for name in (CPU, MEMORY))
