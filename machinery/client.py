@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -227,13 +228,13 @@ class Client:
         field_selector: str = "",
         allow_bookmarks: bool = True,
         timeout_seconds: int = 0,
-    ) -> AsyncIterator[WatchEvent[M]]:
+    ) -> AsyncGenerator[WatchEvent[M], None]:
         """Changes after a revision, in order; ends when the server says so.
 
         Raises StatusError: 410 where the revision is compacted (list again), 503 where the connection broke.
         Leave it by `aclosing`, or by closing the client.
         """
-        async for batch in self.watch_batches(
+        batches = self.watch_batches(
             kind,
             namespace,
             resource_version=resource_version,
@@ -241,9 +242,11 @@ class Client:
             field_selector=field_selector,
             allow_bookmarks=allow_bookmarks,
             timeout_seconds=timeout_seconds,
-        ):
-            for event in batch:
-                yield event
+        )
+        async with aclosing(batches):
+            async for batch in batches:
+                for event in batch:
+                    yield event
 
     async def watch_batches(
         self,
@@ -255,7 +258,7 @@ class Client:
         field_selector: str = "",
         allow_bookmarks: bool = True,
         timeout_seconds: int = 0,
-    ) -> AsyncIterator[Sequence[WatchEvent[M]]]:
+    ) -> AsyncGenerator[Sequence[WatchEvent[M]], None]:
         """As `watch`, a message at a time: first an empty list once the watch is established, then events."""
         request = api.WatchRequest(
             target=_target(kind, namespace),

@@ -1,0 +1,229 @@
+"""A process's HTTP port: health, metrics, failpoints, and what the component adds.
+
+`/healthz`, `/livez`, `/readyz` (each check by name with `?verbose`, one alone as `/readyz/NAME`), `/metrics`
+(Prometheus), `GET /failpoints`, `PUT|DELETE /failpoints/NAME`; `add_route` for `/debug/...` and the REST
+front. Starlette, uvicorn and prometheus-client are imported when the port is opened (60 ms, 6 MB).
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.abc
+
+from machinery import failpoints, logs
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from machinery.http_server import HttpServer
+
+Check = Callable[[], Awaitable[None] | None]
+Handler = Callable[["Request"], Awaitable["Response"]]
+
+GRACE_SECONDS = 1
+"""How long open requests may take when the port is closed; then they are dropped."""
+CHECK_SECONDS_MAX = 5.0
+_BODY_BYTES_MAX = 4096
+_log = logs.get()
+
+
+class Serving:
+    """One HTTP server; add checks and routes, then `await group.start(serving.run)`."""
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        self._host = host
+        self._port = port
+        self._ready: dict[str, Check] = {}
+        self._live: dict[str, Check] = {"ping": lambda: None}
+        self._added: list[Any] = []
+        self._app: Starlette | None = None
+        self._server: HttpServer | None = None
+        self.address = ""
+
+    def add_check(self, name: str, check: Check, *, live: bool = False) -> None:
+        """A named check; it fails by raising. It counts for /readyz, and for /healthz and /livez if `live`.
+
+        A failing live check means that the process should be restarted.
+        """
+        self._ready[name] = check
+        if live:
+            self._live[name] = check
+
+    def add_route(self, path: str, handler: Handler, methods: Sequence[str] = ("GET",)) -> None:
+        """Serve a path (Starlette's pattern: `/debug/queue`, `/api/{rest:path}`); also while it runs."""
+        from starlette.routing import Route
+
+        route = Route(path, handler, methods=list(methods))
+        self._added.append(route)
+        if self._app is not None:
+            self._app.router.routes.append(route)
+
+    def mount(self, path: str, app: Any) -> None:
+        """Serve an ASGI application under a path."""
+        from starlette.routing import Mount
+
+        route = Mount(path, app)
+        self._added.append(route)
+        if self._app is not None:
+            self._app.router.routes.append(route)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[str] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled or stopped; starts with the address, `127.0.0.1:41000`. OSError if taken."""
+        from machinery.http_server import HttpServer
+
+        listener = _listen(self._host, self._port)
+        self._app = self._application()
+        server = self._server = HttpServer(self._app, grace_seconds=GRACE_SECONDS)
+        host, port = listener.getsockname()[:2]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        async with anyio.create_task_group() as group:
+
+            async def serve() -> None:
+                # Cancelled in the middle, the server would leave its connections open: it is asked to end.
+                with anyio.CancelScope(shield=True):
+                    await server.serve(sockets=[listener])
+                group.cancel_scope.cancel()
+
+            group.start_soon(serve)
+            try:
+                await server.opened.wait()
+                task_status.started(self.address)
+                await anyio.sleep_forever()
+            finally:
+                server.stop()
+
+    def stop(self) -> None:
+        """End `run`: no new connections, GRACE_SECONDS for open ones."""
+        if self._server is not None:
+            self._server.stop()
+
+    def _application(self) -> Starlette:
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+        return Starlette(
+            routes=[
+                Route("/healthz", self._health("healthz", self._live)),
+                Route("/livez", self._health("livez", self._live)),
+                Route("/readyz", self._health("readyz", self._ready, self._live)),
+                Route("/healthz/{name}", self._health("healthz", self._live)),
+                Route("/livez/{name}", self._health("livez", self._live)),
+                Route("/readyz/{name}", self._health("readyz", self._ready, self._live)),
+                Route("/metrics", _metrics),
+                Route("/failpoints", _failpoints),
+                Route("/failpoints/{name}", _failpoint, methods=["GET", "PUT", "DELETE"]),
+                *self._added,
+            ]
+        )
+
+    def _health(self, endpoint: str, *tables: Mapping[str, Check]) -> Handler:
+        """Checks as the real components word them: `ok`, or one line a check."""
+
+        async def handle(request: Request) -> Response:
+            from starlette.responses import PlainTextResponse
+
+            checks: dict[str, Check] = {}
+            for table in reversed(tables):
+                checks |= table
+            wanted = request.path_params.get("name")
+            if wanted is not None:
+                if wanted not in checks:
+                    return PlainTextResponse(f"no check {wanted}\n", 404)
+                checks = {wanted: checks[wanted]}
+            excluded = set(request.query_params.getlist("exclude"))
+            lines: list[str] = []
+            failed: list[str] = []
+            for name, check in checks.items():
+                if name in excluded:
+                    lines.append(f"[+]{name} excluded: ok")
+                    continue
+                reason = await _failure(check)
+                if reason is None:
+                    lines.append(f"[+]{name} ok")
+                else:
+                    failed.append(name)
+                    lines.append(f"[-]{name} failed: {reason}")
+            if failed:
+                _log.debug("Health check failed", endpoint=endpoint, checks=",".join(failed))
+                return PlainTextResponse("\n".join([*lines, f"{endpoint} check failed", ""]), 500)
+            if "verbose" in request.query_params:
+                return PlainTextResponse("\n".join([*lines, f"{endpoint} check passed", ""]))
+            return PlainTextResponse("ok")
+
+        return handle
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return listener
+
+
+async def _failure(check: Check) -> str | None:
+    """Why a check fails, or None; a check that hangs has failed."""
+    try:
+        with anyio.fail_after(CHECK_SECONDS_MAX):
+            result = check()
+            if result is not None:
+                await result
+    except TimeoutError as error:
+        return str(error) or f"no answer in {CHECK_SECONDS_MAX:g} s"
+    except Exception as error:  # noqa: BLE001  # whatever a check raises is its verdict
+        return str(error) or type(error).__name__
+    return None
+
+
+async def _metrics(request: Request) -> Response:
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+    from starlette.responses import Response
+
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _failpoints(request: Request) -> Response:
+    return _json([asdict(state) for state in failpoints.states()])
+
+
+async def _failpoint(request: Request) -> Response:
+    """PUT arms with the action in the body (404 for no such point, 400 for nonsense); DELETE disarms."""
+    from starlette.responses import PlainTextResponse
+
+    name = request.path_params["name"]
+    state = failpoints.REGISTRY.get(name)
+    try:
+        if request.method != "GET":
+            action = "off"
+            if request.method == "PUT":
+                body = await request.body()
+                if len(body) > _BODY_BYTES_MAX:
+                    return PlainTextResponse(f"an action is at most {_BODY_BYTES_MAX} bytes\n", 413)
+                action = body.decode(errors="replace")
+            failpoints.arm(name, action)
+            _log.info("Failpoint set", name=name, action=action)
+            state = failpoints.REGISTRY.get(name)
+    except failpoints.ActionError as error:
+        return PlainTextResponse(f"{error}\n", 404 if state is None else 400)
+    if state is None:
+        return PlainTextResponse(f"no failpoint {name}\n", 404)
+    return _json(asdict(state))
+
+
+def _json(content: object) -> Response:
+    from starlette.responses import Response
+
+    return Response(json.dumps(content) + "\n", media_type="application/json")

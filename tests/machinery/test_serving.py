@@ -1,0 +1,130 @@
+"""The HTTP port, asked over a real socket."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from machinery import failpoints
+from machinery.serving import Serving
+
+POINT = failpoints.declare("test-serving.step")
+
+
+@asynccontextmanager
+async def running(serving: Serving) -> AsyncIterator[Serving]:
+    async with anyio.create_task_group() as group:
+        await group.start(serving.run)
+        try:
+            yield serving
+        finally:
+            group.cancel_scope.cancel()
+
+
+async def ask(serving: Serving, path: str, method: str = "GET", body: str = "") -> tuple[int, str]:
+    host, _, port = serving.address.rpartition(":")
+    with anyio.fail_after(10):
+        async with await anyio.connect_tcp(host, int(port)) as stream:
+            head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            await stream.send(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            answer = b"".join([chunk async for chunk in stream])
+    head_bytes, _, text = answer.partition(b"\r\n\r\n")
+    return int(head_bytes.split()[1]), text.decode()
+
+
+async def test_health_by_name() -> None:
+    healthy = False
+
+    async def etcd() -> None:
+        if not healthy:
+            raise RuntimeError("etcd does not answer")
+
+    serving = Serving()
+    serving.add_check("etcd", etcd)
+    async with running(serving):
+        assert await ask(serving, "/healthz") == (200, "ok")
+        assert await ask(serving, "/livez") == (200, "ok")
+        want = "[+]ping ok\n[-]etcd failed: etcd does not answer\nreadyz check failed\n"
+        assert await ask(serving, "/readyz") == (500, want)
+        assert await ask(serving, "/readyz?exclude=etcd") == (200, "ok")
+        assert (await ask(serving, "/readyz/etcd"))[0] == 500
+        healthy = True
+        assert await ask(serving, "/readyz") == (200, "ok")
+        assert await ask(serving, "/readyz?verbose") == (200, "[+]ping ok\n[+]etcd ok\nreadyz check passed\n")
+        assert (await ask(serving, "/readyz/none"))[0] == 404
+
+
+async def test_metrics_and_routes_added_while_it_runs() -> None:
+    from starlette.requests import Request
+    from starlette.responses import PlainTextResponse, Response
+
+    async def queue(request: Request) -> Response:
+        return PlainTextResponse("empty")
+
+    serving = Serving()
+    async with running(serving):
+        status, text = await ask(serving, "/metrics")
+        assert status == 200
+        assert "python_info" in text
+        assert (await ask(serving, "/debug/queue"))[0] == 404
+        serving.add_route("/debug/queue", queue)
+        assert await ask(serving, "/debug/queue") == (200, "empty")
+
+
+async def test_failpoints_are_armed_and_disarmed() -> None:
+    serving = Serving()
+    async with running(serving):
+        assert (await ask(serving, "/failpoints/test-serving.step", "PUT", 'error("x")'))[0] == 200
+        with pytest.raises(failpoints.FailpointError):
+            await POINT.hit(pod="ns/p")
+        listed = {point["name"]: point for point in json.loads((await ask(serving, "/failpoints"))[1])}
+        state = listed["test-serving.step"]
+        assert (state["action"], state["fired"], state["last"]) == ('error("x")', 1, {"pod": "ns/p"})
+        assert (await ask(serving, "/failpoints/test-serving.step", "PUT", "explode"))[0] == 400
+        assert (await ask(serving, "/failpoints/test-serving.stop", "PUT", "crash"))[0] == 404
+        assert (await ask(serving, "/failpoints/test-serving.step", "DELETE"))[0] == 200
+        await POINT.hit()
+
+
+async def test_it_ends_in_time_although_a_request_hangs() -> None:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    reached = anyio.Event()
+
+    async def hang(request: Request) -> Response:
+        reached.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    serving = Serving()
+    serving.add_route("/hang", hang)
+    with anyio.fail_after(5):
+        async with running(serving):
+            host, _, port = serving.address.rpartition(":")
+            stream = await anyio.connect_tcp(host, int(port))
+            await stream.send(b"GET /hang HTTP/1.1\r\nHost: x\r\n\r\n")
+            await reached.wait()
+        await stream.aclose()
+
+
+async def test_stop_ends_it_too() -> None:
+    serving = Serving()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            await group.start(serving.run)
+            serving.stop()
+
+
+def test_it_imports_no_http_until_it_runs() -> None:
+    script = (
+        "import sys, machinery.serving;"
+        "assert not {'starlette', 'uvicorn', 'prometheus_client', 'grpc'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
