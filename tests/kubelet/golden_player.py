@@ -160,7 +160,7 @@ class Player:
         if record.active:
             settled = self.actuated[record.uid].same(self.node.allocated(record))
             self.send(events.PodSynced(uid=record.uid, settled=settled, now=self.now))
-        else:
+        elif not record.terminated:
             self.send(events.PodTerminated(uid=record.uid, now=self.now))
         self.reconcile(self.write_status(name))
 
