@@ -1,0 +1,112 @@
+"""The persistent volume controller's shell: claims and volumes, each with a queue of its own."""
+
+from __future__ import annotations
+
+from controllers.controller import Context, Controller
+from controllers.volumes import annotations as names
+from controllers.volumes.binding import ClaimView, class_of, next_claim_step, next_volume_step
+from controllers.volumes.perform import perform
+from controllers.volumes.steps import Tell
+from machinery import kinds
+from machinery.objects import ObjectKey
+from machinery.pb import core
+
+STEPS_MAX = 8
+"""Writes in a row for one claim; a whole binding takes four."""
+
+
+class ClaimController(Controller):
+    """Binds claims to volumes."""
+
+    name = "persistentvolume-binder"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.claims = self.watch(kinds.PERSISTENT_VOLUME_CLAIM)
+        self.volumes = context.informers.of(kinds.PERSISTENT_VOLUME)
+        self.classes = context.informers.of(kinds.STORAGE_CLASS)
+        self.nodes = context.informers.of(kinds.NODE)
+        self.volumes.add_handler(
+            on_add=self._volume_changed,
+            on_update=lambda _old, new: self._volume_changed(new),
+            on_delete=lambda volume, _stale: self._volume_changed(volume),
+        )
+        self.classes.add_handler(on_add=self._class_added)
+
+    def _volume_changed(self, volume: core.PersistentVolume) -> None:
+        if volume.spec.HasField("claimRef"):
+            self.queue.add(ObjectKey(volume.spec.claimRef.namespace, volume.spec.claimRef.name))
+            return
+        self._unbound_of_class(volume.spec.storageClassName)
+
+    def _class_added(self, storage_class: object) -> None:
+        self._unbound_of_class(getattr(storage_class, "metadata").name)  # noqa: B009  # any kind's handler
+
+    def _unbound_of_class(self, name: str) -> None:
+        for claim in self.claims.list():
+            if not claim.spec.volumeName and class_of(claim) == name:
+                self._enqueue(claim)
+
+    def _view(self, claim: core.PersistentVolumeClaim, written: core.PersistentVolume | None) -> ClaimView:
+        candidates = self.volumes.list()
+        if written is not None:
+            # What was just written may not have come back through the watch.
+            candidates = [v for v in candidates if v.metadata.name != written.metadata.name] + [written]
+        volume = next((v for v in candidates if v.metadata.name == claim.spec.volumeName), None)
+        node = claim.metadata.annotations.get(names.SELECTED_NODE)
+        return ClaimView(
+            claim=claim,
+            storage_class=self.classes.get(class_of(claim)),
+            volume=volume,
+            candidates=candidates,
+            selected_node=self.nodes.get(node) if node else None,
+        )
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        claim = self.claims.get(key.name, key.namespace)
+        volume: core.PersistentVolume | None = None
+        if claim is None:
+            return None
+        for _ in range(STEPS_MAX):
+            step = next_claim_step(self._view(claim, volume))
+            if step is None:
+                return None
+            written = await perform(step, self.client, self.recorder)
+            if isinstance(step, Tell):
+                return step.again_seconds or None
+            if isinstance(written, core.PersistentVolumeClaim):
+                claim = written
+            elif isinstance(written, core.PersistentVolume):
+                volume = written
+        return None
+
+
+class VolumeController(Controller):
+    """Keeps phases of volumes whose claims are gone or not yet there, and reclaims them."""
+
+    name = "persistentvolume-phases"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.volumes = self.watch(kinds.PERSISTENT_VOLUME)
+        self.claims = context.informers.of(kinds.PERSISTENT_VOLUME_CLAIM)
+        self.claims.add_handler(on_delete=lambda claim, _stale: self._claim_gone(claim))
+
+    def _claim_gone(self, claim: core.PersistentVolumeClaim) -> None:
+        if claim.spec.volumeName:
+            self.queue.add(ObjectKey("", claim.spec.volumeName))
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        volume = self.volumes.get(key.name)
+        for _ in range(STEPS_MAX):
+            if volume is None:
+                return None
+            reference = volume.spec.claimRef
+            claim = self.claims.get(reference.name, reference.namespace)
+            known = {(reference.namespace, reference.name): claim} if claim is not None else {}
+            step = next_volume_step(volume, known)
+            if step is None:
+                return None
+            written = await perform(step, self.client, self.recorder)
+            volume = written if isinstance(written, core.PersistentVolume) else None
+        return None

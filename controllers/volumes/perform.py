@@ -1,0 +1,51 @@
+"""Does a volume controller's step, and hands back the object as the API server has it now."""
+
+from __future__ import annotations
+
+from machinery.events import EventRecorder
+
+from controllers.volumes.steps import (
+    DeleteVolume,
+    Step,
+    Tell,
+    UpdateClaim,
+    UpdateClaimStatus,
+    UpdateVolume,
+    UpdateVolumeStatus,
+)
+from machinery import failpoints, kinds
+from machinery.client import Client
+from machinery.pb import core
+
+BEFORE = failpoints.declare("controllers.bind_volume.before")
+AFTER = failpoints.declare("controllers.bind_volume.after")
+
+
+async def perform(
+    step: Step, client: Client, recorder: EventRecorder
+) -> core.PersistentVolumeClaim | core.PersistentVolume | None:
+    """The updated claim or volume, or None where the step changed neither. Raises StatusError."""
+    if isinstance(step, Tell):
+        recorder.event(step.regarding, step.type, step.reason, action="", note=step.note)
+        return None
+    await BEFORE.hit(step=type(step).__name__)
+    written = await _write(step, client)
+    await AFTER.hit(step=type(step).__name__)
+    return written
+
+
+async def _write(
+    step: UpdateClaim | UpdateClaimStatus | UpdateVolume | UpdateVolumeStatus | DeleteVolume, client: Client
+) -> core.PersistentVolumeClaim | core.PersistentVolume | None:
+    match step:
+        case UpdateClaim(claim):
+            return await client.update(claim)
+        case UpdateClaimStatus(claim):
+            return await client.update(claim, subresource="status")
+        case UpdateVolume(volume):
+            return await client.update(volume)
+        case UpdateVolumeStatus(volume):
+            return await client.update(volume, subresource="status")
+        case DeleteVolume(volume):
+            await client.delete(kinds.PERSISTENT_VOLUME, volume.metadata.name, uid=volume.metadata.uid)
+            return None

@@ -1,0 +1,170 @@
+"""What the provisioner `nominee.dev/delayed` does with a claim. Pure.
+
+It behaves as an external provisioner built on sig-storage-lib-external-provisioner: it acts on claims that
+name it, for WaitForFirstConsumer only once a node is selected; when that node is gone it gives the claim up by
+dropping the selected-node annotation, since the pod could go nowhere else. The volume's name comes from the
+claim's uid, so a second attempt, also after a crash, never makes a second volume.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controllers.volumes import annotations as names
+from controllers.volumes.binding import class_of, waits_for_consumer
+from machinery.pb import core, storage
+from machinery.wire.scalars import parse_duration
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+
+class ParameterError(ValueError):
+    """A storage class parameter that is no good; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The class's parameters: how long a volume takes, and how many tries fail first.
+
+    `topology` says what a volume is tied to: the selected node ("node", the default), its zone ("zone"), or
+    nothing ("none").
+    """
+
+    delay_seconds: float = 0.0
+    failures: int = 0
+    topology: str = "node"
+
+    @classmethod
+    def of(cls, storage_class: storage.StorageClass) -> Parameters:
+        """ParameterError names the parameter."""
+        given = dict(storage_class.parameters)
+        try:
+            delay = parse_duration(given.pop("delay", "0")) / 1e9
+        except ValueError as error:
+            raise ParameterError(f"parameters.delay: {error}; use a duration like 500ms or 2s") from None
+        failures = given.pop("failures", "0")
+        if not failures.isdigit():
+            raise ParameterError(f"parameters.failures: {failures!r} is not a count; use a number like 2")
+        topology = given.pop("topology", "node")
+        if topology not in ("node", "zone", "none"):
+            raise ParameterError(f"parameters.topology: {topology!r} is not one of node, zone, none")
+        if given:
+            raise ParameterError(f"parameters.{min(given)}: unknown; there are delay, failures and topology")
+        return cls(delay, int(failures), topology)
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Not ours, not yet, or done."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The selected node is gone: drop the annotation so that the pod is scheduled anew."""
+
+    claim: core.PersistentVolumeClaim
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provision:
+    """Make the volume."""
+
+    parameters: Parameters
+    volume: core.PersistentVolume
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The class's parameters are no good."""
+
+    note: str
+
+
+Decision = Nothing | GiveUp | Provision | Refuse
+
+
+def volume_name(claim: core.PersistentVolumeClaim) -> str:
+    return f"pvc-{claim.metadata.uid}"
+
+
+def decide(
+    claim: core.PersistentVolumeClaim,
+    storage_class: storage.StorageClass | None,
+    node: core.Node | None,
+    *,
+    volume_exists: bool,
+) -> Decision:
+    """What to do for a claim; `node` is the selected one, None where there is no such node."""
+    if storage_class is None or storage_class.provisioner != names.DELAYED_PROVISIONER:
+        return Nothing()
+    if claim.spec.volumeName or volume_exists or claim.metadata.HasField("deletionTimestamp"):
+        return Nothing()
+    if claim.metadata.annotations.get(names.STORAGE_PROVISIONER) != names.DELAYED_PROVISIONER:
+        return Nothing()
+    selected = claim.metadata.annotations.get(names.SELECTED_NODE, "")
+    if waits_for_consumer(storage_class):
+        if not selected:
+            return Nothing()
+        if node is None:
+            return GiveUp(
+                without_selected_node(claim), f'failed to get target node: node "{selected}" not found'
+            )
+    try:
+        parameters = Parameters.of(storage_class)
+    except ParameterError as error:
+        return Refuse(str(error))
+    return Provision(parameters, volume_for(claim, storage_class, node, parameters))
+
+
+def without_selected_node(claim: core.PersistentVolumeClaim) -> core.PersistentVolumeClaim:
+    """The claim as it is given back to the scheduler."""
+    new = core.PersistentVolumeClaim()
+    new.CopyFrom(claim)
+    new.metadata.annotations.pop(names.SELECTED_NODE, None)
+    return new
+
+
+def _topology(node: core.Node, topology: str) -> tuple[str, str] | None:
+    labels = node.metadata.labels
+    if topology == "zone" and ZONE in labels:
+        return ZONE, labels[ZONE]
+    if topology == "node":
+        return HOSTNAME, labels.get(HOSTNAME, node.metadata.name)
+    return None
+
+
+def volume_for(
+    claim: core.PersistentVolumeClaim,
+    storage_class: storage.StorageClass,
+    node: core.Node | None,
+    parameters: Parameters,
+) -> core.PersistentVolume:
+    """The volume of a claim, bound to it from the start."""
+    volume = core.PersistentVolume()
+    volume.metadata.name = volume_name(claim)
+    volume.metadata.annotations[names.PROVISIONED_BY] = names.DELAYED_PROVISIONER
+    spec = volume.spec
+    spec.capacity["storage"].CopyFrom(claim.spec.resources.requests["storage"])
+    spec.accessModes.extend(claim.spec.accessModes)
+    spec.storageClassName = class_of(claim)
+    spec.persistentVolumeReclaimPolicy = storage_class.reclaimPolicy or "Delete"
+    spec.volumeMode = claim.spec.volumeMode or "Filesystem"
+    source = spec.persistentVolumeSource.csi
+    source.driver, source.volumeHandle = names.DELAYED_PROVISIONER, volume.metadata.name
+    spec.claimRef.CopyFrom(
+        core.ObjectReference(
+            kind="PersistentVolumeClaim",
+            apiVersion="v1",
+            namespace=claim.metadata.namespace,
+            name=claim.metadata.name,
+            uid=claim.metadata.uid,
+            resourceVersion=claim.metadata.resourceVersion,
+        )
+    )
+    tied = _topology(node, parameters.topology) if node is not None else None
+    if tied is not None:
+        term = spec.nodeAffinity.required.nodeSelectorTerms.add()
+        term.matchExpressions.add(key=tied[0], operator="In", values=[tied[1]])
+    return volume

@@ -1,0 +1,57 @@
+"""What a volume controller may do next: one write or one event at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from machinery.pb import core
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateClaim:
+    """PUT the claim (metadata and spec)."""
+
+    claim: core.PersistentVolumeClaim
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateClaimStatus:
+    """PUT the claim's status."""
+
+    claim: core.PersistentVolumeClaim
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateVolume:
+    """PUT the volume (metadata and spec)."""
+
+    volume: core.PersistentVolume
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateVolumeStatus:
+    """PUT the volume's status."""
+
+    volume: core.PersistentVolume
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteVolume:
+    """DELETE the volume (reclaim policy Delete)."""
+
+    volume: core.PersistentVolume
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Record an event about a claim or volume, then look again after a while (0: no need)."""
+
+    regarding: Any
+    type: str
+    reason: str
+    note: str
+    again_seconds: float = 0.0
+
+
+Step = UpdateClaim | UpdateClaimStatus | UpdateVolume | UpdateVolumeStatus | DeleteVolume | Tell
