@@ -1,0 +1,185 @@
+"""One leader among several processes, by a Lease.
+
+A candidate never compares clocks with another machine: it remembers when *it* saw the lease change, and takes
+it over once nothing changed for a whole lease duration. A leader that cannot renew within the renew deadline
+stops leading. Source: client-go 1.36, tools/leaderelection (defaults of kube-scheduler: 15 s, 10 s, 2 s).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from machinery import kinds
+from machinery.client import Client
+from machinery.clock import Clock, SystemClock
+from machinery.errors import StatusError, is_not_found
+from machinery.pb import coordination
+
+JITTER = 1.2
+RELEASE_SECONDS_MAX = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a lease holds, how long a leader may fail to renew it, how often it tries. Seconds."""
+
+    lease_seconds: float = 15.0
+    renew_deadline_seconds: float = 10.0
+    retry_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.lease_seconds <= self.renew_deadline_seconds:
+            raise ValueError("leaderElection.leaseDuration must be greater than renewDeadline")
+        if self.renew_deadline_seconds <= JITTER * self.retry_seconds:
+            raise ValueError("leaderElection.renewDeadline must be greater than retryPeriod*JitterFactor")
+        if self.retry_seconds <= 0:
+            raise ValueError("leaderElection.retryPeriod must be greater than zero")
+
+
+class LeadershipLostError(Exception):
+    """The lease could not be renewed in time, or somebody else has it."""
+
+
+def _set_micro_time(target: Any, seconds: float) -> None:
+    micros = round(seconds * 1_000_000)
+    target.seconds, target.nanos = micros // 1_000_000, micros % 1_000_000 * 1000
+
+
+class LeaderElector:
+    """Runs a function while, and only while, this process leads.
+
+    `identity` must differ between candidates. `leading` tells whether it leads now.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        name: str,
+        namespace: str = "kube-system",
+        identity: str,
+        timing: Timing | None = None,
+        clock: Clock | None = None,
+        rng: random.Random,
+        on_new_leader: Callable[[str], None] | None = None,
+    ) -> None:
+        self._client = client
+        self._name = name
+        self._namespace = namespace
+        self._identity = identity
+        self._timing = timing or Timing()
+        self._clock = clock or SystemClock()
+        self._rng = rng
+        self._on_new_leader = on_new_leader or (lambda _: None)
+        self._observed: coordination.Lease | None = None
+        self._observed_at = 0.0
+        self._reported = ""
+        self.leading = False
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Waits for the lease, then awaits `lead()`; releases the lease when that ends or is cancelled.
+
+        Raises LeadershipLostError when the lease was lost while leading (`lead` is cancelled before).
+        """
+        while not await self._try_acquire():
+            await self._clock.sleep(self._timing.retry_seconds * (1 + self._rng.random() * JITTER))
+        self.leading = True
+        lost = False
+        try:
+            async with anyio.create_task_group() as tasks:
+
+                async def renew() -> None:
+                    nonlocal lost
+                    await self._renew_until_lost()
+                    lost = True
+                    tasks.cancel_scope.cancel()
+
+                tasks.start_soon(renew)
+                await lead()
+                tasks.cancel_scope.cancel()
+        finally:
+            self.leading = False
+            if not lost:
+                with anyio.CancelScope(shield=True), anyio.move_on_after(RELEASE_SECONDS_MAX):
+                    await self._release()
+        if lost:
+            raise LeadershipLostError(f"lease {self._namespace}/{self._name} lost by {self._identity}")
+
+    async def _renew_until_lost(self) -> None:
+        renewed_at = self._clock.monotonic()
+        while self._clock.monotonic() - renewed_at < self._timing.renew_deadline_seconds:
+            await self._clock.sleep(self._timing.retry_seconds)
+            if await self._try_acquire():
+                renewed_at = self._clock.monotonic()
+            elif self._observed is not None and self._observed.spec.holderIdentity != self._identity:
+                return
+
+    async def _try_acquire(self) -> bool:
+        """Takes or renews the lease; False where another holds it or the API server did not answer."""
+        try:
+            return await self._acquire()
+        except StatusError:
+            return False
+
+    async def _acquire(self) -> bool:
+        try:
+            lease = await self._client.get(kinds.LEASE, self._name, self._namespace)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+            lease = coordination.Lease()
+            lease.metadata.name, lease.metadata.namespace = self._name, self._namespace
+            self._fill(lease, acquired=True)
+            self._observe(await self._client.create(lease))
+            return True
+        if self._observed is None or lease.spec != self._observed.spec:
+            self._observe(lease)
+        holder = lease.spec.holderIdentity
+        duration = float(lease.spec.leaseDurationSeconds or self._timing.lease_seconds)
+        expired = self._clock.monotonic() - self._observed_at >= duration
+        if holder and holder != self._identity and not expired:
+            return False
+        new = coordination.Lease()
+        new.CopyFrom(lease)
+        if holder != self._identity:
+            new.spec.leaseTransitions = lease.spec.leaseTransitions + 1
+        self._fill(new, acquired=holder != self._identity)
+        self._observe(await self._client.update(new))
+        return True
+
+    def _fill(self, lease: coordination.Lease, *, acquired: bool) -> None:
+        now = self._clock.now()
+        lease.spec.holderIdentity = self._identity
+        lease.spec.leaseDurationSeconds = int(self._timing.lease_seconds)
+        _set_micro_time(lease.spec.renewTime, now)
+        if acquired:
+            _set_micro_time(lease.spec.acquireTime, now)
+        if not lease.spec.HasField("leaseTransitions"):
+            lease.spec.leaseTransitions = 0
+
+    def _observe(self, lease: coordination.Lease) -> None:
+        self._observed = lease
+        self._observed_at = self._clock.monotonic()
+        if lease.spec.holderIdentity != self._reported:
+            self._reported = lease.spec.holderIdentity
+            self._on_new_leader(self._reported)
+
+    async def _release(self) -> None:
+        """Gives the lease back, so that the next leader need not wait for it to run out."""
+        if self._observed is None or self._observed.spec.holderIdentity != self._identity:
+            return
+        new = coordination.Lease()
+        new.CopyFrom(self._observed)
+        new.spec.holderIdentity = ""
+        new.spec.leaseDurationSeconds = 1
+        _set_micro_time(new.spec.renewTime, self._clock.now())
+        _set_micro_time(new.spec.acquireTime, self._clock.now())
+        try:
+            await self._client.update(new)
+        except StatusError:
+            return  # it runs out by itself
