@@ -1,0 +1,207 @@
+"""A component's main program as a real process: readiness, signals, errors, death of the parent."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from machinery.clock import SystemClock
+from machinery.process import Process, component_command
+from machinery.run_files import RunFile, is_alive
+
+COMPONENT = """
+import sys, anyio, click
+from machinery import failpoints
+from machinery.process import Fatal, component_command
+
+POINT = failpoints.declare("echo.step.before")
+
+@component_command("echo")
+@click.option("--mode", default="")
+def main(process, mode):
+    async def body():
+        if mode == "fatal":
+            raise Fatal("no such mode")
+        await POINT.hit(pod="ns/p")
+        async with anyio.create_task_group() as group:
+            if mode == "bug":
+                raise KeyError("bug")
+            await process.announce(grpc="127.0.0.1:1")
+            if mode == "deaf":
+                await anyio.sleep_forever()
+            if mode == "done":
+                return
+            await process.stopping.wait()
+            if mode == "slow":
+                await anyio.sleep_forever()
+            print("drained", file=sys.stderr, flush=True)
+    process.run(body, grace_seconds=0.3)
+
+main()
+"""
+LIMIT_SECONDS = 20.0
+
+
+class Started:
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.directory = directory
+        script = directory / "echo_component.py"
+        script.write_text(COMPONENT, encoding="utf-8")
+        self.stderr = directory / "stderr"
+        with self.stderr.open("wb") as stderr:
+            self.popen = subprocess.Popen(
+                [sys.executable, str(script), "--dir", str(directory), *arguments],
+                stderr=stderr,
+                stdin=subprocess.DEVNULL,
+            )
+
+    def ready(self) -> RunFile:
+        found: list[RunFile] = []
+
+        def look() -> bool:
+            file = RunFile.read(self.directory, "echo")
+            if file is not None:
+                found.append(file)
+            assert self.popen.poll() is None, self.log
+            return bool(found)
+
+        wait_until(look)
+        return found[0]
+
+    @property
+    def log(self) -> str:
+        return self.stderr.read_text(encoding="utf-8")
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    clock = SystemClock()
+    deadline = clock.monotonic() + LIMIT_SECONDS
+    while not condition():
+        assert clock.monotonic() < deadline, "not within the limit"
+        threading.Event().wait(0.01)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
+    started: list[Started] = []
+
+    def begin(*arguments: str) -> Started:
+        started.append(Started(tmp_path, *arguments))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.popen.kill()
+        each.popen.wait(LIMIT_SECONDS)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_drains_and_removes_the_run_file(start: Callable[..., Started], number: int) -> None:
+    process = start("--emulated-version", "1.36", "--feature-gates", "NominatedNodeNameForExpectation=false")
+    file = process.ready()
+    assert (file.component, file.pid, file.grpc) == ("echo", process.popen.pid, "127.0.0.1:1")
+    assert file.http.startswith("127.0.0.1:")
+    assert file.document["emulatedVersion"] == "1.36"
+    assert file.document["featureGates"]["NominatedNodeNameForExpectation"] is False
+    process.popen.send_signal(number)
+    assert process.popen.wait(LIMIT_SECONDS) == 0
+    assert "drained" in process.log
+    assert not RunFile.path(process.directory, "echo").exists()
+
+
+@pytest.mark.parametrize("mode", ["deaf", "slow"])
+def test_a_body_that_does_not_return_is_cancelled(start: Callable[..., Started], mode: str) -> None:
+    process = start("--mode", mode)
+    process.ready()
+    process.popen.terminate()
+    assert process.popen.wait(LIMIT_SECONDS) == 0
+    assert ("Not stopped in time" in process.log) is (mode == "slow")
+
+
+def test_a_body_that_returns_ends_the_process(start: Callable[..., Started]) -> None:
+    process = start("--mode", "done")
+    assert process.popen.wait(LIMIT_SECONDS) == 0
+    assert not RunFile.path(process.directory, "echo").exists()
+
+
+def test_an_error_is_logged_with_its_step(start: Callable[..., Started]) -> None:
+    process = start("--mode", "bug")
+    assert process.popen.wait(LIMIT_SECONDS) == 1
+    assert "Failed step=start" in process.log
+    assert "Traceback" in process.log
+
+
+def test_a_fatal_error_is_one_line(start: Callable[..., Started]) -> None:
+    process = start("--mode", "fatal", "--log-format", "json")
+    assert process.popen.wait(LIMIT_SECONDS) == 1
+    line = json.loads(process.log)
+    assert (line["msg"], line["step"], line["component"]) == ("no such mode", "start", "echo")
+
+
+def test_a_failpoint_of_the_command_line_kills(start: Callable[..., Started]) -> None:
+    process = start("--failpoints", "echo.step.before=crash")
+    assert process.popen.wait(LIMIT_SECONDS) == -signal.SIGKILL
+    assert "Failpoint name=echo.step.before action=crash" in process.log
+    assert "pod=ns/p" in process.log
+
+
+def test_it_dies_with_its_parent(tmp_path: Path) -> None:
+    """The parent is killed, and has no chance to clean up."""
+    (tmp_path / "echo_component.py").write_text(COMPONENT, encoding="utf-8")
+    script = "import subprocess, sys; subprocess.Popen([sys.executable, *sys.argv[1:]]).wait()"
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path / "echo_component.py"), "--dir", str(tmp_path)],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: RunFile.read(tmp_path, "echo") is not None)
+        file = RunFile.read(tmp_path, "echo")
+        assert file is not None
+        assert file.pid != parent.pid
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.wait(LIMIT_SECONDS)
+    wait_until(lambda: not is_alive(file.pid))
+    assert RunFile.path(tmp_path, "echo").exists()
+    assert RunFile.read(tmp_path, "echo") is None, "a dead process's file is not believed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--emulated-version", "1.12"], "emulation version 1.12 is not between"),
+        (["--feature-gates", "NoSuchGate=true"], "unrecognized feature gate: NoSuchGate"),
+        (["--feature-gates", "A"], "missing bool value for A"),
+        (["--failpoints", "a.b=explode"], "expected off, crash, error, sleep or pause"),
+        (["--log-level", "loud"], "loud"),
+    ],
+)
+def test_nonsense_is_a_usage_error(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("machinery.process.die_with_parent", lambda: None)
+
+    @component_command("echo")
+    def main(process: Process) -> None:
+        raise AssertionError("must not run")
+
+    outcome = CliRunner().invoke(main, arguments)
+    assert outcome.exit_code == 2, outcome.output
+    assert message in outcome.output.replace("\n", " ")
+
+
+def test_a_run_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    from machinery import run_files
+
+    run_files.write(tmp_path, "x", {"name": "x", "component": "x", "pid": os.getppid()})
+    run_files.remove(tmp_path, "x", os.getpid())
+    assert RunFile.read(tmp_path, "x") is not None
