@@ -17,7 +17,7 @@ import anyio
 
 from machinery import kinds
 from machinery.client import Client
-from machinery.clock import Clock, SystemClock
+from machinery.clock import Clock, SystemClock, to_micro_time
 from machinery.errors import StatusError, is_not_found, is_retryable
 from machinery.patch_type import PatchType
 from machinery.pb import core, events
@@ -67,11 +67,6 @@ def _parts(ref: core.ObjectReference | None) -> tuple[str, str, str, str, str, s
     if ref is None:
         return ("", "", "", "", "", "")
     return (ref.apiVersion, ref.kind, ref.namespace, ref.name, ref.uid, ref.resourceVersion)
-
-
-def _set_micro_time(target: Any, seconds: float) -> None:
-    micros = round(seconds * 1_000_000)
-    target.seconds, target.nanos = micros // 1_000_000, micros % 1_000_000 * 1000
 
 
 class EventRecorder:
@@ -149,7 +144,7 @@ class EventRecorder:
         nanos = round(now * 1_000_000) * 1000
         event.metadata.name = f"{about.name}.{nanos:x}"
         event.metadata.namespace = about.namespace or "default"
-        _set_micro_time(event.eventTime, now)
+        event.eventTime.CopyFrom(to_micro_time(now))
         event.reportingController, event.reportingInstance = self._controller, self._instance
         event.type, event.reason, event.action, event.note = key.type, key.reason, key.action, note
         event.regarding.CopyFrom(about)
@@ -159,7 +154,7 @@ class EventRecorder:
 
     async def _continue_series(self, seen: _Seen) -> Any:
         series = events.EventSeries(count=seen.count)
-        _set_micro_time(series.lastObservedTime, seen.last_seconds)
+        series.lastObservedTime.CopyFrom(to_micro_time(seen.last_seconds))
         from machinery.wire.codec import to_json  # not needed before the first repetition
 
         return await self._client.patch(

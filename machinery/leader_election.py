@@ -10,13 +10,12 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 import anyio
 
 from machinery import kinds
 from machinery.client import Client
-from machinery.clock import Clock, SystemClock
+from machinery.clock import Clock, SystemClock, to_micro_time
 from machinery.errors import StatusError, is_not_found
 from machinery.pb import coordination
 
@@ -43,11 +42,6 @@ class Timing:
 
 class LeadershipLostError(Exception):
     """The lease could not be renewed in time, or somebody else has it."""
-
-
-def _set_micro_time(target: Any, seconds: float) -> None:
-    micros = round(seconds * 1_000_000)
-    target.seconds, target.nanos = micros // 1_000_000, micros % 1_000_000 * 1000
 
 
 class LeaderElector:
@@ -156,9 +150,9 @@ class LeaderElector:
         now = self._clock.now()
         lease.spec.holderIdentity = self._identity
         lease.spec.leaseDurationSeconds = int(self._timing.lease_seconds)
-        _set_micro_time(lease.spec.renewTime, now)
+        lease.spec.renewTime.CopyFrom(to_micro_time(now))
         if acquired:
-            _set_micro_time(lease.spec.acquireTime, now)
+            lease.spec.acquireTime.CopyFrom(to_micro_time(now))
         if not lease.spec.HasField("leaseTransitions"):
             lease.spec.leaseTransitions = 0
 
@@ -177,8 +171,8 @@ class LeaderElector:
         new.CopyFrom(self._observed)
         new.spec.holderIdentity = ""
         new.spec.leaseDurationSeconds = 1
-        _set_micro_time(new.spec.renewTime, self._clock.now())
-        _set_micro_time(new.spec.acquireTime, self._clock.now())
+        new.spec.renewTime.CopyFrom(to_micro_time(self._clock.now()))
+        new.spec.acquireTime.CopyFrom(to_micro_time(self._clock.now()))
         try:
             await self._client.update(new)
         except StatusError:
