@@ -1,0 +1,81 @@
+"""`python -m nominee.bench.creator`: a process that creates objects as fast as the API server takes them.
+
+It is a process of its own so that neither the measurement nor the creation waits for the other. Answers are
+not decoded: what is measured is the control plane, not this client.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import grpc.aio
+from nominee_api.v1 import api_pb2 as api
+
+from machinery.client import CHANNEL_OPTIONS, UNARY_SECONDS_MAX
+from machinery.clock import SystemClock
+from machinery.run_files import wait_for_run_file
+from machinery.wire import envelope
+from nominee.bench.objects import maker
+
+
+async def create(directory: Path, what: str, count: int, concurrency: int) -> dict[str, float]:
+    """Creates `count` objects with at most `concurrency` calls under way; returns seconds taken and count."""
+    run_file = await wait_for_run_file(directory, "apiserver", limit_seconds=10.0)
+    kind, make = maker(what)
+    clock = SystemClock()
+    remaining = iter(range(count))
+    async with grpc.aio.insecure_channel(run_file.grpc, options=CHANNEL_OPTIONS) as channel:
+        call: Any = channel.unary_unary(
+            "/nominee.api.v1.API/Create", request_serializer=lambda request: request.SerializeToString()
+        )
+
+        async def worker() -> None:
+            for index in remaining:
+                obj = make(index)
+                target = api.Target(
+                    group=kind.group,
+                    version=kind.version,
+                    resource=kind.plural,
+                    namespace=obj.metadata.namespace,
+                    name=obj.metadata.name,
+                )
+                await call(
+                    api.CreateRequest(target=target, body=envelope.encode(obj)), timeout=UNARY_SECONDS_MAX
+                )
+
+        started = clock.monotonic()
+        async with anyio.create_task_group() as group:
+            for _ in range(min(concurrency, count)):
+                group.start_soon(worker)
+        return {"count": count, "seconds": clock.monotonic() - started}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m nominee.bench.creator")
+    parser.add_argument("--dir", type=Path, required=True)
+    parser.add_argument("--what", required=True, help="nodes, or the prefix of the pods' names")
+    parser.add_argument("--count", type=int, required=True)
+    parser.add_argument("--concurrency", type=int, default=32)
+    parser.add_argument("--on-stdin", action="store_true", help="begin when a line comes in")
+    options = parser.parse_args()
+    if options.on_stdin:
+        print("ready", flush=True)
+        sys.stdin.readline()
+    result = anyio.run(
+        create,
+        options.dir,
+        options.what,
+        options.count,
+        options.concurrency,
+        backend_options={"use_uvloop": True},
+    )
+    print(json.dumps(result), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The arithmetic of a benchmark: samples, percentiles, histograms. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+PERCENTILES = (50, 90, 95, 99)
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The nearest-rank percentile, as scheduler_perf's; ValueError of nothing."""
+    if not values:
+        raise ValueError("no values")
+    ordered = sorted(values)
+    return ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)]
+
+
+def per_second(times: Sequence[float], begin: float) -> list[float]:
+    """How many happened in each whole second after `begin`, up to the last; times in seconds.
+
+    The last second is left out unless it is whole, since less fits into a part of a second; a run of less
+    than a second is one sample at its own rate.
+    """
+    if not times:
+        return []
+    length = max(times) - begin
+    seconds = int(length)
+    if seconds == 0:
+        return [len(times) / length] if length > 0 else []
+    counts = [0.0] * seconds
+    for time in times:
+        index = int(time - begin)
+        if index < seconds:
+            counts[index] += 1
+    return counts
+
+
+_SAMPLE = re.compile(r"^(\w+?)(_bucket|_sum|_count)?(?:\{(.*)\})? ([^ ]+)$")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+Histogram = dict[float, float]
+"""Upper bound to the number of observations up to it."""
+
+
+def histogram(metrics: str, name: str, labels: Mapping[str, str]) -> Histogram:
+    """The buckets of a histogram in Prometheus text, summed over series that have these labels."""
+    buckets: Histogram = {}
+    for line in metrics.splitlines():
+        if not line.startswith(f"{name}_bucket"):
+            continue
+        sample = _SAMPLE.match(line)
+        found = dict(_LABEL.findall(sample[3] or "")) if sample else {}
+        if sample and all(found.get(key) == value for key, value in labels.items()):
+            bound = float(found["le"])
+            buckets[bound] = buckets.get(bound, 0.0) + float(sample[4])
+    return buckets
+
+
+def difference(after: Histogram, before: Histogram) -> Histogram:
+    """What was observed in between."""
+    return {bound: count - before.get(bound, 0.0) for bound, count in after.items()}
+
+
+def quantile(buckets: Histogram, percent: float) -> float | None:
+    """The percentile by linear interpolation in its bucket, as Prometheus does; None of no observations.
+
+    What lies in the last, endless bucket is given as that bucket's lower bound.
+    """
+    bounds = sorted(buckets)
+    total = buckets[bounds[-1]] if bounds else 0.0
+    if total <= 0:
+        return None
+    rank = total * percent / 100
+    lower, below = 0.0, 0.0
+    for bound in bounds:
+        if buckets[bound] >= rank:
+            if math.isinf(bound):
+                return lower
+            inside = buckets[bound] - below
+            return lower + (bound - lower) * ((rank - below) / inside if inside else 0.0)
+        lower, below = bound, buckets[bound]
+    return lower
+
+
+def rounded(value: float | None, digits: int = 3) -> float | None:
+    """For reports; None stays."""
+    return None if value is None else round(value, digits)

@@ -1,0 +1,69 @@
+"""Counts bound pods the way any client sees them: a watch on pods that have a node.
+
+A pod enters that selection when it is bound, so its ADDED event is the binding; bodies are not decoded.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import grpc.aio
+from nominee_api.v1 import api_pb2 as api
+from nominee_api.v1 import api_pb2_grpc as api_grpc
+
+from machinery.client import CHANNEL_OPTIONS, connect
+from machinery.clock import Clock
+from machinery.kinds import POD
+from machinery.run_files import wait_for_run_file
+from nominee.bench.objects import NAMESPACE
+
+
+class BoundPods:
+    """Times (monotonic seconds) at which pods were seen bound, in order."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.times: list[float] = []
+        self._changed = anyio.Event()
+
+    async def run(self, directory: Path, *, task_status: Any) -> None:
+        """Watches until cancelled; started once the watch is established."""
+        async with await connect(directory, limit_seconds=10.0) as client:
+            since = (await client.list(POD, NAMESPACE, limit=1)).resource_version
+        run_file = await wait_for_run_file(directory, "apiserver", limit_seconds=10.0)
+        request = api.WatchRequest(
+            target=api.Target(version="v1", resource="pods", namespace=NAMESPACE),
+            field_selector="spec.nodeName!=",
+            resource_version=since,
+        )
+        async with grpc.aio.insecure_channel(run_file.grpc, options=CHANNEL_OPTIONS) as channel:
+            stub = api_grpc.APIStub(channel)  # type: ignore[no-untyped-call]
+            stream = stub.Watch(request)
+            started = False
+            async for response in stream:
+                if not started:
+                    started = True
+                    task_status.started()
+                now = self._clock.monotonic()
+                for event in response.events:
+                    if event.type == api.WatchEvent.ADDED:
+                        self.times.append(now)
+                    elif event.type == api.WatchEvent.ERROR:
+                        raise RuntimeError(f"the watch ended: {event.error!r}")
+                self._changed.set()
+                self._changed = anyio.Event()
+        raise RuntimeError("the watch ended")
+
+    async def wait_for(self, count: int, stalled_seconds_max: float) -> None:
+        """Until `count` pods are bound; TimeoutError when none was for `stalled_seconds_max`."""
+        while len(self.times) < count:
+            seen = len(self.times)
+            with anyio.move_on_after(stalled_seconds_max) as scope:
+                while len(self.times) == seen:
+                    await self._changed.wait()
+            if scope.cancelled_caught:
+                raise TimeoutError(
+                    f"{len(self.times)} of {count} pods are bound and none more for {stalled_seconds_max:g} s"
+                )
