@@ -23,12 +23,13 @@ from apiserver.kind_cache import Convert, KindCache, Predicate, Subscription, Tr
 from apiserver.storage.etcd_watch import Change, watch
 from apiserver.storage.interface import Compacted, Storage, StorageError
 from apiserver.watcher import EventType, Watcher, WatchEvent
-from machinery import errors, kinds
+from machinery import errors, kinds, logs
 from machinery.clock import Clock
 from machinery.kinds import Kind
 from machinery.wire import envelope
 
 ROOT = "/registry/"
+_log = logs.get()
 _LOAD_PAGE = 2000
 _RETRY_SECONDS_FIRST, _RETRY_SECONDS_MAX = 0.05, 1.0
 _HOUSEKEEPING_SECONDS = 0.25
@@ -54,14 +55,6 @@ class CacheLimits:
     watch_seconds: float = 2700.0
 
 
-class Log:
-    """What the cache tells its operator; replaced by the process's logger."""
-
-    def warning(self, event: str, **values: object) -> None: ...
-
-    def info(self, event: str, **values: object) -> None: ...
-
-
 class WatchCache:
     """See the module. `run()` must run for anything to move; `wait_loaded()` says when the state is there."""
 
@@ -72,13 +65,11 @@ class WatchCache:
         clock: Clock,
         *,
         limits: CacheLimits | None = None,
-        log: Log | None = None,
     ) -> None:
         self._storage = storage
         self._channel = channel
         self._clock = clock
         self._limits = limits or CacheLimits()
-        self._log = log or Log()
         # events.k8s.io's Events are core Events under another name: their prefix is the core kind's.
         stored = [kind for kind in kinds.KINDS if kind is not kinds.EVENTS_EVENT]
         self._kinds = {kind: KindCache(kind, history_max=self._limits.history_per_kind) for kind in stored}
@@ -224,15 +215,11 @@ class WatchCache:
                         pause = _RETRY_SECONDS_FIRST
                         self._apply(changes)
             except Compacted as error:
-                self._log.warning(
-                    "etcd has compacted what the cache had not read; loading anew", error=str(error)
-                )
+                _log.warning("etcd has compacted what the cache had not read; loading anew", error=str(error))
                 self._revision = 0
             except StorageError as error:
                 if self.connected:
-                    self._log.warning(
-                        "etcd's watch broke; resuming", error=str(error), revision=self._revision
-                    )
+                    _log.warning("etcd's watch broke; resuming", error=str(error), revision=self._revision)
             self.connected = False
             await self._clock.sleep(pause)
             pause = min(pause * 2, _RETRY_SECONDS_MAX)
@@ -260,7 +247,7 @@ class WatchCache:
         self._revision = revision
         self._wake()
         self._loaded.set()
-        self._log.info("cache loaded", revision=revision, objects=sum(map(len, loaded.values())))
+        _log.info("cache loaded", revision=revision, objects=sum(map(len, loaded.values())))
 
     def _object(self, key: str, data: bytes, revision: int) -> _Found | None:
         """What a value in etcd is: its cache, its key there and the object; None for what is not ours."""
@@ -274,7 +261,7 @@ class WatchCache:
             # What is no envelope shows here, once, and not to every reader.
             _ = current.data
         except envelope.EnvelopeError as error:
-            self._log.warning("an object in etcd cannot be read", key=key, error=str(error))
+            _log.warning("an object in etcd cannot be read", key=key, error=str(error))
             return None
         return cache, below, current
 

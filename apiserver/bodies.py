@@ -1,0 +1,42 @@
+"""Bodies of requests: envelopes as messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.message import DecodeError, Message
+
+from machinery import errors
+from machinery.kinds import Kind
+from machinery.pb import core, meta, policy
+from machinery.wire import envelope
+
+# Subresources whose body is an object of its own.
+_SUBRESOURCE_BODIES: dict[str, tuple[str, str, type[Message]]] = {
+    "binding": ("v1", "Binding", core.Binding),
+    "eviction": ("policy/v1", "Eviction", policy.Eviction),
+}
+
+
+def decode(kind: Kind[Any], subresource: str, body: bytes) -> Message:
+    """The message in a request's body; StatusError 400 for anything else."""
+    try:
+        own = _SUBRESOURCE_BODIES.get(subresource)
+        if own is None:
+            message: Message = envelope.decode(kind, body)
+            return message
+        api_version, name, message_type = own
+        found_version, found_name, raw = envelope.unwrap(body)
+        if (found_version, found_name) != (api_version, name):
+            raise envelope.EnvelopeError(f"expected {api_version} {name}, got {found_version} {found_name}")
+        return message_type.FromString(raw)
+    except (envelope.EnvelopeError, DecodeError) as error:
+        raise errors.bad_request(f"the body cannot be understood: {error}") from None
+
+
+def delete_options(data: bytes) -> meta.DeleteOptions:
+    """A delete's options; StatusError 400 for bytes that are none."""
+    try:
+        return meta.DeleteOptions.FromString(data)
+    except DecodeError as error:
+        raise errors.bad_request(f"the delete options cannot be understood: {error}") from None

@@ -1,0 +1,262 @@
+"""The gRPC front (proto/nominee_api/v1/api.proto): requests in, the registry's answers and statuses out.
+
+Objects pass as bytes. A watch event is serialized once, whoever watches: a WatchResponse of one event; what
+waits for a client is sent as one message by putting such bytes behind each other, since protobuf adds up
+repeated fields.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+
+import grpc
+import grpc.aio
+from nominee_api.v1 import api_pb2 as api
+
+from apiserver import bodies
+from apiserver.cached_object import CachedObject
+from apiserver.requests import ListOptions, PatchKind, RegistryAPI, WatchOptions, WriteOptions
+from apiserver.storage.interface import Storage, StorageError
+from apiserver.storage.status import to_status
+from apiserver.watcher import WatchEvent
+from machinery import errors, kinds, logs
+from machinery.errors import StatusError
+from machinery.kinds import Kind
+
+SERVICE = "nominee.api.v1.API"
+_Request = TypeVar("_Request")
+_Context = grpc.aio.ServicerContext[Any, Any]
+_log = logs.get()
+
+# What a connection breaks down to when the process stops: clients try again elsewhere or later.
+_STOPPING = "the API server is shutting down"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerIdentity:
+    """What ServerInfo tells besides the revision."""
+
+    version: str
+    feature_gates: Mapping[str, bool]
+
+
+def frame_of(event: WatchEvent) -> bytes:
+    """A WatchResponse with this one event, serialized once."""
+    frame = event.frame
+    if not frame:
+        frame = event.frame = api.WatchResponse(
+            events=[api.WatchEvent(type=event.type.name, revision=event.revision, body=event.object.data)]
+        ).SerializeToString()
+    return frame
+
+
+def error_frame(error: StatusError) -> bytes:
+    """A WatchResponse that ends a watch."""
+    return api.WatchResponse(
+        events=[api.WatchEvent(type=api.WatchEvent.ERROR, error=error.to_message().SerializeToString())]
+    ).SerializeToString()
+
+
+class GrpcFront:
+    """The service over a registry."""
+
+    def __init__(self, registry: RegistryAPI, storage: Storage, identity: ServerIdentity) -> None:
+        self._registry = registry
+        self._storage = storage
+        self._identity = identity
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """What a grpc.aio server is given."""
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "Get": _unary(self._get, api.GetRequest),
+                "List": _unary(self._list, api.ListRequest),
+                "Create": _unary(self._create, api.CreateRequest),
+                "Update": _unary(self._update, api.UpdateRequest),
+                "Patch": _unary(self._patch, api.PatchRequest),
+                "Delete": _unary(self._delete, api.DeleteRequest),
+                "ServerInfo": _unary(self._server_info, api.ServerInfoRequest),
+                "Watch": grpc.unary_stream_rpc_method_handler(
+                    self._watch,
+                    request_deserializer=api.WatchRequest.FromString,
+                    response_serializer=_as_is,
+                ),
+            },
+        )
+
+    async def _get(self, request: api.GetRequest) -> bytes:
+        target = request.target
+        found = await self._registry.get(
+            _kind(target),
+            target.namespace,
+            target.name,
+            target.subresource,
+            resource_version=request.resource_version,
+        )
+        return _object(found)
+
+    async def _list(self, request: api.ListRequest) -> bytes:
+        options = ListOptions(
+            label_selector=request.label_selector,
+            field_selector=request.field_selector,
+            resource_version=request.resource_version,
+            resource_version_match=request.resource_version_match,
+            limit=request.limit,
+            # A field named as a Python keyword.
+            continue_token=getattr(request, "continue"),
+        )
+        page = await self._registry.list(_kind(request.target), request.target.namespace, options)
+        answer = api.ListResponse(
+            items=[item.data for item in page.items],
+            resource_version=page.resource_version,
+            remaining_item_count=page.remaining,
+            **{"continue": page.continue_token},
+        )
+        return answer.SerializeToString()
+
+    async def _create(self, request: api.CreateRequest) -> bytes:
+        target = request.target
+        kind = _kind(target)
+        body = bodies.decode(kind, target.subresource, request.body)
+        return _object(
+            await self._registry.create(
+                kind, target.namespace, target.name, target.subresource, body, _options(request.options)
+            )
+        )
+
+    async def _update(self, request: api.UpdateRequest) -> bytes:
+        target = request.target
+        kind = _kind(target)
+        body = bodies.decode(kind, target.subresource, request.body)
+        return _object(
+            await self._registry.update(
+                kind, target.namespace, target.name, target.subresource, body, _options(request.options)
+            )
+        )
+
+    async def _patch(self, request: api.PatchRequest) -> bytes:
+        target = request.target
+        kind = _kind(target)
+        try:
+            patch_kind = PatchKind(request.type)
+        except ValueError:
+            raise errors.bad_request(f"unknown patch type {request.type}") from None
+        return _object(
+            await self._registry.patch(
+                kind,
+                target.namespace,
+                target.name,
+                target.subresource,
+                patch_kind,
+                request.patch,
+                _options(request.options),
+            )
+        )
+
+    async def _delete(self, request: api.DeleteRequest) -> bytes:
+        target = request.target
+        result = await self._registry.delete(
+            _kind(target), target.namespace, target.name, bodies.delete_options(request.options)
+        )
+        return api.DeleteResponse(body=result.object.data, deleted=result.deleted).SerializeToString()
+
+    async def _server_info(self, request: api.ServerInfoRequest) -> bytes:
+        del request
+        revision = await self._storage.current_revision()
+        return api.ServerInfoResponse(
+            version=self._identity.version,
+            feature_gates=self._identity.feature_gates,
+            revision=revision,
+        ).SerializeToString()
+
+    async def _watch(self, request: api.WatchRequest, context: _Context) -> None:
+        options = WatchOptions(
+            label_selector=request.label_selector,
+            field_selector=request.field_selector,
+            resource_version=request.resource_version,
+            allow_bookmarks=request.allow_bookmarks,
+            timeout_seconds=request.timeout_seconds,
+        )
+
+        async def begin(_: api.WatchRequest) -> AsyncIterator[list[WatchEvent]]:
+            return await self._registry.watch(_kind(request.target), request.target.namespace, options)
+
+        watcher: Any = await _answer(begin, request, context)
+        async with watcher:
+            # The watch stands: whatever is written from now on will be told.
+            await context.write(b"")
+            try:
+                async for batch in watcher:
+                    await context.write(b"".join(map(frame_of, batch)))
+            except StatusError as error:
+                await context.write(error_frame(error))
+
+
+def _as_is(data: bytes) -> bytes:
+    return data
+
+
+_Answer = TypeVar("_Answer")
+
+
+def _unary(
+    method: Callable[[_Request], Awaitable[bytes]], request_type: Any
+) -> grpc.RpcMethodHandler[Any, Any]:
+    async def handle(request: _Request, context: _Context) -> bytes:
+        return await _answer(method, request, context)
+
+    return grpc.unary_unary_rpc_method_handler(
+        handle,
+        request_deserializer=request_type.FromString,
+        response_serializer=_as_is,
+    )
+
+
+async def _answer(
+    method: Callable[[_Request], Awaitable[_Answer]], request: _Request, context: _Context
+) -> _Answer:
+    """What `method` answers; whatever it raises ends the call as a Kubernetes status."""
+    try:
+        return await method(request)
+    except StatusError as error:
+        failure = error
+    except StorageError as error:
+        failure = to_status(error)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            # The client has left, or the server stops: nobody is there to be answered.
+            raise
+        failure = errors.service_unavailable(_STOPPING)
+    except Exception as error:  # noqa: BLE001  # a bug of ours is the client's 500, and the server goes on
+        _log.exception("a request failed", request=type(request).__name__)
+        failure = errors.internal(f"{type(error).__name__}: {error}")
+    return await _fail(context, failure)
+
+
+async def _fail(context: _Context, failure: StatusError) -> NoReturn:
+    await errors.abort(context, failure)
+
+
+def _kind(target: api.Target) -> Kind[Any]:
+    kind = kinds.by_resource(target.group, target.version, target.resource)
+    if kind is None:
+        raise errors.unknown_resource()
+    return kind
+
+
+def _object(found: CachedObject) -> bytes:
+    return api.Object(body=found.data).SerializeToString()
+
+
+def _options(options: api.WriteOptions) -> WriteOptions:
+    return WriteOptions(
+        dry_run=options.dry_run,
+        field_manager=options.field_manager,
+        force=options.force,
+        field_validation=options.field_validation,
+    )

@@ -1,0 +1,119 @@
+"""The API server put together: etcd, storage, watch cache, registry, gRPC front."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import anyio
+import grpc.aio
+
+from apiserver.compaction import compact_regularly
+from apiserver.grpc_front import GrpcFront, ServerIdentity
+from apiserver.requests import RegistryAPI
+from apiserver.storage.channel import connect
+from apiserver.storage.etcd_storage import EtcdStorage
+from apiserver.watch_cache import CacheLimits, WatchCache
+from machinery import errors, logs
+from machinery.client import SERVER_OPTIONS
+from machinery.clock import Clock
+
+_log = logs.get()
+# For calls that are under way when the server stops.
+GRACE_SECONDS = 1.0
+# Watches count; a client that opens more is told RESOURCE_EXHAUSTED.
+_CALLS_MAX = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How a server runs; `etcd_servers` and `bind` are `host:port`, port 0 for any."""
+
+    etcd_servers: Sequence[str]
+    bind: str = "127.0.0.1:0"
+    # 0 keeps all of etcd's history.
+    compaction_seconds: float = 300.0
+    limits: CacheLimits | None = None
+
+
+MakeRegistry = Callable[[EtcdStorage, WatchCache], Awaitable[RegistryAPI]]
+"""Makes the registry, and writes what every cluster begins with; the cache is loaded by then."""
+
+
+class ApiServer:
+    """One server; `run` serves until `stopping` is set, and says its address to `on_ready`."""
+
+    def __init__(
+        self, options: ServerOptions, make_registry: MakeRegistry, identity: ServerIdentity, clock: Clock
+    ) -> None:
+        self._options = options
+        self._make_registry = make_registry
+        self._identity = identity
+        self._clock = clock
+        self.cache: WatchCache | None = None
+        self.address = ""
+
+    async def run(self, stopping: anyio.Event, on_ready: Callable[[str], Awaitable[None]]) -> None:
+        """Connect, load, serve; returns when stopped in order."""
+        async with AsyncExitStack() as stack:
+            channel = await connect(self._options.etcd_servers)
+            stack.push_async_callback(_closed, channel.close)
+            storage = EtcdStorage(channel, self._clock)
+            cache = self.cache = WatchCache(storage, channel, self._clock, limits=self._options.limits)
+            async with anyio.create_task_group() as group:
+                group.start_soon(cache.run)
+                await self._serve(group, storage, cache, stopping, on_ready)
+                group.cancel_scope.cancel()
+
+    async def _serve(
+        self,
+        group: anyio.abc.TaskGroup,
+        storage: EtcdStorage,
+        cache: WatchCache,
+        stopping: anyio.Event,
+        on_ready: Callable[[str], Awaitable[None]],
+    ) -> None:
+        # Etcd may be long in coming, and the process told to stop meanwhile.
+        if not await _first(cache.wait_loaded, stopping.wait):
+            return
+        registry = await self._make_registry(storage, cache)
+        server = grpc.aio.server(options=SERVER_OPTIONS, maximum_concurrent_rpcs=_CALLS_MAX)
+        server.add_generic_rpc_handlers((GrpcFront(registry, storage, self._identity).handler(),))
+        host = self._options.bind.rpartition(":")[0]
+        port = server.add_insecure_port(self._options.bind)
+        self.address = f"{host}:{port}"
+        await server.start()
+        try:
+            if self._options.compaction_seconds > 0:
+                group.start_soon(
+                    compact_regularly, storage, cache, self._clock, self._options.compaction_seconds
+                )
+            _log.info("Serving", address=self.address, revision=cache.revision)
+            await on_ready(self.address)
+            await stopping.wait()
+        finally:
+            cache.end_watches(errors.service_unavailable("the API server is shutting down"))
+            await _closed(lambda: server.stop(GRACE_SECONDS))
+
+
+async def _closed(close: Callable[[], Awaitable[None]]) -> None:
+    """Close something also when we are being cancelled, within a limit."""
+    with anyio.move_on_after(GRACE_SECONDS + 2, shield=True):
+        await close()
+
+
+async def _first(wanted: Callable[[], Awaitable[None]], other: Callable[[], Awaitable[None]]) -> bool:
+    """Wait for either; whether it was `wanted`."""
+    won = False
+
+    async def wait(what: Callable[[], Awaitable[None]], wins: bool) -> None:
+        nonlocal won
+        await what()
+        won = wins
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait, wanted, True)
+        group.start_soon(wait, other, False)
+    return won

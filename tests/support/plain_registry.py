@@ -1,0 +1,116 @@
+"""A registry without rules, to test fronts and the watch cache: objects are stored as they come."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from google.protobuf.message import Message
+
+from apiserver.cached_object import CachedObject
+from apiserver.reads import Reads
+from apiserver.requests import (
+    NO_OPTIONS,
+    DeleteResult,
+    ListOptions,
+    ListPage,
+    PatchKind,
+    WatchOptions,
+    WriteOptions,
+)
+from apiserver.storage.etcd_storage import EtcdStorage
+from apiserver.storage.interface import KeyExists, RevisionMismatch
+from apiserver.watch_cache import WatchCache
+from apiserver.watcher import Watcher
+from machinery import errors
+from machinery.kinds import Kind
+from machinery.pb import meta
+from machinery.wire import envelope
+
+
+class PlainRegistry:
+    """`apiserver.requests.RegistryAPI` over storage and cache, and nothing else."""
+
+    def __init__(self, storage: EtcdStorage, cache: WatchCache) -> None:
+        self._storage = storage
+        self._reads = Reads(storage, cache)
+
+    async def get(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        subresource: str = "",
+        *,
+        resource_version: str = "",
+    ) -> CachedObject:
+        found = await self._reads.get(kind, namespace, name, resource_version=resource_version)
+        if found is None:
+            raise errors.not_found(kind, name)
+        return found
+
+    async def list(self, kind: Kind[Any], namespace: str, options: ListOptions) -> ListPage:
+        return await self._reads.list(kind, namespace, options)
+
+    async def watch(self, kind: Kind[Any], namespace: str, options: WatchOptions) -> Watcher:
+        return await self._reads.watch(kind, namespace, options)
+
+    async def create(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        subresource: str,
+        body: Message,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> CachedObject:
+        metadata: meta.ObjectMeta = body.metadata  # type: ignore[attr-defined]
+        data = envelope.encode(body)
+        try:
+            revision = await self._storage.create(kind.key(metadata.namespace, metadata.name), data)
+        except KeyExists:
+            raise errors.already_exists(kind, metadata.name) from None
+        return CachedObject(kind, metadata.namespace, metadata.name, revision, stored=data)
+
+    async def update(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        subresource: str,
+        body: Message,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> CachedObject:
+        metadata: meta.ObjectMeta = body.metadata  # type: ignore[attr-defined]
+        expected = int(metadata.resourceVersion)
+        metadata.resourceVersion = ""
+        data = envelope.encode(body)
+        try:
+            revision = await self._storage.update(kind.key(namespace, name), data, expected_revision=expected)
+        except RevisionMismatch:
+            raise errors.conflict(kind, name) from None
+        return CachedObject(kind, namespace, name, revision, stored=data)
+
+    async def patch(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        subresource: str,
+        patch_kind: PatchKind,
+        patch: bytes,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> CachedObject:
+        """Only labels, by a merge patch."""
+        current = await self.get(kind, namespace, name)
+        changed = kind.message()
+        changed.CopyFrom(current.message)
+        changed.metadata.labels.update(json.loads(patch)["metadata"]["labels"])
+        return await self.update(kind, namespace, name, "", changed)
+
+    async def delete(
+        self, kind: Kind[Any], namespace: str, name: str, options: meta.DeleteOptions
+    ) -> DeleteResult:
+        current = await self.get(kind, namespace, name)
+        revision = await self._storage.delete(current.key, expected_revision=current.revision)
+        return DeleteResult(current.at_revision(revision), deleted=True)
