@@ -31,7 +31,7 @@ def main() -> int:
     os.set_inheritable(lock, False)
     write_holder(lock, os.getpid())
     spec = ClusterSpec.from_json(directory.plan.read_text(encoding="utf-8"))
-    return Supervisor(spec, monotonic, Printer(sys.stdout)).run()
+    return Supervisor(spec, monotonic, Printer(sys.stdout), Printer(sys.stderr)).run()
 
 
 if __name__ == "__main__":

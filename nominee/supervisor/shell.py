@@ -37,8 +37,8 @@ _TRIGGERS = {
 class Supervisor:
     """Runs one cluster from the first spawn to the last exit."""
 
-    def __init__(self, spec: ClusterSpec, clock: Monotonic, printer: Printer) -> None:
-        self._spec, self._clock, self._print = spec, clock, printer
+    def __init__(self, spec: ClusterSpec, clock: Monotonic, out: Printer, errors: Printer) -> None:
+        self._spec, self._clock, self._print, self._print_error = spec, clock, out, errors
         self._directory = StateDirectory(spec.directory)
         self._specs = {process.name: process for process in spec.processes}
         self._core = Supervision([(p.name, p.stop_stage) for p in spec.processes], spec.policy)
@@ -68,7 +68,7 @@ class Supervisor:
                 self._control.close()
                 self._directory.cluster.unlink(missing_ok=True)
         for line in self._failure:
-            self._print(line)
+            self._print_error(line)
         return 1 if self._failure else 0
 
     # -- the loop

@@ -1,0 +1,179 @@
+"""The command itself, on a real etcd: up, detach, down, two of them, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nominee.supervisor.clock import wait_until
+from nominee.supervisor.directory import StateDirectory, is_alive, lock_holder, process_letter
+
+LIMIT_SECONDS = 30.0
+
+
+def nominee(*words: str | Path, directory: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end."""
+    where = ("--dir", str(directory)) if directory is not None else ()
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "nominee.cli", *map(str, words), *where],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Path]:
+    """A state directory whose cluster, if any, is gone afterwards."""
+    yield tmp_path / "cluster"
+    nominee("down", "--kill", directory=tmp_path / "cluster")
+
+
+def pids(directory: Path) -> list[int]:
+    document = json.loads((directory / "cluster.json").read_text())
+    return [component["pid"] for component in document["components"]] + [document["supervisor"]["pid"]]
+
+
+def gone(*processes: int) -> bool:
+    return wait_until(lambda: not any(is_alive(pid) for pid in processes), LIMIT_SECONDS)
+
+
+def foreground(directory: Path) -> subprocess.Popen[str]:
+    """`nominee up` of an etcd, ready."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nominee.cli", "up", "--components", "etcd", "--dir", str(directory)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert wait_until((directory / "cluster.json").exists, LIMIT_SECONDS)
+    return process
+
+
+def test_detached_cluster(directory: Path) -> None:
+    up = nominee("up", "--detach", "--components", "etcd", "-o", "json", directory=directory)
+    assert up.returncode == 0, up.stderr
+    cluster = json.loads(up.stdout)
+    etcd = cluster["components"][0]
+    assert etcd["state"] == "ready"
+    assert json.loads((directory / "cluster.json").read_text()) == cluster
+    supervisor = cluster["supervisor"]["pid"]
+    assert os.getsid(supervisor) == supervisor  # it does not hang on this terminal
+
+    again = nominee("up", "--components", "etcd", directory=directory)
+    assert again.returncode == 1
+    assert f"a cluster already runs in {directory} (pid {supervisor})" in again.stderr
+    assert "nominee down" in again.stderr
+
+    status = json.loads(nominee("status", "-o", "json", directory=directory).stdout)
+    assert status["components"][0]["pid"] == etcd["pid"]
+    assert status["components"][0]["pssBytes"] > 1_000_000
+    assert status["supervisor"]["pssBytes"] < 16 * 2**20
+    assert status["pssBytes"] == status["components"][0]["pssBytes"] + status["supervisor"]["pssBytes"]
+
+    assert nominee("restart", "etcd", "--kill", directory=directory).returncode == 0
+    assert not is_alive(etcd["pid"])
+    assert nominee("pause", "etcd", directory=directory).returncode == 0
+    assert process_letter(pids(directory)[0]) == "T"
+    assert nominee("resume", "etcd", directory=directory).returncode == 0
+    assert nominee("stop", "kube-scheduler", directory=directory).returncode == 1
+    assert "etcd is down" in nominee("stop", "etcd", directory=directory).stdout
+    assert "etcd is ready" in nominee("start", "etcd", directory=directory).stdout
+
+    left = pids(directory)
+    assert nominee("down", directory=directory).returncode == 0
+    assert gone(*left)
+    assert lock_holder(StateDirectory(directory)) is None
+    assert nominee("down", directory=directory).returncode == 0  # nothing to do is no error
+    status_after = nominee("status", directory=directory)
+    assert status_after.returncode == 1
+    assert "start one with `nominee up`" in status_after.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_nothing_outlives_up(directory: Path, number: signal.Signals) -> None:
+    process = foreground(directory)
+    left = pids(directory)
+    assert process.pid in left  # it became the supervisor itself
+    process.send_signal(number)
+    process.communicate(timeout=LIMIT_SECONDS)
+    assert process.returncode == (-signal.SIGKILL if number is signal.SIGKILL else 0)
+    assert gone(*left)
+    if number is signal.SIGKILL:
+        again = nominee("up", "--detach", "--components", "etcd", directory=directory)
+        assert again.returncode == 0, again.stderr
+        assert "cleaned up after a cluster that was killed here (etcd)" in again.stderr
+
+
+def test_etcd_keeps_its_address_and_data_through_a_kill(directory: Path) -> None:
+    nominee("up", "--detach", "--components", "etcd", directory=directory)
+    before = json.loads((directory / "run" / "etcd.json").read_text())
+    os.kill(before["pid"], signal.SIGKILL)
+
+    def back() -> bool:
+        status = json.loads(nominee("status", "-o", "json", directory=directory).stdout)
+        etcd = status["components"][0]
+        return bool(etcd["restarts"] == 1 and etcd["state"] == "ready" and etcd["grpc"] == before["grpc"])
+
+    assert wait_until(back, LIMIT_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("up", "--nodes", "-1"), 2, "--nodes: -1 is not between 0 and 20000"),
+        (("up", "--components", "sheduler"), 2, "--components: unknown component 'sheduler'; known are etcd"),
+        (("up", "--emulated-version", "scheduler=1.12"), 2, "--emulated-version"),
+        (("up", "--arg", "etcd"), 2, "--arg: 'etcd' is not COMPONENT=..."),
+        (("up", "--components", "etcd", "--arg", "etcd=--nonsense"), 1, "No such option"),
+        (("stop", "scheduler"), 1, "no cluster runs in"),
+        (("stop", "sheduler"), 2, "unknown component 'sheduler'"),
+        (("failpoint", "scheduler"), 1, "scheduler does not run in"),
+        (("queue",), 1, "scheduler does not run in"),
+        (("get", "pods"), 1, "no API server runs in"),
+        (("get", "gadgets"), 2, 'the server doesn\'t have a resource type "gadgets"; it has namespaces'),
+        (("get", "pods", "a", "-A"), 2, "by name across all namespaces"),
+        (("apply",), 2, "no objects: give manifests with -f FILE"),
+        (("apply", "-f", "/nonexistent.yaml"), 2, "/nonexistent.yaml: No such file"),
+        (("delete", "pods"), 2, "no name was specified"),
+        (("logs", "scheduler"), 1, "there is no log"),
+        (("bench", "scheduling", "--nodes", "1", "--pods", "100"), 2, "--pods: 1 nodes have room for 40"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_answered_with_what_to_do(
+    tmp_path: Path, words: tuple[str, ...], status: int, message: str
+) -> None:
+    answer = nominee(*words, directory=tmp_path)
+    assert (answer.returncode, message in answer.stderr) == (status, True), answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_dry_run_prints_what_would_be_started(tmp_path: Path) -> None:
+    answer = nominee(
+        "up", "--dry-run", "--components", "etcd", "-o", "json", "--arg", "etcd=--etcd-binary=/x",
+        directory=tmp_path / "none",
+    )  # fmt: skip
+    plan = json.loads(answer.stdout)
+    assert plan["components"][0]["command"][-1] == "--etcd-binary=/x"
+    assert not (tmp_path / "none").exists()
+
+
+def test_logs_tail(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "scheduler.log"
+    path.parent.mkdir()
+    path.write_text("".join(f"line {number} {'x' * 100}\n" for number in range(2000)) + "unfinished")
+    assert nominee("logs", "kube-scheduler", directory=tmp_path).stdout == path.read_text()
+    tail = nominee("logs", "scheduler", "-n", "3", directory=tmp_path).stdout.splitlines()
+    assert [line.split()[:2] for line in tail[:2]] == [["line", "1998"], ["line", "1999"]]
+    assert tail[2] == "unfinished"
+    assert nominee("logs", "scheduler", "-n", "0", directory=tmp_path).stdout == ""
+    everything = nominee("logs", "scheduler", "-n", "99999", directory=tmp_path).stdout
+    assert everything == path.read_text()
