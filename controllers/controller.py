@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import anyio
-from machinery.events import EventRecorder
 from machinery.informer import Informer
 
 from controllers.work_queue import WorkQueue
+from machinery import kinds
 from machinery.client import Client
 from machinery.clock import Clock
 from machinery.errors import StatusError, is_conflict, is_not_found
+from machinery.events import EventRecorder
 from machinery.failpoints import FailpointError
 from machinery.kinds import Kind
 from machinery.objects import ObjectKey, key_of
+
+INDEXERS: dict[Kind[Any], dict[str, Callable[[Any], Iterable[str]]]] = {
+    kinds.POD: {
+        "node": lambda pod: [pod.spec.nodeName] if pod.spec.nodeName else [],
+        "owner": lambda pod: [owner.uid for owner in pod.metadata.ownerReferences],
+    }
+}
 
 
 class InformerSet:
@@ -27,9 +36,10 @@ class InformerSet:
         self._informers: dict[Kind[Any], Informer[Any]] = {}
 
     def of(self, kind: Kind[Any]) -> Informer[Any]:
-        """The informer of a kind, made at the first call; indexes are added with `add_index`."""
+        """The informer of a kind, made at the first call; pods are indexed by `node` and `owner` (uid)."""
         if kind not in self._informers:
-            self._informers[kind] = Informer(self._client, kind, clock=self._clock)
+            indexers = INDEXERS.get(kind, {})
+            self._informers[kind] = Informer(self._client, kind, clock=self._clock, indexers=indexers)
         return self._informers[kind]
 
     async def run(self) -> None:
@@ -60,7 +70,7 @@ class Context:
 class Controller(ABC):
     """A controller over keys. `reconcile` is called for one key by one worker at a time.
 
-    A StatusError or FailpointError of it is logged and the key comes back after its back-off; a conflict (409)
+    A StatusError or FailpointError is logged and the key comes back after its back-off; a conflict (409)
     comes back quietly, since the informer will soon have the newer object.
     """
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from machinery.events import EventRecorder
-
 from controllers.volumes.steps import (
     DeleteVolume,
     Step,
@@ -15,6 +13,7 @@ from controllers.volumes.steps import (
 )
 from machinery import failpoints, kinds
 from machinery.client import Client
+from machinery.events import EventRecorder
 from machinery.pb import core
 
 BEFORE = failpoints.declare("controllers.bind_volume.before")

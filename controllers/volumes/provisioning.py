@@ -1,9 +1,9 @@
 """What the provisioner `nominee.dev/delayed` does with a claim. Pure.
 
 It behaves as an external provisioner built on sig-storage-lib-external-provisioner: it acts on claims that
-name it, for WaitForFirstConsumer only once a node is selected; when that node is gone it gives the claim up by
-dropping the selected-node annotation, since the pod could go nowhere else. The volume's name comes from the
-claim's uid, so a second attempt, also after a crash, never makes a second volume.
+name it, for WaitForFirstConsumer only once a node is selected; when that node is gone it gives the claim up
+by dropping the selected-node annotation, since the pod could go nowhere else. The volume's name comes from
+the claim's uid, so a second attempt, also after a crash, never makes a second volume.
 """
 
 from __future__ import annotations

@@ -1,0 +1,52 @@
+"""`python -m controllers --dir D`: the controllers as a process."""
+
+from __future__ import annotations
+
+import click
+
+from controllers.manager import Options, chosen, run_manager
+from machinery.process import Process, component_command
+from machinery.wire.scalars import parse_duration
+
+
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            seconds = parse_duration(str(value)) / 1e9
+        except ValueError as error:
+            self.fail(f"{error}; use a duration like 500ms or 40s", param, ctx)
+        if seconds <= 0:
+            self.fail(f"{value} must be positive", param, ctx)
+        return seconds
+
+
+@component_command("controllers")
+@click.option("--controllers", default="*", show_default=True, help="Names, * for all, -NAME for all but.")
+@click.option("--node-monitor-period", type=_Duration(), default="5s", show_default=True)
+@click.option(
+    "--node-monitor-grace-period",
+    type=_Duration(),
+    default=None,
+    show_default="50s",
+    help="How long a silent kubelet is trusted.",
+)
+def main(
+    process: Process,
+    controllers: str,
+    node_monitor_period: float,
+    node_monitor_grace_period: float | None,
+) -> None:
+    """Volumes, workloads, disruption budgets, node life cycle and garbage collection."""
+    chosen(controllers)
+    options = Options(
+        controllers=controllers,
+        node_monitor_period=node_monitor_period,
+        node_monitor_grace_period=node_monitor_grace_period or 50.0,
+    )
+    process.run(lambda: run_manager(process, options))
+
+
+if __name__ == "__main__":
+    main()

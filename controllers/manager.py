@@ -1,0 +1,87 @@
+"""Puts the controllers together and runs them: kube-controller-manager's part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import anyio
+import click
+from machinery.informer import Informer
+
+from controllers.controller import Context, Controller, InformerSet
+from controllers.nodes.eviction import TaintEviction
+from controllers.nodes.lifecycle import NodeLifecycle
+from controllers.volumes.controller import ClaimController, VolumeController
+from controllers.volumes.protection import ClaimProtection, VolumeProtection
+from controllers.volumes.provisioner import Provisioner
+from machinery import kinds
+from machinery.events import EventRecorder
+from machinery.pb import core
+from machinery.process import Process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a person may set. Seconds."""
+
+    controllers: str = "*"
+    node_monitor_period: float = 5.0
+    node_monitor_grace_period: float = 50.0
+
+
+def _pods(informers: InformerSet) -> Informer[core.Pod]:
+    pods: Informer[core.Pod] = informers.of(kinds.POD)
+    return pods
+
+
+# One row a controller: its name on the command line, and how it is made.
+TABLE: dict[str, Callable[[Context, Options], Controller]] = {
+    "persistentvolume-binder-controller": lambda context, _: ClaimController(context),
+    "persistentvolume-phases-controller": lambda context, _: VolumeController(context),
+    "persistentvolumeclaim-protection-controller": lambda context, _: ClaimProtection(context),
+    "persistentvolume-protection-controller": lambda context, _: VolumeProtection(context),
+    "delayed-provisioner": lambda context, _: Provisioner(context),
+    "node-lifecycle-controller": lambda context, options: NodeLifecycle(
+        context,
+        _pods(context.informers),
+        monitor_seconds=options.node_monitor_period,
+        grace_seconds=options.node_monitor_grace_period,
+    ),
+    "taint-eviction-controller": lambda context, _: TaintEviction(context, _pods(context.informers)),
+}
+
+
+def chosen(text: str) -> list[str]:
+    """The names that `--controllers` asks for: `*` is all, `-name` all but, `name` only.
+
+    Raises click.BadParameter for an unknown name. Source: kube-controller-manager's --controllers.
+    """
+    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    for part in wanted:
+        if part != "*" and part.removeprefix("-") not in TABLE:
+            raise click.BadParameter(
+                f'"{part.removeprefix("-")}" is not in the list of known controllers: {", ".join(TABLE)}'
+            )
+    return [name for name in TABLE if name in wanted or ("*" in wanted and f"-{name}" not in wanted)]
+
+
+async def run_manager(process: Process, options: Options) -> None:
+    """Runs the chosen controllers until cancelled."""
+    names = chosen(options.controllers)
+    client = await process.client(user_agent=f"kube-controller-manager/v{process.version}")
+    recorder = EventRecorder(client, "kube-controller-manager", clock=process.clock)
+    informers = InformerSet(client, process.clock)
+    context = Context(
+        client=client, informers=informers, clock=process.clock, recorder=recorder, log=process.log
+    )
+    controllers = [TABLE[name](context, options) for name in names]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(informers.run)
+        tasks.start_soon(recorder.run)
+        await informers.wait_synced()
+        for controller in controllers:
+            tasks.start_soon(controller.run)
+        await process.announce()
+        await process.stopping.wait()
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,117 @@
+"""Eviction by NoExecute taints: pods that do not tolerate them go, at once or after their tolerationSeconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from machinery.informer import Informer
+
+from controllers.controller import Context, Controller
+from machinery import failpoints, kinds
+from machinery.clock import to_time
+from machinery.errors import StatusError, is_not_found
+from machinery.objects import ObjectKey, is_terminating, set_condition
+from machinery.pb import core
+from machinery.taints import NO_EXECUTE, tolerates
+
+EVICT_BEFORE = failpoints.declare("controllers.taint_eviction.before")
+
+
+def seconds_to_live(pod: core.Pod, taints: Iterable[core.Taint]) -> float | None:
+    """How long a pod may stay under these taints: 0 evicts now, None is for ever. Pure.
+
+    The shortest tolerationSeconds among the tolerations that are used counts.
+    """
+    shortest: float | None = None
+    for taint in taints:
+        if taint.effect != NO_EXECUTE:
+            continue
+        used = [toleration for toleration in pod.spec.tolerations if tolerates(toleration, taint)]
+        if not used:
+            return 0.0
+        for toleration in used:
+            if toleration.HasField("tolerationSeconds"):
+                seconds = max(float(toleration.tolerationSeconds), 0.0)
+                shortest = seconds if shortest is None else min(shortest, seconds)
+    return shortest
+
+
+class TaintEviction(Controller):
+    """Deletes pods from nodes whose NoExecute taints they do not (or no longer) tolerate.
+
+    A pod's time runs from the moment this process first saw it under its node's taints.
+    """
+
+    name = "taint-eviction-controller"
+
+    def __init__(self, context: Context, pods_by_node: Informer[core.Pod]) -> None:
+        super().__init__(context)
+        self.pods = pods_by_node
+        self.nodes = context.informers.of(kinds.NODE)
+        self._since: dict[str, float] = {}  # pod uid -> monotonic seconds
+        self.pods.add_handler(
+            on_add=self._pod_changed,
+            on_update=lambda _old, new: self._pod_changed(new),
+            on_delete=lambda pod, _stale: self._pod_gone(pod),
+        )
+        self.nodes.add_handler(on_add=self._node_changed, on_update=self._node_updated)
+
+    def _pod_changed(self, pod: core.Pod) -> None:
+        if pod.spec.nodeName:
+            self._enqueue(pod)
+
+    def _pod_gone(self, pod: core.Pod) -> None:
+        self._since.pop(pod.metadata.uid, None)
+
+    def _node_updated(self, old: core.Node, new: core.Node) -> None:
+        if old.spec.taints != new.spec.taints:
+            self._node_changed(new)
+
+    def _node_changed(self, node: core.Node) -> None:
+        for pod in self.pods.by_index("node", node.metadata.name):
+            self._enqueue(pod)
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        pod = self.pods.get(key.name, key.namespace)
+        if pod is None or is_terminating(pod) or pod.status.phase in ("Succeeded", "Failed"):
+            return None
+        node = self.nodes.get(pod.spec.nodeName)
+        seconds = seconds_to_live(pod, node.spec.taints if node is not None else ())
+        uid, now = pod.metadata.uid, self.clock.monotonic()
+        if seconds is None:
+            if self._since.pop(uid, None) is not None:
+                self._tell(pod, "Cancelling deletion of Pod")
+            return None
+        if seconds > 0:
+            remaining = self._since.setdefault(uid, now) + seconds - now
+            if remaining > 0:
+                return remaining
+        await self._evict(pod)
+        self._since.pop(uid, None)
+        return None
+
+    def _tell(self, pod: core.Pod, what: str) -> None:
+        note = f"{what} {pod.metadata.namespace}/{pod.metadata.name}"
+        self.recorder.event(pod, "Normal", "TaintManagerEviction", action="", note=note)
+
+    async def _evict(self, pod: core.Pod) -> None:
+        await EVICT_BEFORE.hit(pod=f"{pod.metadata.namespace}/{pod.metadata.name}")
+        self._tell(pod, "Marking for deletion Pod")
+        marked = core.Pod()
+        marked.CopyFrom(pod)
+        condition = core.PodCondition(
+            type="DisruptionTarget",
+            status="True",
+            reason="DeletionByTaintManager",
+            message="Taint manager: deleting due to NoExecute taint",
+            observedGeneration=pod.metadata.generation,
+        )
+        if set_condition(marked.status.conditions, condition, to_time(self.clock.now())):
+            await self.client.update(marked, subresource="status")
+        try:
+            await self.client.delete(
+                kinds.POD, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid
+            )
+        except StatusError as error:
+            if not is_not_found(error):
+                raise

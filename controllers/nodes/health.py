@@ -1,0 +1,87 @@
+"""When a node counts as dead: nobody renewed its lease or status for the grace period. Pure.
+
+The controller never compares a node's clock with its own: it remembers when it saw the lease change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from machinery.objects import get_condition, set_condition
+from machinery.pb import coordination, core, meta
+
+_MONITORED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+
+
+@dataclass(slots=True)
+class NodeHealth:
+    """What was seen of one node: heartbeats, and when they last changed (monotonic seconds)."""
+
+    status_heartbeat: int
+    lease_renewed: tuple[int, int]
+    changed_at: float
+
+
+def _heartbeat(node: core.Node) -> int:
+    ready = get_condition(node.status.conditions, "Ready")
+    return ready.lastHeartbeatTime.seconds if ready is not None else 0
+
+
+def _renewed(lease: coordination.Lease | None) -> tuple[int, int]:
+    if lease is None:
+        return (0, 0)
+    return (lease.spec.renewTime.seconds, lease.spec.renewTime.nanos)
+
+
+def observe(
+    health: NodeHealth | None, node: core.Node, lease: coordination.Lease | None, now: float
+) -> NodeHealth:
+    """The health with this look at the node added."""
+    heartbeat, renewed = _heartbeat(node), _renewed(lease)
+    if health is None:
+        return NodeHealth(heartbeat, renewed, now)
+    if heartbeat != health.status_heartbeat or renewed > health.lease_renewed:
+        return NodeHealth(heartbeat, max(renewed, health.lease_renewed), now)
+    return health
+
+
+def unknown_status(node: core.Node, now: meta.Time) -> core.Node | None:
+    """The node with its conditions Unknown since its kubelet is silent; None where they are already."""
+    new = core.Node()
+    new.CopyFrom(node)
+    changed = False
+    for name in _MONITORED:
+        old = get_condition(node.status.conditions, name)
+        if old is not None and old.status == "Unknown":
+            continue
+        if old is None:
+            condition = core.NodeCondition(
+                type=name,
+                reason="NodeStatusNeverUpdated",
+                message="Kubelet never posted node status.",
+                lastHeartbeatTime=node.metadata.creationTimestamp,
+            )
+        else:
+            condition = core.NodeCondition()
+            condition.CopyFrom(old)
+            condition.reason = "NodeStatusUnknown"
+            condition.message = "Kubelet stopped posting node status."
+        condition.status = "Unknown"
+        set_condition(new.status.conditions, condition, now)
+        changed = True
+    return new if changed else None
+
+
+def unready_pod(pod: core.Pod, now: meta.Time) -> core.Pod | None:
+    """The pod with Ready=False since its node is not ready; None where it is not Ready."""
+    ready = get_condition(pod.status.conditions, "Ready")
+    if ready is None or ready.status != "True":
+        return None
+    new = core.Pod()
+    new.CopyFrom(pod)
+    row = core.PodCondition()
+    row.CopyFrom(ready)
+    row.status = "False"
+    set_condition(new.status.conditions, row, now)
+    return new

@@ -1,0 +1,121 @@
+"""The node life cycle controller's shell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+from machinery.informer import Informer
+
+from controllers.controller import Context, Controller
+from controllers.nodes import metadata
+from controllers.nodes.health import NodeHealth, observe, unknown_status, unready_pod
+from controllers.nodes.taints import plan_no_execute, plan_no_schedule
+from machinery import failpoints, kinds
+from machinery.clock import to_time
+from machinery.errors import StatusError, is_conflict, is_not_found
+from machinery.objects import ObjectKey, condition_is
+from machinery.patch_type import PatchType
+from machinery.pb import core
+from machinery.wire.codec import to_json
+
+LEASE_NAMESPACE = "kube-node-lease"
+TAINT_BEFORE = failpoints.declare("controllers.taint_node.before")
+UNKNOWN_BEFORE = failpoints.declare("controllers.node_unknown.before")
+
+
+class NodeLifecycle(Controller):
+    """Taints nodes as their conditions say, and makes those Unknown whose kubelet is silent."""
+
+    name = "node-lifecycle"
+
+    def __init__(
+        self,
+        context: Context,
+        pods_by_node: Informer[core.Pod],
+        *,
+        monitor_seconds: float,
+        grace_seconds: float,
+    ) -> None:
+        super().__init__(context)
+        self.nodes = self.watch(kinds.NODE)
+        self.leases = context.informers.of(kinds.LEASE)
+        self.pods = pods_by_node
+        self._monitor_seconds = monitor_seconds
+        self._grace_seconds = grace_seconds
+        self._health: dict[str, NodeHealth] = {}
+        self.nodes.add_handler(on_add=self._registered, on_delete=lambda node, _: self._removed(node))
+
+    def _registered(self, node: core.Node) -> None:
+        self._tell(node, "RegisteredNode", f"Registered Node {node.metadata.name} in Controller")
+
+    def _removed(self, node: core.Node) -> None:
+        self._health.pop(node.metadata.name, None)
+        self._tell(node, "RemovingNode", f"Removing Node {node.metadata.name} from Controller")
+
+    def _tell(self, node: core.Node, reason: str, what: str) -> None:
+        name = node.metadata.name
+        self.recorder.event(node, "Normal", reason, action="", note=f"Node {name} event: {what}")
+
+    async def run(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(super().run)
+            tasks.start_soon(self._monitor)
+
+    async def _monitor(self) -> None:
+        while True:
+            for node in self.nodes.list():
+                try:
+                    await self._check(node)
+                except StatusError as error:
+                    if not (is_conflict(error) or is_not_found(error)):
+                        self.log.warning("node health", node=node.metadata.name, error=str(error))
+            await self.clock.sleep(self._monitor_seconds)
+
+    async def _check(self, node: core.Node) -> None:
+        name, now = node.metadata.name, self.clock.monotonic()
+        health = observe(self._health.get(name), node, self.leases.get(name, LEASE_NAMESPACE), now)
+        self._health[name] = health
+        if now - health.changed_at > self._grace_seconds:
+            silent = unknown_status(node, to_time(self.clock.now()))
+            if silent is not None:
+                await UNKNOWN_BEFORE.hit(node=name)
+                node = await self.client.update(silent, subresource="status")
+                note = f"Node {name} status is now: NodeNotReady"
+                self.recorder.event(node, "Normal", "NodeNotReady", action="", note=note)
+        if not condition_is(node.status.conditions, "Ready"):
+            await self._unready_pods(name)
+        await self._taint(node, plan_no_execute(node, to_time(self.clock.now())))
+
+    async def _unready_pods(self, node: str) -> None:
+        for pod in self.pods.by_index("node", node):
+            unready = unready_pod(pod, to_time(self.clock.now()))
+            if unready is None:
+                continue
+            self.recorder.event(pod, "Warning", "NodeNotReady", action="", note="Node is not ready")
+            try:
+                await self.client.update(unready, subresource="status")
+            except StatusError as error:
+                if not (is_conflict(error) or is_not_found(error)):
+                    raise
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        node = self.nodes.get(key.name)
+        if node is None:
+            return None
+        await self._taint(node, plan_no_schedule(node, to_time(self.clock.now())))
+        change = metadata.patch(node, len(self.nodes.list()))
+        if change:
+            await self.client.patch(kinds.NODE, key.name, "", change, patch_type=PatchType.MERGE)
+        return None
+
+    async def _taint(self, node: core.Node, taints: Sequence[core.Taint] | None) -> None:
+        if taints is None:
+            return
+        await TAINT_BEFORE.hit(node=node.metadata.name)
+        change = {
+            # Another writer's taints must not be lost: a node that changed meanwhile is a conflict.
+            "metadata": {"resourceVersion": node.metadata.resourceVersion},
+            "spec": {"taints": [to_json(taint) for taint in taints] or None},
+        }
+        await self.client.patch(kinds.NODE, node.metadata.name, "", change, patch_type=PatchType.MERGE)

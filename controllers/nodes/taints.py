@@ -1,0 +1,68 @@
+"""Which taints a node's conditions ask for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from machinery.objects import get_condition
+from machinery.pb import core, meta
+from machinery.taints import NO_EXECUTE, NO_SCHEDULE
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+
+_BY_CONDITION: Final = {
+    "Ready": {"False": NOT_READY, "Unknown": UNREACHABLE},
+    "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
+    "DiskPressure": {"True": "node.kubernetes.io/disk-pressure"},
+    "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
+    "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
+}
+_OURS_NO_SCHEDULE: Final = frozenset(
+    {key for by_status in _BY_CONDITION.values() for key in by_status.values()} | {UNSCHEDULABLE}
+)
+_OURS_NO_EXECUTE: Final = frozenset({NOT_READY, UNREACHABLE})
+
+
+def _no_schedule(node: core.Node) -> set[str]:
+    wanted = set()
+    for condition in node.status.conditions:
+        key = _BY_CONDITION.get(condition.type, {}).get(condition.status)
+        if key:
+            wanted.add(key)
+    if node.spec.unschedulable:
+        wanted.add(UNSCHEDULABLE)
+    return wanted
+
+
+def _no_execute(node: core.Node) -> set[str]:
+    ready = get_condition(node.status.conditions, "Ready")
+    if ready is None:
+        return set()
+    key = _BY_CONDITION["Ready"].get(ready.status)
+    return {key} if key else set()
+
+
+def _changed(
+    taints: Iterable[core.Taint], effect: str, ours: frozenset[str], wanted: set[str], now: meta.Time
+) -> list[core.Taint] | None:
+    """The node's taints with ours of one effect replaced, or None where they are right."""
+    taints = list(taints)
+    present = {taint.key for taint in taints if taint.effect == effect and taint.key in ours}
+    if present == wanted:
+        return None
+    kept = [t for t in taints if not (t.effect == effect and t.key in ours and t.key not in wanted)]
+    added = [core.Taint(key=key, effect=effect, timeAdded=now) for key in sorted(wanted - present)]
+    return kept + added
+
+
+def plan_no_schedule(node: core.Node, now: meta.Time) -> Sequence[core.Taint] | None:
+    """All taints of the node with NoSchedule as its conditions ask, or None where nothing changes."""
+    return _changed(node.spec.taints, NO_SCHEDULE, _OURS_NO_SCHEDULE, _no_schedule(node), now)
+
+
+def plan_no_execute(node: core.Node, now: meta.Time) -> Sequence[core.Taint] | None:
+    """The same for NoExecute, which evicts: not-ready and unreachable only."""
+    return _changed(node.spec.taints, NO_EXECUTE, _OURS_NO_EXECUTE, _no_execute(node), now)
