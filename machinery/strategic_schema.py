@@ -1,0 +1,192 @@
+"""How each JSON field merges: read from the table of messages, for strategic merge patches.
+
+Source: the `patchStrategy` and `patchMergeKey` tags of Kubernetes' Go types, in `machinery.wire.schema`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from machinery.wire.schema import Field, messages
+
+# A JSON document, list or scalar as `json.loads` gives it.
+Json = Any
+
+DIRECTIVE: Final = "$patch"
+DELETE: Final = "delete"
+REPLACE: Final = "replace"
+MERGE: Final = "merge"
+RETAIN_KEYS: Final = "$retainKeys"
+DELETE_FROM_LIST: Final = "$deleteFromPrimitiveList"
+SET_ORDER: Final = "$setElementOrder"
+
+
+class PatchError(ValueError):
+    """A patch that cannot be applied; `code` is the HTTP status that the API server answers with."""
+
+    def __init__(self, message: str, code: int = 500) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a JSON object is: a message, a map whose values have one shape, or anything (no message)."""
+
+    message: str = ""
+    is_map: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRule:
+    """How one field merges. `shape` is of the value, or of the elements where it is a list."""
+
+    shape: Shape
+    strategy: str = ""
+    merge_key: str = ""
+    retain_keys: bool = False
+
+
+ANYTHING: Final = FieldRule(Shape())
+
+
+@cache
+def _fields(message: str) -> dict[str, Field]:
+    """The fields of a message by JSON name, those of inlined structs included."""
+    found: dict[str, Field] = {}
+    for field in messages()[message].fields if message in messages() else ():
+        if field.inline:
+            found |= _fields(field.type)
+        elif field.json_name:
+            found[field.json_name] = field
+    return found
+
+
+@lru_cache(maxsize=16384)
+def rule(shape: Shape, key: str) -> FieldRule:
+    """How `key` merges in an object of this shape; PatchError for a field that the message lacks."""
+    if shape.is_map:
+        return FieldRule(Shape(shape.message))
+    if not shape.message or key in ("apiVersion", "kind"):  # the table has no fields for TypeMeta
+        return ANYTHING
+    fields = _fields(shape.message)
+    if not fields:
+        return ANYTHING  # a type that writes itself: raw JSON
+    field = fields.get(key)
+    if field is None:
+        name = shape.message.rpartition(".")[2]
+        raise PatchError(f'unable to find api field in struct {name} for the json field "{key}"')
+    strategy = "".join(field.patch_strategies - {"retainKeys"})
+    message = "" if field.is_scalar else field.type
+    return FieldRule(
+        Shape(message, field.label == "map"),
+        strategy,
+        field.merge_key,
+        "retainKeys" in field.patch_strategies,
+    )
+
+
+def root(message_full_name: str) -> Shape:
+    """The shape of a whole object; KeyError for a message that is not in the table."""
+    return Shape(messages()[message_full_name].full_name)
+
+
+def go_text(value: Json) -> str:
+    """A JSON value as Go's `%v` prints it: `map[a:1 b:[x y]]`."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(go_text(each) for each in value)}]"
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def go_type(value: Json) -> str:
+    """The Go type that a JSON value decodes to; two values of one type merge, others replace."""
+    if isinstance(value, dict):
+        return "map[string]interface {}"
+    if isinstance(value, list):
+        return "[]interface {}"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int64"
+    return "float64" if isinstance(value, float) else "string" if isinstance(value, str) else "<nil>"
+
+
+def bad_type(expected: Json, actual: Json) -> PatchError:
+    return PatchError(f"expected a {go_type(expected)}, but received a {go_type(actual)}")
+
+
+def no_merge_key(element: Json, merge_key: str) -> PatchError:
+    return PatchError(f"map: {go_text(element)} does not contain declared merge key: {merge_key}")
+
+
+def bad_directive(directive: Json, patch: Json) -> PatchError:
+    return PatchError(f"unknown patch type: {go_text(directive)} in map: {go_text(patch)}")
+
+
+def check_elements(*lists: list[Json]) -> str:
+    """The Go type that all elements have; PatchError if they differ, are lists, or there are none."""
+    found = ""
+    for elements in lists:
+        for element in elements:
+            kind = go_type(element)
+            if kind == "[]interface {}":
+                raise PatchError("lists of lists are not supported", 422)
+            if found not in ("", kind):
+                shown = go_text(list(lists))
+                raise PatchError(f"list element types are not identical: {shown}")
+            found = kind
+    if not found:
+        raise PatchError("no elements in any of the given slices")
+    return found
+
+
+def sort_like(elements: list[Json], order: list[Json], merge_key: str) -> list[Json]:
+    """Sorts by the place in `order`; elements marked for deletion go to the end.
+
+    Go's stable sort is given a comparison that calls anything unplaced less; the insertion below does to a
+    short list what that sort does.
+    """
+    deletions: list[Json] = []
+    if merge_key:
+        for element in (*elements, *order):
+            if not isinstance(element, dict):
+                raise bad_type({}, element)
+            if merge_key not in element:
+                raise no_merge_key(element, merge_key)
+        deletions = [element for element in elements if element.get(DIRECTIVE) == DELETE]
+        elements = [element for element in elements if element.get(DIRECTIVE) != DELETE]
+    places = [index_of(order, element, merge_key) for element in elements]
+    result: list[tuple[int, Json]] = []
+    for place, element in zip(places, elements, strict=True):
+        at = len(result)
+        while at > 0 and (place < 0 or result[at - 1][0] < 0 or place < result[at - 1][0]):
+            at -= 1
+        result.insert(at, (place, element))
+    return [element for _, element in result] + deletions
+
+
+def same(one: Json, other: Json) -> bool:
+    """Go's ==: 1 is not true, and not 1.0."""
+    return go_type(one) == go_type(other) and bool(one == other)
+
+
+def index_of(elements: list[Json], wanted: Json, merge_key: str) -> int:
+    """Where an element with the same key (or, without a merge key, value) is, or -1."""
+
+    def key(element: Json) -> Json:
+        if not merge_key:
+            return element
+        return element.get(merge_key) if isinstance(element, dict) else None
+
+    for index, element in enumerate(elements):
+        if same(key(element), key(wanted)):
+            return index
+    return -1
