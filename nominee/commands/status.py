@@ -40,10 +40,10 @@ def status(directory: Path, output: str) -> None:
         return
     rows = [_row(component) for component in cluster["components"]]
     if cluster["supervisor"] is not None:
-        rows.append(["(supervisor)", "ready", str(cluster["supervisor"]["pid"]), "0", "", "", "",
+        rows.append(["(supervisor)", "ready", str(cluster["supervisor"]["pid"]), "0", "", "", "", "",
                      _mib(cluster["supervisor"]["pssBytes"])])  # fmt: skip
-    rows.append(["(sum)", "", "", "", "", "", "", _mib(cluster["pssBytes"])])
-    header = ["COMPONENT", "STATE", "PID", "RESTARTS", "VERSION", "GRPC", "HTTP", "PSS"]
+    rows.append(["(sum)", "", "", "", "", "", "", "", _mib(cluster["pssBytes"])])
+    header = ["COMPONENT", "STATE", "PID", "RESTARTS", "VERSION", "GATES", "GRPC", "HTTP", "PSS"]
     for line in table(header, rows):
         click.echo(line)
 
@@ -55,10 +55,24 @@ def _row(component: Mapping[str, Any]) -> list[str]:
         str(component["pid"] or "-"),
         str(component["restarts"]),
         component.get("emulatedVersion") or component.get("version") or "-",
+        _gates(component),
         component.get("grpc", "-"),
         component.get("http", "-"),
         _mib(component["pssBytes"]),
     ]
+
+
+def _gates(component: Mapping[str, Any]) -> str:
+    """Gates that are not at the default of the component's version; all of them are in the JSON."""
+    from machinery import versions
+
+    effective = component.get("featureGates")
+    if not effective:
+        return "-"
+    version = versions.Version.parse(component["emulatedVersion"])
+    defaults = versions.Gates(component["component"], version).all()
+    set_here = [f"{gate}={str(on).lower()}" for gate, on in effective.items() if defaults.get(gate) != on]
+    return ",".join(set_here) or "-"
 
 
 def _mib(size: int | None) -> str:

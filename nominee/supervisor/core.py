@@ -21,7 +21,8 @@ class Policy:
     """How crashes and stops are treated; all times in seconds.
 
     The delay before the n-th restart in a row is `backoff_initial * 2**(n-1)`, at most `backoff_max`; a
-    process that was ready for `stable_after` starts again at the first delay.
+    process that was ready for `stable_after` starts again at the first delay. One that dies
+    `start_failures_max` times in a row without ever having been ready is left down.
     """
 
     restart: bool = True
@@ -29,6 +30,7 @@ class Policy:
     backoff_max: float = 10.0
     stable_after: float = 10.0
     stop_grace: float = 10.0
+    start_failures_max: int = 5
 
     def delay(self, failures: int) -> float:
         """Seconds to wait before the restart that follows the `failures`-th failure in a row (from 1)."""
@@ -129,7 +131,9 @@ class Supervision:
                 process.failures = 0
             process.failures += 1
         process.ready_since = None
-        hopeless = code == EXIT_USAGE and not process.ever_ready
+        hopeless = not process.ever_ready and (
+            code == EXIT_USAGE or process.failures >= self.policy.start_failures_max
+        )
         for_good = hopeless or not self.policy.restart or self.closing
         actions = self._move(process, Trigger.DIED_FOR_GOOD if for_good else Trigger.DIED, now)
         return actions + (self._close_stage(now) if self.closing else [])

@@ -207,7 +207,7 @@ class Supervisor:
             guilty = hopeless or [
                 p for p in self._core.processes.values() if p.state not in (State.READY, State.DOWN)
             ]
-            reason = "a component refused to run" if hopeless else "not ready in time (--timeout)"
+            reason = "a component does not come up" if hopeless else "not ready in time (--timeout)"
             self._failure = [
                 f"error: {reason}: {', '.join(p.name for p in guilty)}",
                 *failure_lines(guilty, self._directory, self._log_starts),

@@ -164,7 +164,7 @@ def test_refused_options_end_the_start_with_the_reason(tmp_path: Path) -> None:
     with supervised(tmp_path, {"etcd": (), "scheduler": ("refuse",)}) as cluster:
         output, _ = cluster.process.communicate(timeout=LIMIT_SECONDS)
         assert cluster.process.returncode == 1
-    assert "a component refused to run: scheduler" in output
+    assert "a component does not come up: scheduler" in output
     assert "no such option: --frobnicate" in output
 
 

@@ -91,6 +91,18 @@ def test_refused_options_are_not_tried_again() -> None:
     assert supervision.processes["apiserver"].state is State.BACKOFF
 
 
+def test_who_never_comes_up_is_given_up() -> None:
+    supervision = cluster()
+    supervision.start_all(0.0)
+    now = 0.0
+    for _ in range(POLICY.start_failures_max):
+        assert supervision.hopeless() == []
+        supervision.exited("apiserver", 1, "exit code 1", now)
+        now += 100.0
+        supervision.tick(now)
+    assert [p.name for p in supervision.hopeless()] == ["apiserver"]
+
+
 def test_stop_holds_and_start_brings_back() -> None:
     supervision = ready()
     assert supervision.ask("scheduler", Trigger.STOP, 1.0) == [Action("scheduler", Effect.TERM)]
