@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import anyio
-from machinery.informer import Informer
 
 from controllers.work_queue import WorkQueue
 from machinery import kinds
@@ -16,6 +15,7 @@ from machinery.clock import Clock
 from machinery.errors import StatusError, is_conflict, is_not_found
 from machinery.events import EventRecorder
 from machinery.failpoints import FailpointError
+from machinery.informer import Informer
 from machinery.kinds import Kind
 from machinery.objects import ObjectKey, key_of
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import anyio
 import click
-from machinery.informer import Informer
 
 from controllers.controller import Context, Controller, InformerSet
 from controllers.nodes.eviction import TaintEviction
@@ -15,8 +14,10 @@ from controllers.nodes.lifecycle import NodeLifecycle
 from controllers.volumes.controller import ClaimController, VolumeController
 from controllers.volumes.protection import ClaimProtection, VolumeProtection
 from controllers.volumes.provisioner import Provisioner
+from controllers.workloads.replica_set import ReplicaSetController
 from machinery import kinds
 from machinery.events import EventRecorder
+from machinery.informer import Informer
 from machinery.pb import core
 from machinery.process import Process
 
@@ -48,6 +49,7 @@ TABLE: dict[str, Callable[[Context, Options], Controller]] = {
         monitor_seconds=options.node_monitor_period,
         grace_seconds=options.node_monitor_grace_period,
     ),
+    "replicaset-controller": lambda context, _: ReplicaSetController(context),
     "taint-eviction-controller": lambda context, _: TaintEviction(context, _pods(context.informers)),
 }
 

@@ -1,15 +1,14 @@
-"""Eviction by NoExecute taints: pods that do not tolerate them go, at once or after their tolerationSeconds."""
+"""Eviction by NoExecute taints: pods that do not tolerate them go, at once or after tolerationSeconds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from machinery.informer import Informer
-
 from controllers.controller import Context, Controller
 from machinery import failpoints, kinds
 from machinery.clock import to_time
 from machinery.errors import StatusError, is_not_found
+from machinery.informer import Informer
 from machinery.objects import ObjectKey, is_terminating, set_condition
 from machinery.pb import core
 from machinery.taints import NO_EXECUTE, tolerates

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import anyio
-from machinery.informer import Informer
 
 from controllers.controller import Context, Controller
 from controllers.nodes import metadata
@@ -14,6 +13,7 @@ from controllers.nodes.taints import plan_no_execute, plan_no_schedule
 from machinery import failpoints, kinds
 from machinery.clock import to_time
 from machinery.errors import StatusError, is_conflict, is_not_found
+from machinery.informer import Informer
 from machinery.objects import ObjectKey, condition_is
 from machinery.patch_type import PatchType
 from machinery.pb import core

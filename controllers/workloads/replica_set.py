@@ -1,0 +1,237 @@
+"""The replica set controller's shell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import anyio
+
+from controllers.controller import Context, Controller
+from controllers.workloads.replicas import Plan, claim, is_active, plan, pod_of, status_of
+from machinery import failpoints, kinds
+from machinery.clock import to_time
+from machinery.errors import StatusError, is_not_found
+from machinery.objects import ObjectKey, controller_of, key_of, owner_reference
+from machinery.patch_type import PatchType
+from machinery.pb import apps, core
+from machinery.wire.codec import to_json
+
+CREATE_BEFORE = failpoints.declare("controllers.replica_set.create.before")
+CREATE_AFTER = failpoints.declare("controllers.replica_set.create.after")
+
+EXPECTATION_SECONDS_MAX = 300.0
+"""How long to wait for the watch to show what was made or deleted; then look again all the same."""
+
+_T = TypeVar("_T")
+
+
+class Expectations:
+    """What a replica set's last reconciliation made and deleted and the watch has not shown yet.
+
+    Until it has, the informer's pods are stale, and acting on them would make pods twice.
+    """
+
+    def __init__(self) -> None:
+        self._creations: dict[ObjectKey, set[str]] = {}
+        self._deletions: dict[ObjectKey, set[str]] = {}
+        self._since: dict[ObjectKey, float] = {}
+
+    def expect(self, key: ObjectKey, now: float, *, created: str = "", deleted: str = "") -> None:
+        self._since[key] = now
+        if created:
+            self._creations.setdefault(key, set()).add(created)
+        if deleted:
+            self._deletions.setdefault(key, set()).add(deleted)
+
+    def created(self, key: ObjectKey, uid: str) -> None:
+        self._creations.get(key, set()).discard(uid)
+
+    def deleted(self, key: ObjectKey, uid: str) -> None:
+        self._deletions.get(key, set()).discard(uid)
+
+    def satisfied(self, key: ObjectKey, now: float) -> bool:
+        if not self._creations.get(key) and not self._deletions.get(key):
+            return True
+        return now - self._since.get(key, now) > EXPECTATION_SECONDS_MAX
+
+    def forget(self, key: ObjectKey) -> None:
+        for held in (self._creations, self._deletions, self._since):
+            held.pop(key, None)
+
+
+class ReplicaSetController(Controller):
+    """Keeps spec.replicas pods of each replica set."""
+
+    name = "replicaset-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.sets = self.watch(kinds.REPLICA_SET)
+        self.pods = context.informers.of(kinds.POD)
+        self.pods.add_handler(
+            on_add=self._pod_added, on_update=self._pod_updated, on_delete=lambda pod, _: self._pod_gone(pod)
+        )
+        self._expected = Expectations()
+
+    # --- what pods say ---
+
+    def _set_of(self, pod: core.Pod) -> ObjectKey | None:
+        owner = controller_of(pod)
+        if owner is None or owner.kind != "ReplicaSet":
+            return None
+        return ObjectKey(pod.metadata.namespace, owner.name)
+
+    def _pod_added(self, pod: core.Pod) -> None:
+        key = self._set_of(pod)
+        if key is not None:
+            self._expected.created(key, pod.metadata.uid)
+            self.queue.add(key)
+        elif controller_of(pod) is None:
+            for replica_set in self.sets.list(pod.metadata.namespace):
+                self._enqueue(replica_set)  # it may want to adopt the orphan
+
+    def _pod_updated(self, old: core.Pod, new: core.Pod) -> None:
+        if new.metadata.HasField("deletionTimestamp"):
+            self._note_deletion(new)
+        before, after = self._set_of(old), self._set_of(new)
+        if before is not None and before != after:
+            self.queue.add(before)
+        if after is None:
+            if controller_of(new) is None and old.metadata.labels != new.metadata.labels:
+                self._pod_added(new)
+            return
+        self.queue.add(after)
+        replica_set = self.sets.get(after.name, after.namespace)
+        if replica_set is not None and replica_set.spec.minReadySeconds:
+            self.queue.add_after(after, replica_set.spec.minReadySeconds + 1)
+
+    def _pod_gone(self, pod: core.Pod) -> None:
+        self._note_deletion(pod)
+        key = self._set_of(pod)
+        if key is not None:
+            self._expected.created(key, pod.metadata.uid)
+            self.queue.add(key)
+
+    def _note_deletion(self, pod: core.Pod) -> None:
+        key = self._set_of(pod)
+        if key is not None:
+            self._expected.deleted(key, pod.metadata.uid)
+
+    # --- what is done about it ---
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        replica_set = self.sets.get(key.name, key.namespace)
+        if replica_set is None:
+            self._expected.forget(key)
+            return None
+        claims = claim(replica_set, self.pods.list(key.namespace))
+        await self._adopt_and_release(replica_set, claims.adopt, claims.release)
+        pods = [*claims.owned, *claims.adopt]
+        failure: StatusError | None = None
+        if self._expected.satisfied(key, self.clock.monotonic()):
+            active = [pod for pod in pods if is_active(pod)]
+            siblings = Counter(pod.spec.nodeName for pod in active)
+            work = plan(replica_set, active, siblings, self.clock.now())
+            try:
+                await self._do(replica_set, work)
+            except StatusError as error:
+                failure = error
+        await self._write_status(replica_set, pods, str(failure) if failure else "")
+        if failure is not None:
+            raise failure
+        return None
+
+    async def _adopt_and_release(
+        self, replica_set: apps.ReplicaSet, adopt: Sequence[core.Pod], release: Sequence[core.Pod]
+    ) -> None:
+        for pod in adopt:
+            reference = to_json(owner_reference(replica_set))
+            await self._patch_owners(pod, {"ownerReferences": [reference], "uid": pod.metadata.uid})
+        for pod in release:
+            gone = {"$patch": "delete", "uid": replica_set.metadata.uid}
+            await self._patch_owners(pod, {"ownerReferences": [gone], "uid": pod.metadata.uid})
+
+    async def _patch_owners(self, pod: core.Pod, metadata: dict[str, object]) -> None:
+        try:
+            await self.client.patch(
+                kinds.POD,
+                pod.metadata.name,
+                pod.metadata.namespace,
+                {"metadata": metadata},
+                patch_type=PatchType.STRATEGIC,
+            )
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+    async def _do(self, replica_set: apps.ReplicaSet, work: Plan) -> None:
+        if work.create:
+            await self._in_growing_batches([replica_set] * work.create, self._create_pod)
+        elif work.delete:
+            await self._in_growing_batches(list(work.delete), lambda pod: self._delete_pod(replica_set, pod))
+
+    async def _in_growing_batches(self, items: Sequence[_T], call: Callable[[_T], Awaitable[None]]) -> None:
+        """1, 2, 4, ... at a time, so that what always fails (a quota, say) fails once and not 500 times."""
+        done, size = 0, 1
+        while done < len(items):
+            batch = items[done : done + size]
+            failures: list[StatusError] = []
+
+            async def guarded(item: _T, failures: list[StatusError] = failures) -> None:
+                try:
+                    await call(item)
+                except StatusError as error:
+                    failures.append(error)
+
+            async with anyio.create_task_group() as tasks:
+                for item in batch:
+                    tasks.start_soon(guarded, item)
+            if failures:
+                raise failures[0]
+            done += len(batch)
+            size *= 2
+
+    async def _create_pod(self, replica_set: apps.ReplicaSet) -> None:
+        key = key_of(replica_set)
+        await CREATE_BEFORE.hit(replica_set=str(key))
+        try:
+            pod = await self.client.create(pod_of(replica_set))
+        except StatusError as error:
+            note = f"Error creating: {error}"
+            self.recorder.event(replica_set, "Warning", "FailedCreate", action="", note=note)
+            raise
+        if self.pods.get(pod.metadata.name, pod.metadata.namespace) is None:
+            self._expected.expect(key, self.clock.monotonic(), created=pod.metadata.uid)
+        await CREATE_AFTER.hit(replica_set=str(key))
+        note = f"Created pod: {pod.metadata.name}"
+        self.recorder.event(replica_set, "Normal", "SuccessfulCreate", action="", note=note)
+
+    async def _delete_pod(self, replica_set: apps.ReplicaSet, pod: core.Pod) -> None:
+        key = key_of(replica_set)
+        self._expected.expect(key, self.clock.monotonic(), deleted=pod.metadata.uid)
+        try:
+            await self.client.delete(
+                kinds.POD, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid
+            )
+        except StatusError as error:
+            self._expected.deleted(key, pod.metadata.uid)
+            if is_not_found(error):
+                return
+            note = f"Error deleting: {error}"
+            self.recorder.event(replica_set, "Warning", "FailedDelete", action="", note=note)
+            raise
+        note = f"Deleted pod: {pod.metadata.name}"
+        self.recorder.event(replica_set, "Normal", "SuccessfulDelete", action="", note=note)
+
+    async def _write_status(
+        self, replica_set: apps.ReplicaSet, pods: Sequence[core.Pod], failure: str
+    ) -> None:
+        status = status_of(replica_set, pods, failure, to_time(self.clock.now()))
+        if to_json(status) == to_json(replica_set.status):
+            return
+        new = apps.ReplicaSet()
+        new.CopyFrom(replica_set)
+        new.status.CopyFrom(status)
+        await self.client.update(new, subresource="status")

@@ -1,0 +1,179 @@
+"""Which pods a replica set makes or deletes, and its status. Pure.
+
+Source: kube-controller-manager 1.36, pkg/controller/replicaset and controller_utils (ActivePodsWithRanks).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from machinery.objects import condition_is, controller_of, get_condition, is_terminating, owner_reference
+from machinery.pb import apps, core, meta
+from machinery.selectors import LabelSelector
+
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+BURST_MAX: Final = 500
+"""Pods made or deleted in one reconciliation."""
+_PHASE_RANK: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+def is_active(pod: core.Pod) -> bool:
+    """Whether a pod counts as a replica: not ended, not terminating."""
+    return pod.status.phase not in ("Succeeded", "Failed") and not is_terminating(pod)
+
+
+def is_ready(pod: core.Pod) -> bool:
+    return condition_is(pod.status.conditions, "Ready")
+
+
+def is_available(pod: core.Pod, min_ready_seconds: int, now_seconds: float) -> bool:
+    """Ready, and for at least minReadySeconds."""
+    ready = get_condition(pod.status.conditions, "Ready")
+    if ready is None or ready.status != "True":
+        return False
+    if min_ready_seconds == 0:
+        return True
+    since = ready.lastTransitionTime
+    return since.HasField("seconds") and since.seconds + min_ready_seconds <= now_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a replica set does about pods that match, or no longer match, its selector."""
+
+    owned: tuple[core.Pod, ...]
+    adopt: tuple[core.Pod, ...]
+    release: tuple[core.Pod, ...]
+
+
+def claim(replica_set: apps.ReplicaSet, pods: Iterable[core.Pod]) -> Claims:
+    """Its own pods, orphans that match (to adopt), and own pods that no longer match (to release)."""
+    selector = LabelSelector.from_message(replica_set.spec.selector)
+    owned, adopt, release = [], [], []
+    for pod in pods:
+        owner = controller_of(pod)
+        matches = selector.matches(pod.metadata.labels)
+        if owner is not None:
+            if owner.uid != replica_set.metadata.uid:
+                continue
+            if matches:
+                owned.append(pod)
+            elif not is_terminating(replica_set):
+                release.append(pod)
+        elif matches and not is_terminating(replica_set) and is_active(pod):
+            adopt.append(pod)
+    return Claims(tuple(owned), tuple(adopt), tuple(release))
+
+
+def _cost(pod: core.Pod) -> int:
+    try:
+        return int(pod.metadata.annotations.get(DELETION_COST, "0"))
+    except ValueError:
+        return 0
+
+
+def _ready_since(pod: core.Pod) -> int:
+    ready = get_condition(pod.status.conditions, "Ready")
+    return ready.lastTransitionTime.seconds if ready is not None and ready.status == "True" else 0
+
+
+def _age_bucket(seconds: int, now: float) -> int:
+    """Ages are compared on a logarithmic scale, so that which of many old pods goes is not always the same."""
+    return int(math.log2(max(now - seconds, 1))) if seconds else -1
+
+
+def to_delete(
+    pods: Sequence[core.Pod], count: int, siblings_on_node: Mapping[str, int], now_seconds: float
+) -> list[core.Pod]:
+    """The `count` pods that go first: unassigned, pending, unready, cheap, doubled up, young, restarted.
+
+    `siblings_on_node`: how many active pods of related owners share each node.
+    """
+
+    def order(pod: core.Pod) -> tuple[float | str, ...]:
+        restarts = max((status.restartCount for status in pod.status.containerStatuses), default=0)
+        ready = is_ready(pod)
+        return (
+            bool(pod.spec.nodeName),
+            _PHASE_RANK.get(pod.status.phase, 1),
+            ready,
+            _cost(pod),
+            -siblings_on_node.get(pod.spec.nodeName, 0),
+            _age_bucket(_ready_since(pod), now_seconds) if ready else 0,
+            -restarts,
+            _age_bucket(pod.metadata.creationTimestamp.seconds, now_seconds),
+            pod.metadata.uid,
+        )
+
+    return sorted(pods, key=order)[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many pods to make, or which to delete; at most one of the two."""
+
+    create: int = 0
+    delete: tuple[core.Pod, ...] = ()
+
+
+def plan(
+    replica_set: apps.ReplicaSet,
+    active: Sequence[core.Pod],
+    siblings_on_node: Mapping[str, int],
+    now_seconds: float,
+) -> Plan:
+    """What brings the active pods to spec.replicas."""
+    if is_terminating(replica_set):
+        return Plan()
+    difference = len(active) - replica_set.spec.replicas
+    if difference < 0:
+        return Plan(create=min(-difference, BURST_MAX))
+    if difference > 0:
+        count = min(difference, BURST_MAX)
+        return Plan(delete=tuple(to_delete(active, count, siblings_on_node, now_seconds)))
+    return Plan()
+
+
+def pod_of(replica_set: apps.ReplicaSet) -> core.Pod:
+    """A new pod from the template, owned by the replica set."""
+    template = replica_set.spec.template
+    pod = core.Pod()
+    pod.metadata.namespace = replica_set.metadata.namespace
+    pod.metadata.generateName = f"{replica_set.metadata.name}-"
+    pod.metadata.labels.update(template.metadata.labels)
+    pod.metadata.annotations.update(template.metadata.annotations)
+    pod.metadata.finalizers.extend(template.metadata.finalizers)
+    pod.metadata.ownerReferences.append(owner_reference(replica_set))
+    pod.spec.CopyFrom(template.spec)
+    return pod
+
+
+def status_of(
+    replica_set: apps.ReplicaSet, pods: Sequence[core.Pod], failure: str, now: meta.Time
+) -> apps.ReplicaSetStatus:
+    """The status for these pods; `failure` is why the last making or deleting failed, or ""."""
+    active = [pod for pod in pods if is_active(pod)]
+    template = LabelSelector.parse(
+        ",".join(f"{key}={value}" for key, value in sorted(replica_set.spec.template.metadata.labels.items()))
+    )
+    status = apps.ReplicaSetStatus()
+    status.replicas = len(active)
+    status.fullyLabeledReplicas = sum(template.matches(pod.metadata.labels) for pod in active)
+    status.readyReplicas = sum(is_ready(pod) for pod in active)
+    status.availableReplicas = sum(
+        is_available(pod, replica_set.spec.minReadySeconds, now.seconds) for pod in active
+    )
+    status.observedGeneration = replica_set.metadata.generation
+    old = get_condition(replica_set.status.conditions, "ReplicaFailure")
+    if failure:
+        if old is not None:
+            status.conditions.append(old)
+        else:
+            reason = "FailedCreate" if len(active) < replica_set.spec.replicas else "FailedDelete"
+            status.conditions.add(
+                type="ReplicaFailure", status="True", reason=reason, message=failure, lastTransitionTime=now
+            )
+    return status
