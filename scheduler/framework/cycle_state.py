@@ -5,14 +5,7 @@ Source: kube-scheduler 1.36, framework, CycleState.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
-
-
-@runtime_checkable
-class Clonable(Protocol):
-    """State that a preemption dry run may change must know how to copy itself."""
-
-    def clone(self) -> Any: ...
+from typing import Any
 
 
 class CycleState:
@@ -20,6 +13,7 @@ class CycleState:
 
     __slots__ = (
         "_values",
+        "parallel_pre_bind_plugins",
         "record_plugin_metrics",
         "skip_filter_plugins",
         "skip_pre_bind_plugins",
@@ -32,6 +26,7 @@ class CycleState:
         self.skip_filter_plugins: frozenset[str] = frozenset()
         self.skip_score_plugins: frozenset[str] = frozenset()
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()
+        self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
 
     def read(self, key: str) -> Any:
         """KeyError when nothing was written under the key."""
@@ -50,9 +45,11 @@ class CycleState:
         """A copy whose values are clones where they can clone themselves, else shared."""
         other = CycleState()
         for key, value in self._values.items():
-            other._values[key] = value.clone() if isinstance(value, Clonable) else value
+            clone = getattr(value, "clone", None)
+            other._values[key] = value if clone is None else clone()
         other.record_plugin_metrics = self.record_plugin_metrics
         other.skip_filter_plugins = self.skip_filter_plugins
         other.skip_score_plugins = self.skip_score_plugins
         other.skip_pre_bind_plugins = self.skip_pre_bind_plugins
+        other.parallel_pre_bind_plugins = self.parallel_pre_bind_plugins
         return other

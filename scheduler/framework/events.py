@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, IntFlag
+from enum import Enum, IntFlag, StrEnum
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import Message
@@ -36,7 +36,7 @@ class ActionType(IntFlag):
     All = 8191
 
 
-class EventResource(str, Enum):
+class EventResource(StrEnum):
     """The resource an event is about.
 
     `Pod` is for registrations only and stands for both kinds of pods; events name one of the two.

@@ -32,7 +32,6 @@ from scheduler.framework.events import (
 
 if TYPE_CHECKING:
     from machinery.client import Client
-
     from machinery.clock import Clock
     from machinery.kinds import Kind
     from machinery.pb import core
@@ -242,15 +241,17 @@ class FilterPlugin(Plugin):
         return mask
 
     def explain_all(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
-    ) -> Sequence[Status]:
-        """The statuses of rows that `filter_all` rejected; equal ones may be one object."""
-        statuses = []
-        for node in snapshot.nodes_at(rows):
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> tuple[Sequence[Status], NDArray[np.intp]]:
+        """Why `filter_all` rejected these rows: distinct statuses, and for each row which of them."""
+        statuses: dict[Status, int] = {}
+        index = np.empty(len(rows), dtype=np.intp)
+        for i, node in enumerate(snapshot.nodes_at(rows)):
             status = self.filter(state, pod, node)
-            assert status is not None, f"{self.name} rejected {node.name} and now does not"
-            statuses.append(status)
-        return statuses
+            if status is None:
+                raise RuntimeError(f"{self.name} rejected node {node.name} and now does not")
+            index[i] = statuses.setdefault(status, len(statuses))
+        return list(statuses), index
 
 
 class FilterError(Exception):
@@ -263,7 +264,7 @@ class FilterError(Exception):
 
 
 class NodeStatuses(Protocol):
-    """Why each node was refused (upstream's NodeToStatus). Nodes that were never looked at have the default."""
+    """Why each node was refused (upstream's NodeToStatus); nodes never looked at have a common status."""
 
     def get(self, node_name: str) -> Status: ...
 

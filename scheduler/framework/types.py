@@ -73,7 +73,7 @@ class PodInfo:
     host_ports: tuple[HostPort, ...]
     labels: dict[str, str]
     claims: tuple[str, ...]  # names of PersistentVolumeClaims in the pod's namespace
-    images: tuple[str, ...]  # normalised (`name:latest` where no tag is given), a name per container
+    images: tuple[str, ...]  # with tags, a name per container (init containers too) and image volume
     affinity: core.Affinity | None
 
     def __init__(self, pod: core.Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> None:
@@ -134,12 +134,14 @@ def _nonzero(info: PodInfo) -> tuple[int, int]:
 def _host_ports(info: PodInfo) -> tuple[HostPort, ...]:
     """Host ports of containers and of sidecars; other init containers hold theirs only while they run."""
     spec = info.pod.spec
-    found = []
+    found: list[HostPort] = []
     sidecars = [c for c in spec.initContainers if c.restartPolicy == "Always"]
     for container in itertools.chain(spec.containers, sidecars):
-        for port in container.ports:
-            if port.hostPort > 0:
-                found.append((port.hostIP or ANY_IP, port.protocol or "TCP", port.hostPort))
+        found.extend(
+            (port.hostIP or ANY_IP, port.protocol or "TCP", port.hostPort)
+            for port in container.ports
+            if port.hostPort > 0
+        )
     return tuple(found)
 
 
@@ -157,6 +159,17 @@ def _claims(info: PodInfo) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _images(info: PodInfo) -> tuple[str, ...]:
+    spec = info.pod.spec
+    names = [normalized_image_name(c.image) for c in itertools.chain(spec.initContainers, spec.containers)]
+    names.extend(
+        normalized_image_name(volume.volumeSource.image.reference)
+        for volume in spec.volumes
+        if volume.HasField("volumeSource") and volume.volumeSource.HasField("image")
+    )
+    return tuple(names)
+
+
 def normalized_image_name(name: str) -> str:
     """With `:latest` where there is neither tag nor digest, as nodes report images."""
     if name.rfind(":") <= name.rfind("/"):
@@ -172,7 +185,7 @@ _DERIVED: dict[str, Callable[[PodInfo], Any]] = {
     "host_ports": _host_ports,
     "labels": lambda info: dict(info.pod.metadata.labels),
     "claims": _claims,
-    "images": lambda info: tuple(normalized_image_name(c.image) for c in info.pod.spec.containers),
+    "images": _images,
     "affinity": lambda info: info.pod.spec.affinity if info.pod.spec.HasField("affinity") else None,
 }
 

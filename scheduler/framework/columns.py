@@ -1,0 +1,115 @@
+"""An attribute of all nodes as one numpy column of small numbers, each standing for a distinct value.
+
+A question about the attribute ("is the taint set tolerated?") is asked once per distinct value and then
+looked up for all nodes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scheduler.framework.interface import Rows
+    from scheduler.framework.types import NodeInfo
+
+Extract = Callable[["NodeInfo"], Hashable]
+
+
+class Column:
+    """Ids by row, values by id; an id is reused when no row has it any more."""
+
+    __slots__ = ("_free", "_id_of", "_references", "extract", "follows_pods", "ids", "values")
+
+    ids: NDArray[np.int32]  # by row; longer than there are rows
+
+    def __init__(self, extract: Extract, *, follows_pods: bool, capacity: int) -> None:
+        """`follows_pods`: the value depends on the node's pods too, not only on the node object."""
+        self.extract = extract
+        self.follows_pods = follows_pods
+        self.ids = np.zeros(capacity, dtype=np.int32)
+        self.values: list[Any] = []
+        self._id_of: dict[Hashable, int] = {}
+        self._references: list[int] = []
+        self._free: list[int] = []
+
+    @property
+    def distinct(self) -> int:
+        """How many values the rows have."""
+        return len(self._id_of)
+
+    def id_of(self, value: Hashable) -> int:
+        """The id of a value, or -1 if no row has it."""
+        return self._id_of.get(value, -1)
+
+    def append(self, row: int, info: NodeInfo) -> None:
+        """The value of a row that had none yet."""
+        self.ids[row] = self._acquire(self.extract(info))
+
+    def replace(self, row: int, info: NodeInfo) -> None:
+        """The new value of a row."""
+        value = self.extract(info)
+        old = int(self.ids[row])
+        if self.values[old] != value:
+            self._release(old)
+            self.ids[row] = self._acquire(value)
+
+    def drop(self, row: int, size: int) -> None:
+        """Take a row out; the rows after it move up. `size` is the number of rows before."""
+        self._release(int(self.ids[row]))
+        self.ids[row : size - 1] = self.ids[row + 1 : size]
+
+    def reorder(self, order: NDArray[np.intp]) -> None:
+        self.ids[: len(order)] = self.ids[order]
+
+    def grow(self, capacity: int) -> None:
+        ids = np.zeros(capacity, dtype=np.int32)
+        ids[: len(self.ids)] = self.ids
+        self.ids = ids
+
+    def _acquire(self, value: Hashable) -> int:
+        known = self._id_of.get(value)
+        if known is not None:
+            self._references[known] += 1
+            return known
+        if self._free:
+            new = self._free.pop()
+            self.values[new] = value
+            self._references[new] = 1
+        else:
+            new = len(self.values)
+            self.values.append(value)
+            self._references.append(1)
+        self._id_of[value] = new
+        return new
+
+    def _release(self, id_: int) -> None:
+        self._references[id_] -= 1
+        if not self._references[id_]:
+            del self._id_of[self.values[id_]]
+            self.values[id_] = None
+            self._free.append(id_)
+
+    def only(self) -> Any | None:
+        """The one value that all rows have (as a 1-tuple), or None."""
+        return tuple(self._id_of) if len(self._id_of) == 1 else None
+
+    def table(self, question: Callable[[Any], Any], dtype: Any) -> NDArray[Any]:
+        """The answer for each id; ids that are not in use have zero."""
+        answers = np.zeros(len(self.values), dtype=dtype)
+        for value, id_ in self._id_of.items():
+            answers[id_] = question(value)
+        return answers
+
+    def mask(self, question: Callable[[Any], bool], rows: Rows) -> NDArray[np.bool_]:
+        """The answer for each of the rows."""
+        found: NDArray[np.bool_] = self.table(question, np.bool_)[self.ids[rows]]
+        return found
+
+    def numbers(self, question: Callable[[Any], int], rows: Rows) -> NDArray[np.int64]:
+        """The number for each of the rows."""
+        found: NDArray[np.int64] = self.table(question, np.int64)[self.ids[rows]]
+        return found

@@ -1,0 +1,126 @@
+"""Why a pod fits nowhere: which plugin refused which node, and the message that a person reads.
+
+Built only after a cycle that found nothing, from what the filters left behind, without a loop over nodes.
+Source: kube-scheduler 1.36, framework, FitError and Diagnosis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.framework.interface import Code, Status
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import NodeInfo
+
+NO_STATUS = Status(Code.UnschedulableAndUnresolvable)
+
+
+class NodeStatusTable:
+    """A status per row of a snapshot; rows without one have `absent`.
+
+    Valid as long as the snapshot is not brought up to date.
+    """
+
+    def __init__(self, snapshot: Snapshot, absent: Status = NO_STATUS) -> None:
+        self.snapshot = snapshot
+        self.absent = absent
+        self._statuses: list[Status] = []
+        self._index = np.full(len(snapshot), -1, dtype=np.intp)
+
+    def set(self, rows: NDArray[np.intp], statuses: Iterable[Status], index: NDArray[np.intp]) -> None:
+        """Row `rows[i]` has status `statuses[index[i]]`."""
+        base = len(self._statuses)
+        self._statuses.extend(statuses)
+        self._index[rows] = index + base
+
+    def set_row(self, row: int, status: Status) -> None:
+        self._index[row] = len(self._statuses)
+        self._statuses.append(status)
+
+    def get(self, node_name: str) -> Status:
+        """The status of a node; `absent` also for one that does not exist."""
+        row = self.snapshot.row_of.get(node_name)
+        if row is None or self._index[row] < 0:
+            return self.absent
+        return self._statuses[int(self._index[row])]
+
+    def __len__(self) -> int:
+        """How many nodes have a status of their own."""
+        return int(np.count_nonzero(self._index >= 0))
+
+    def rows_with_code(self, code: Code) -> NDArray[np.intp]:
+        codes = np.fromiter((s.code for s in self._statuses), dtype=np.int64, count=len(self._statuses))
+        codes = np.append(codes, self.absent.code)  # index -1 finds it
+        return np.flatnonzero(codes[self._index] == code)
+
+    def nodes_with_code(self, snapshot: Snapshot, code: Code) -> list[NodeInfo]:
+        """Nodes of that status, in the snapshot's order."""
+        if snapshot is not self.snapshot:
+            return [node for node in snapshot.nodes if self.get(node.name).code is code]
+        return snapshot.nodes_at(self.rows_with_code(code))
+
+    def items(self) -> Iterable[tuple[str, Status]]:
+        """Nodes that have a status of their own."""
+        for row in np.flatnonzero(self._index >= 0).tolist():
+            yield self.snapshot.nodes[row].name, self._statuses[int(self._index[row])]
+
+    def reasons(self, total: int) -> dict[str, int]:
+        """How many of `total` nodes have each reason; a status may have several."""
+        counts: dict[str, int] = {}
+        own = self._index[self._index >= 0]
+        numbers = np.bincount(own, minlength=len(self._statuses)).tolist() if len(own) else []
+        for status, number in zip(self._statuses, numbers, strict=False):
+            if number:
+                for reason in status.reasons:
+                    counts[reason] = counts.get(reason, 0) + number
+        rest = total - len(own)
+        if rest > 0:
+            for reason in self.absent.reasons:
+                counts[reason] = counts.get(reason, 0) + rest
+        return counts
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """What is known after no node was found."""
+
+    statuses: NodeStatusTable
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+
+    def add_plugin(self, status: Status) -> None:
+        """Remember the plugin of a rejection, since only its events can help."""
+        if not status.plugin:
+            return
+        if status.code is Code.Pending:
+            self.pending_plugins.add(status.plugin)
+        elif status.is_rejected:
+            self.unschedulable_plugins.add(status.plugin)
+
+
+class FitError(Exception):
+    """No node fits the pod."""
+
+    def __init__(self, total: int, diagnosis: Diagnosis) -> None:
+        super().__init__()
+        self.total = total
+        self.diagnosis = diagnosis
+
+    def __str__(self) -> str:
+        """`0/5 nodes are available: 3 Insufficient cpu, 2 Too many pods. preemption: ...`"""
+        text = f"0/{self.total} nodes are available:"
+        if self.diagnosis.pre_filter_message:
+            text += f" {self.diagnosis.pre_filter_message}."
+        else:
+            counts = self.diagnosis.statuses.reasons(self.total)
+            if counts:
+                text += f" {', '.join(sorted(f'{n} {reason}' for reason, n in counts.items()))}."
+        if self.diagnosis.post_filter_message:
+            text += f" {self.diagnosis.post_filter_message}"
+        return text

@@ -1,0 +1,342 @@
+"""All nodes at one moment: a list of `NodeInfo`, and the same as columns.
+
+The scheduler's cache brings it up to date before each cycle, touching only the rows that changed. It can also
+be changed directly and taken back (`fork`, `revert`), for simulations. Rows are in the order in which nodes
+are tried.
+
+Arrays are kept resource by resource (`[resources, nodes]` in memory), since plugins look at one resource of
+many nodes; `allocatable` and `requested` show them as `[nodes, resources]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.framework import resource_columns
+from scheduler.framework.columns import Column, Extract
+from scheduler.framework.types import NodeInfo, PodInfo
+
+if TYPE_CHECKING:
+    from scheduler.framework.interface import Rows
+
+_CAPACITY_MIN = 16
+COLUMNS_MAX = 512  # derived columns (labels, images, ...); the oldest goes when there are more
+FORKS_MAX = 64
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class _Fork:
+    """What to put back: former NodeInfo by name (None: there was none), and the order if it changed."""
+
+    former: dict[str, NodeInfo | None] = field(default_factory=dict)
+    order: list[str] | None = None
+
+
+class Snapshot:
+    """Nodes as rows."""
+
+    def __init__(self, nodes: Iterable[NodeInfo] = ()) -> None:
+        self.nodes: list[NodeInfo] = []
+        self.row_of: dict[str, int] = {}
+        self.generation = 0  # of the cache, when it was last brought up to date
+        self.structure = 0  # the cache's structure version that the order is of
+        self._forks: list[_Fork] = []
+        self._columns: dict[Hashable, Column] = {}
+        self._capacity = _CAPACITY_MIN
+        resources = resource_columns.count()
+        self._allocatable = np.zeros((resources, _CAPACITY_MIN), dtype=np.int64)
+        self._requested = np.zeros((resources, _CAPACITY_MIN), dtype=np.int64)
+        self._free = np.zeros((resources, _CAPACITY_MIN), dtype=np.int64)
+        self._nonzero = np.zeros((2, _CAPACITY_MIN), dtype=np.int64)
+        self._pods_free = np.zeros((1, _CAPACITY_MIN), dtype=np.int64)
+        self._unschedulable = np.zeros((1, _CAPACITY_MIN), dtype=np.bool_)
+        self.unschedulable_count = 0
+        self.tainted_count = 0
+        self.image_count = 0  # nodes that report images
+        for info in nodes:
+            self._append(info)
+
+    # Looking
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def get(self, name: str) -> NodeInfo | None:
+        """The node of that name."""
+        row = self.row_of.get(name)
+        return None if row is None else self.nodes[row]
+
+    def nodes_at(self, rows: Rows) -> list[NodeInfo]:
+        """The nodes of these rows, in their order."""
+        if isinstance(rows, slice):
+            return self.nodes[rows]
+        nodes = self.nodes
+        return [nodes[row] for row in rows.tolist()]
+
+    @property
+    def allocatable(self) -> Int64s:
+        """`[nodes, resources]`; columns as numbered by `resource_columns`."""
+        return self._allocatable[:, : len(self.nodes)].T
+
+    @property
+    def requested(self) -> Int64s:
+        """`[nodes, resources]`: what the pods of each node request."""
+        return self._requested[:, : len(self.nodes)].T
+
+    @property
+    def nonzero_requested(self) -> Int64s:
+        """`[nodes, 2]`: cpu and memory with defaults for containers that request none."""
+        return self._nonzero[:, : len(self.nodes)].T
+
+    @property
+    def unschedulable(self) -> NDArray[np.bool_]:
+        """`[nodes]`: spec.unschedulable."""
+        return self._unschedulable[0, : len(self.nodes)]
+
+    @property
+    def pods_free(self) -> Int64s:
+        """`[nodes]`: how many more pods each node may have; negative if it has too many."""
+        return self._pods_free[0, : len(self.nodes)]
+
+    def allocatable_of(self, resource: int) -> Int64s:
+        """`[nodes]` of one resource."""
+        return self._resource(self._allocatable, resource)
+
+    def requested_of(self, resource: int) -> Int64s:
+        """`[nodes]` of one resource."""
+        return self._resource(self._requested, resource)
+
+    def nonzero_of(self, resource: int) -> Int64s:
+        """`[nodes]` of cpu (0) or memory (1)."""
+        return self._nonzero[resource, : len(self.nodes)]
+
+    def free_of(self, resource: int) -> Int64s:
+        """`[nodes]`: allocatable less requested of one resource; may be negative."""
+        return self._resource(self._free, resource)
+
+    def _resource(self, array: Int64s, resource: int) -> Int64s:
+        if resource >= len(array):
+            return np.zeros(len(self.nodes), dtype=np.int64)
+        return array[resource, : len(self.nodes)]
+
+    def column(self, key: Hashable, extract: Extract, *, follows_pods: bool = False) -> Column:
+        """The column of an attribute, built now if this is the first use, kept up to date from then on."""
+        found = self._columns.get(key)
+        if found is None:
+            if len(self._columns) >= COLUMNS_MAX:
+                del self._columns[next(iter(self._columns))]
+            found = Column(extract, follows_pods=follows_pods, capacity=self._capacity)
+            for row, info in enumerate(self.nodes):
+                found.append(row, info)
+            self._columns[key] = found
+        return found
+
+    def label_column(self, key: str) -> Column:
+        """Values of one label; None where a node has not got it."""
+        return self.column(("label", key), lambda info: info.labels.get(key))
+
+    # Changing, by the cache
+
+    def put(self, info: NodeInfo) -> None:
+        """Take over a node, which the snapshot owns from now on: a new row at the end, or in place."""
+        row = self.row_of.get(info.name)
+        if row is None:
+            self._append(info)
+        else:
+            self._replace(row, info)
+
+    def drop(self, name: str) -> None:
+        """Take a node out."""
+        row = self.row_of[name]
+        size = len(self.nodes)
+        for array in self._arrays():
+            array[:, row : size - 1] = array[:, row + 1 : size]
+        for column in self._columns.values():
+            column.drop(row, size)
+        info = self.nodes.pop(row)
+        self.unschedulable_count -= info.unschedulable
+        self.tainted_count -= bool(info.taints)
+        self.image_count -= bool(info.images)
+        self.row_of = {node.name: row for row, node in enumerate(self.nodes)}
+
+    def reorder(self, names: list[str]) -> None:
+        """Bring the rows into this order; it must name every row once."""
+        order = np.fromiter((self.row_of[name] for name in names), dtype=np.intp, count=len(names))
+        if len(order) != len(self.nodes):
+            raise ValueError(f"order of {len(order)} names for {len(self.nodes)} nodes")
+        for array in self._arrays():
+            array[:, : len(order)] = array[:, order]
+        for column in self._columns.values():
+            column.reorder(order)
+        self.nodes = [self.nodes[row] for row in order.tolist()]
+        self.row_of = {name: row for row, name in enumerate(names)}
+
+    def _arrays(self) -> tuple[NDArray[np.generic], ...]:
+        return (
+            self._allocatable,
+            self._requested,
+            self._free,
+            self._nonzero,
+            self._pods_free,
+            self._unschedulable,
+        )
+
+    def _append(self, info: NodeInfo) -> None:
+        row = len(self.nodes)
+        if row == self._capacity:
+            self._grow()
+        self.nodes.append(info)
+        self.row_of[info.name] = row
+        for column in self._columns.values():
+            column.append(row, info)
+        self._write_node(row, info)
+        self._write_pods(row, info)
+        self.unschedulable_count += info.unschedulable
+        self.tainted_count += bool(info.taints)
+        self.image_count += bool(info.images)
+
+    def _replace(self, row: int, info: NodeInfo) -> None:
+        former = self.nodes[row]
+        self.nodes[row] = info
+        same_node = former.node is info.node and former.images is info.images
+        if not same_node:
+            self._write_node(row, info)
+            self.unschedulable_count += info.unschedulable - former.unschedulable
+            self.tainted_count += bool(info.taints) - bool(former.taints)
+            self.image_count += bool(info.images) - bool(former.images)
+        self._write_pods(row, info)
+        for column in self._columns.values():
+            if column.follows_pods or not same_node:
+                column.replace(row, info)
+
+    def _write_node(self, row: int, info: NodeInfo) -> None:
+        amounts = info.allocatable
+        if len(amounts) > len(self._allocatable):
+            self._grow_resources()
+        self._allocatable[: len(amounts), row] = amounts
+        self._allocatable[len(amounts) :, row] = 0
+        self._unschedulable[0, row] = info.unschedulable
+
+    def _write_pods(self, row: int, info: NodeInfo) -> None:
+        amounts = info.requested
+        if len(amounts) > len(self._requested):
+            self._grow_resources()
+        requested = self._requested[:, row]
+        requested[: len(amounts)] = amounts
+        if len(amounts) < len(requested):
+            requested[len(amounts) :] = 0
+        np.subtract(self._allocatable[:, row], requested, out=self._free[:, row])
+        self._nonzero[0, row] = info.nonzero_cpu
+        self._nonzero[1, row] = info.nonzero_memory
+        self._pods_free[0, row] = info.allowed_pods - len(info.pods)
+
+    def _grow(self) -> None:
+        self._capacity *= 2
+        self._allocatable = _widened(self._allocatable, self._capacity)
+        self._requested = _widened(self._requested, self._capacity)
+        self._free = _widened(self._free, self._capacity)
+        self._nonzero = _widened(self._nonzero, self._capacity)
+        self._pods_free = _widened(self._pods_free, self._capacity)
+        unschedulable = np.zeros((1, self._capacity), dtype=np.bool_)
+        unschedulable[:, : self._unschedulable.shape[1]] = self._unschedulable
+        self._unschedulable = unschedulable
+        for column in self._columns.values():
+            column.grow(self._capacity)
+
+    def _grow_resources(self) -> None:
+        more = resource_columns.count() - len(self._allocatable)
+        empty = np.zeros((more, self._capacity), dtype=np.int64)
+        self._allocatable = np.concatenate((self._allocatable, empty))
+        self._requested = np.concatenate((self._requested, empty))
+        self._free = np.concatenate((self._free, empty))
+
+    # Changing, in a simulation
+
+    def fork(self) -> None:
+        """From now on changes can be taken back by `revert` or kept by `commit`; forks nest."""
+        if len(self._forks) >= FORKS_MAX:
+            raise RuntimeError(f"more than {FORKS_MAX} forks of a snapshot")
+        self._forks.append(_Fork())
+
+    def revert(self) -> None:
+        """Undo everything since the last fork."""
+        fork = self._forks.pop()
+        for name, former in fork.former.items():
+            if former is not None:
+                self.put(former)
+            elif name in self.row_of:
+                self.drop(name)
+        if fork.order is not None:
+            self.reorder(fork.order)
+
+    def commit(self) -> None:
+        """Keep what was done since the last fork; an outer fork can still undo it."""
+        fork = self._forks.pop()
+        if self._forks:
+            outer = self._forks[-1]
+            for name, former in fork.former.items():
+                outer.former.setdefault(name, former)
+            if fork.order is not None and outer.order is None:
+                # Nodes that the outer fork has added before are gone after its revert.
+                outer.order = [n for n in fork.order if outer.former.get(n, self) is not None]
+
+    def add_node(self, info: NodeInfo) -> None:
+        """A node that is not there yet; ValueError otherwise."""
+        if info.name in self.row_of:
+            raise ValueError(f"node {info.name} is in the snapshot already")
+        if self._forks:
+            self._forks[-1].former.setdefault(info.name, None)
+        self._append(info)
+
+    def remove_node(self, name: str) -> None:
+        """A node and its pods; KeyError if there is none."""
+        info = self.nodes[self.row_of[name]]
+        if self._forks:
+            fork = self._forks[-1]
+            if fork.order is None:
+                fork.order = [n.name for n in self.nodes if fork.former.get(n.name, info) is not None]
+            fork.former.setdefault(name, info)
+        self.drop(name)
+
+    def add_pod(self, pod: PodInfo, node_name: str) -> None:
+        """Put a pod on a node; KeyError if there is no such node."""
+        row = self.row_of[node_name]
+        info = self._own(row)
+        info.add_pod(pod)
+        self._written(row, info)
+
+    def remove_pod(self, uid: str, node_name: str) -> PodInfo | None:
+        """Take a pod off a node; None if it is not there."""
+        row = self.row_of[node_name]
+        info = self._own(row)
+        removed = info.remove_pod(uid)
+        self._written(row, info)
+        return removed
+
+    def _own(self, row: int) -> NodeInfo:
+        """The NodeInfo of a row, to be changed: a copy if a fork may need the present one."""
+        info = self.nodes[row]
+        if self._forks and info.name not in self._forks[-1].former:
+            self._forks[-1].former[info.name] = info
+            info = info.clone()
+            self.nodes[row] = info
+        return info
+
+    def _written(self, row: int, info: NodeInfo) -> None:
+        self._write_pods(row, info)
+        for column in self._columns.values():
+            if column.follows_pods:
+                column.replace(row, info)
+
+
+def _widened(array: Int64s, capacity: int) -> Int64s:
+    wide = np.zeros((array.shape[0], capacity), dtype=np.int64)
+    wide[:, : array.shape[1]] = array
+    return wide

@@ -1,0 +1,78 @@
+"""NodePorts: a host port can be had once per node, address and protocol. Source: kube-scheduler 1.36."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+
+from machinery.pb import core
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    expect,
+)
+from scheduler.framework.interface import (
+    Code,
+    EnqueueExtensions,
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    Rows,
+    Status,
+)
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import NodeInfo, PodInfo, ports_conflict
+
+
+class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
+    name = "NodePorts"
+    _taken = Status(Code.Unschedulable, ("node(s) didn't have free ports for the requested pod ports",), name)
+
+    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
+        pass
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status | None]:
+        return None, None if pod.host_ports else Status(Code.Skip)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return self._taken if ports_conflict(node.used_ports, pod.host_ports) else None
+
+    def filter_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> NDArray[np.bool_] | None:
+        if not pod.host_ports:
+            return None
+        column = snapshot.column("ports", lambda info: info.used_ports, follows_pods=True)
+        return column.mask(lambda used: not ports_conflict(used, pod.host_ports), rows)
+
+    def explain_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> tuple[Sequence[Status], NDArray[np.intp]]:
+        return (self._taken,), np.zeros(len(rows), dtype=np.intp)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        deleted = ClusterEvent(EventResource.Pod, ActionType.Delete)
+        return (
+            ClusterEventWithHint(deleted, self._after_pod_deleted),
+            ClusterEventWithHint(ClusterEvent(EventResource.Node, ActionType.Add)),
+        )
+
+    def _after_pod_deleted(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
+        old, _ = expect(core.Pod, old, new)
+        if not isinstance(old, core.Pod):
+            return QueueingHint.Skip
+        if not old.spec.nodeName and not old.status.nominatedNodeName:
+            return QueueingHint.Skip  # it held no ports
+        freed = frozenset(PodInfo(old).host_ports)
+        return QueueingHint.Queue if ports_conflict(freed, pod.host_ports) else QueueingHint.Skip

@@ -1,0 +1,259 @@
+"""NodeResourcesFit and NodeResourcesBalancedAllocation. Source: kube-scheduler 1.36."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+
+from machinery.pb import core
+from machinery.versions import Version
+from scheduler.framework import resource_columns
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    expect,
+)
+from scheduler.framework.interface import (
+    Code,
+    EnqueueExtensions,
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Rows,
+    ScorePlugin,
+    Status,
+)
+from scheduler.framework.pod_requests import DEFAULT_MEMORY_BYTES, DEFAULT_MILLI_CPU, pod_requests
+from scheduler.framework.resource_columns import CPU, FIRST_SCALAR, MEMORY, name_of
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import NodeInfo, PodInfo, ResourceOptions
+from scheduler.plugins.node_resources_args import BalancedArgs, FitArgs
+from scheduler.plugins.resource_scoring import balance_of_many, balance_of_one
+
+Int64s = NDArray[np.int64]
+
+_FIT_SCORE = "PreScoreNodeResourcesFit"
+_BALANCED_SCORE = "PreScoreNodeResourcesBalancedAllocation"
+_TOO_MANY_PODS = "Too many pods"
+_BITS_MAX = 60
+_DEFAULTS = {"cpu": DEFAULT_MILLI_CPU, "memory": DEFAULT_MEMORY_BYTES}
+
+
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions):
+    """Whether the node has what the pod requests, and how full it would be."""
+
+    name = "NodeResourcesFit"
+
+    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
+        self._args = FitArgs.read(args)
+        self._in_place = handle.gates.enabled("InPlacePodVerticalScaling")
+
+    # Filter
+
+    def _wanted(self, pod: PodInfo) -> Sequence[tuple[int, int]]:
+        if not self._args.ignores_anything:
+            return pod.fit_requests
+        return [(c, a) for c, a in pod.fit_requests if c < FIRST_SCALAR or not self._args.ignores(name_of(c))]
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status | None]:
+        return None, None
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        reasons = []
+        code = Code.Unschedulable
+        if len(node.pods) + 1 > node.allowed_pods:
+            reasons.append(_TOO_MANY_PODS)
+        for column, amount in self._wanted(pod):
+            allocatable = node.allocatable_of(column)
+            if amount > allocatable - node.requested_of(column):
+                reasons.append(f"Insufficient {name_of(column)}")
+                if amount > allocatable:
+                    code = Code.UnschedulableAndUnresolvable
+        return Status(code, tuple(reasons), self.name) if reasons else None
+
+    def filter_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> NDArray[np.bool_] | None:
+        mask = snapshot.pods_free[rows] > 0
+        for column, amount in self._wanted(pod):
+            mask &= snapshot.free_of(column)[rows] >= amount
+        return mask
+
+    def explain_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> tuple[Sequence[Status], NDArray[np.intp]]:
+        wanted = self._wanted(pod)
+        if 2 * len(wanted) + 1 > _BITS_MAX:
+            return super().explain_all(state, pod, snapshot, rows)
+        # One bit a reason: 0 too many pods, then per resource whether it is short, and whether hopelessly.
+        bits = (snapshot.pods_free[rows] <= 0).astype(np.int64)
+        for position, (column, amount) in enumerate(wanted):
+            bits |= (snapshot.free_of(column)[rows] < amount).astype(np.int64) << (2 * position + 1)
+            bits |= (snapshot.allocatable_of(column)[rows] < amount).astype(np.int64) << (2 * position + 2)
+        distinct, index = np.unique(bits, return_inverse=True)
+        return [self._status(bit, wanted) for bit in distinct.tolist()], index
+
+    def _status(self, bits: int, wanted: Sequence[tuple[int, int]]) -> Status:
+        reasons = [_TOO_MANY_PODS] if bits & 1 else []
+        code = Code.Unschedulable
+        for position, (column, _) in enumerate(wanted):
+            if bits >> (2 * position + 1) & 1:
+                reasons.append(f"Insufficient {name_of(column)}")
+                if bits >> (2 * position + 2) & 1:
+                    code = Code.UnschedulableAndUnresolvable
+        return Status(code, tuple(reasons), self.name)
+
+    # Score
+
+    def _score_requests(self, pod: PodInfo) -> list[tuple[int, int]]:
+        """Column and pod's request of each configured resource.
+
+        Neither a status nor pod-level requests count here, as upstream's scorer overlooks both.
+        """
+        options = ResourceOptions(pod_level=False)
+        requests = pod_requests(pod.pod, options, use_status=False, defaults=_DEFAULTS)
+        return [(column, requests.get(name_of(column), 0)) for column in self._args.columns]
+
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status | None:
+        state.write(_FIT_SCORE, self._score_requests(pod))
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        requested, allocatable = [], []
+        for column, amount in state.get(_FIT_SCORE) or self._score_requests(pod):
+            have = node.allocatable_of(column)
+            if column == CPU:
+                used = node.nonzero_cpu
+            elif column == MEMORY:
+                used = node.nonzero_memory
+            else:
+                used = node.requested_of(column)
+                have = have if amount or column < FIRST_SCALAR else 0
+            requested.append(used + amount)
+            allocatable.append(have)
+        return self._args.strategy.one(requested, allocatable)
+
+    def score_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        requested: list[Int64s] = []
+        allocatable: list[Int64s] = []
+        for column, amount in state.get(_FIT_SCORE) or self._score_requests(pod):
+            if column >= FIRST_SCALAR and not amount:
+                have, used = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+            else:
+                have = snapshot.allocatable_of(column)[rows]
+                nonzero = column in (CPU, MEMORY)
+                used = (snapshot.nonzero_of(column) if nonzero else snapshot.requested_of(column))[rows]
+            requested.append(used + amount)
+            allocatable.append(have)
+        return self._args.strategy.many(requested, allocatable)
+
+    # Queueing
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        on_pod = ActionType.Delete
+        if self._in_place:
+            on_pod |= ActionType.UpdatePodScaleDown
+        on_node = ActionType.Add | ActionType.UpdateNodeAllocatable
+        return (
+            ClusterEventWithHint(ClusterEvent(EventResource.Pod, on_pod), self._after_pod_event),
+            ClusterEventWithHint(ClusterEvent(EventResource.Node, on_node), self._after_node_change),
+        )
+
+    def _after_pod_event(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
+        old, new = expect(core.Pod, old, new)
+        if not isinstance(old, core.Pod):
+            return QueueingHint.Skip
+        if not isinstance(new, core.Pod):
+            held = old.spec.nodeName or old.status.nominatedNodeName
+            return QueueingHint.Queue if held else QueueingHint.Skip
+        if not self._in_place or self._scale_down_helps(pod, old, new):
+            return QueueingHint.Queue
+        return QueueingHint.Skip
+
+    def _scale_down_helps(self, pod: PodInfo, old: core.Pod, new: core.Pod) -> bool:
+        """Whether the pod itself asks for less, or a running one for less of something the pod wants."""
+        if new.metadata.uid == pod.uid:
+            return True
+        if not old.spec.nodeName:
+            return False
+        before, after = dict(PodInfo(old, pod.options).requests), dict(PodInfo(new, pod.options).requests)
+        return any(before.get(column, 0) > after.get(column, 0) for column, _ in pod.requests)
+
+    def _after_node_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
+        old, new = expect(core.Node, old, new)
+        if not isinstance(new, core.Node):
+            return QueueingHint.Skip
+        now = NodeInfo(new.metadata.name, new)
+        if self.filter(CycleState(), pod, now) is not None:
+            return QueueingHint.Skip  # it does not even fit on the empty node
+        if not isinstance(old, core.Node):
+            return QueueingHint.Queue
+        before = NodeInfo(old.metadata.name, old)
+        grew = now.allowed_pods > before.allowed_pods or any(
+            now.allocatable_of(column) > before.allocatable_of(column) for column, _ in pod.fit_requests
+        )
+        return QueueingHint.Queue if grew else QueueingHint.Skip
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+    """Prefers nodes whose resources would be used in like proportions.
+
+    Since 1.36 what counts is how much the pod improves the balance: 50 stands for a node that stays as it is.
+    """
+
+    name = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
+        self._args = BalancedArgs.read(args)
+        self._relative = handle.version >= Version(1, 36)
+
+    def _requests(self, pod: PodInfo) -> list[tuple[int, int]]:
+        """Column and request of each resource that is looked at: scalar ones only if the pod wants some."""
+        wanted = dict(pod.fit_requests)
+        return [
+            (column, wanted.get(column, 0))
+            for column in self._args.columns
+            if column < resource_columns.FIRST_SCALAR or wanted.get(column)
+        ]
+
+    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Status | None:
+        requests = self._requests(pod)
+        if not any(amount for _, amount in requests):
+            return Status(Code.Skip)  # best effort pods would all go to the same node
+        state.write(_BALANCED_SCORE, requests)
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        requests = state.get(_BALANCED_SCORE) or self._requests(pod)
+        allocatable = [node.allocatable_of(column) for column, _ in requests]
+        before = [node.requested_of(column) for column, _ in requests]
+        with_pod = balance_of_one([b + a for b, (_, a) in zip(before, requests, strict=True)], allocatable)
+        if not self._relative:
+            return with_pod
+        return 50 + (50 + with_pod - balance_of_one(before, allocatable)) // 2
+
+    def score_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        requests = state.get(_BALANCED_SCORE) or self._requests(pod)
+        allocatable = [snapshot.allocatable_of(column)[rows] for column, _ in requests]
+        before = [snapshot.requested_of(column)[rows] for column, _ in requests]
+        after = [used + amount for used, (_, amount) in zip(before, requests, strict=True)]
+        with_pod = balance_of_many(after, allocatable)
+        if not self._relative:
+            return with_pod
+        return 50 + (50 + with_pod - balance_of_many(before, allocatable)) // 2

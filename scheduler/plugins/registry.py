@@ -1,0 +1,70 @@
+"""The table of in-tree plugins, and the default profile's order and weights.
+
+Source: kube-scheduler 1.36, default plugins. A later in-tree plugin is a row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scheduler.framework.interface import Plugin
+from scheduler.framework.profile import (
+    DEFAULT_SCHEDULER_NAME,
+    Enabled,
+    Profile,
+    expand_multi_point,
+)
+from scheduler.plugins.default_binder import DefaultBinder
+from scheduler.plugins.image_locality import ImageLocality
+from scheduler.plugins.node_affinity import NodeAffinity
+from scheduler.plugins.node_ports import NodePorts
+from scheduler.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
+from scheduler.plugins.simple import NodeName, NodeUnschedulable, PrioritySort, SchedulingGates
+from scheduler.plugins.taint_toleration import TaintToleration
+
+IN_TREE: Mapping[str, type[Plugin]] = {
+    plugin.name: plugin
+    for plugin in (
+        SchedulingGates,
+        PrioritySort,
+        NodeUnschedulable,
+        NodeName,
+        TaintToleration,
+        NodeAffinity,
+        NodePorts,
+        NodeResourcesFit,
+        NodeResourcesBalancedAllocation,
+        ImageLocality,
+        DefaultBinder,
+    )
+}
+
+# Upstream's order and weights, including plugins that are not in the table yet.
+DEFAULT_ORDER: tuple[Enabled, ...] = (
+    Enabled("SchedulingGates"),
+    Enabled("PrioritySort"),
+    Enabled("NodeUnschedulable"),
+    Enabled("NodeName"),
+    Enabled("TaintToleration", 3),
+    Enabled("NodeAffinity", 2),
+    Enabled("NodePorts"),
+    Enabled("NodeResourcesFit"),
+    Enabled("VolumeRestrictions"),
+    Enabled("NodeVolumeLimits"),
+    Enabled("VolumeBinding"),
+    Enabled("VolumeZone"),
+    Enabled("PodTopologySpread", 2),
+    Enabled("InterPodAffinity", 2),
+    Enabled("NodeDeclaredFeatures"),
+    Enabled("DynamicResources", 2),
+    Enabled("DefaultPreemption"),
+    Enabled("NodeResourcesBalancedAllocation"),
+    Enabled("ImageLocality"),
+    Enabled("DefaultBinder"),
+)
+DEFAULT_PLUGINS: tuple[Enabled, ...] = tuple(e for e in DEFAULT_ORDER if e.name in IN_TREE)
+
+
+def default_profile(name: str = DEFAULT_SCHEDULER_NAME) -> Profile:
+    """All default plugins with default arguments."""
+    return Profile(name=name, points=expand_multi_point(IN_TREE, DEFAULT_PLUGINS))

@@ -1,0 +1,207 @@
+"""How full a node would be with the pod, as a score: the strategies of NodeResourcesFit, and balance.
+
+Each exists twice, for one node in plain integers and for many in numpy; both give the same numbers.
+Source: kube-scheduler 1.36, plugins noderesources.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.framework.interface import MAX_NODE_SCORE
+
+Int64s = NDArray[np.int64]
+UTILIZATION_MAX = 100
+SHAPE_SCORE_MAX = 10
+
+
+class Strategy(Protocol):
+    """Requested (the pod included) and allocatable amounts of each resource to 0..100.
+
+    A resource that a node has none of is left out for that node.
+    """
+
+    def one(self, requested: Sequence[int], allocatable: Sequence[int]) -> int: ...
+
+    def many(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s: ...
+
+
+def _weighted_mean(scores: Sequence[Int64s], weights: Sequence[int], allocatable: Sequence[Int64s]) -> Int64s:
+    """Whole-number mean over the resources that a node has; scores must be 0 where it has not."""
+    total = scores[0] if weights[0] == 1 else scores[0] * weights[0]
+    for score, weight in zip(scores[1:], weights[1:], strict=True):
+        total = total + (score if weight == 1 else score * weight)
+    if all(amounts.all() for amounts in allocatable):
+        return total // sum(weights)
+    weight_sum = np.zeros_like(total)
+    for amounts, weight in zip(allocatable, weights, strict=True):
+        weight_sum += (amounts != 0) * weight
+    return total // np.maximum(weight_sum, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LeastAllocated:
+    """The emptier the better."""
+
+    weights: tuple[int, ...]
+
+    def one(self, requested: Sequence[int], allocatable: Sequence[int]) -> int:
+        score = weights = 0
+        for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):
+            if have:
+                score += weight * (max(have - wanted, 0) * MAX_NODE_SCORE // have)
+                weights += weight
+        return score // weights if weights else 0
+
+    def many(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
+        scores = [
+            np.maximum(have - wanted, 0) * MAX_NODE_SCORE // np.maximum(have, 1)
+            for wanted, have in zip(requested, allocatable, strict=True)
+        ]
+        return _weighted_mean(scores, self.weights, allocatable)
+
+
+@dataclass(frozen=True, slots=True)
+class MostAllocated:
+    """The fuller the better."""
+
+    weights: tuple[int, ...]
+
+    def one(self, requested: Sequence[int], allocatable: Sequence[int]) -> int:
+        score = weights = 0
+        for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):
+            if have:
+                score += weight * (min(wanted, have) * MAX_NODE_SCORE // have)
+                weights += weight
+        return score // weights if weights else 0
+
+    def many(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
+        scores = [
+            np.minimum(wanted, have) * MAX_NODE_SCORE // np.maximum(have, 1)
+            for wanted, have in zip(requested, allocatable, strict=True)
+        ]
+        return _weighted_mean(scores, self.weights, allocatable)
+
+
+class RequestedToCapacityRatio:
+    """A score by utilization, on a line bent at given points; resources that score 0 do not count."""
+
+    def __init__(self, weights: tuple[int, ...], shape: Sequence[tuple[int, int]]) -> None:
+        """`shape`: (utilization 0..100, score 0..10) with increasing utilization."""
+        self.weights = weights
+        points = [(u, score * (MAX_NODE_SCORE // SHAPE_SCORE_MAX)) for u, score in shape]
+        self._table = [_on_line(points, u) for u in range(UTILIZATION_MAX + 1)]
+        self._array = np.array(self._table, dtype=np.int64)
+
+    def one(self, requested: Sequence[int], allocatable: Sequence[int]) -> int:
+        score = weights = 0
+        for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):
+            if not have:
+                continue
+            used = UTILIZATION_MAX if wanted > have else wanted * UTILIZATION_MAX // have
+            own = self._table[used]
+            if own > 0:
+                score += weight * own
+                weights += weight
+        return _round_half_away(score, weights) if weights else 0
+
+    def many(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
+        score = np.zeros_like(requested[0])
+        weights = np.zeros_like(requested[0])
+        for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):
+            used = np.minimum(wanted * UTILIZATION_MAX // np.maximum(have, 1), UTILIZATION_MAX)
+            own = np.where(have != 0, self._array[used], 0)
+            score += weight * own
+            weights += weight * (own > 0)
+        weights = np.maximum(weights, 1)
+        return (2 * score + weights) // (2 * weights)
+
+
+def _round_half_away(score: int, weights: int) -> int:
+    return (2 * score + weights) // (2 * weights)
+
+
+def _on_line(points: Sequence[tuple[int, int]], at: int) -> int:
+    """The value at a utilization, whole-number division towards zero as Go does."""
+    for index, (utilization, score) in enumerate(points):
+        if at <= utilization:
+            if index == 0:
+                return score
+            before, from_score = points[index - 1]
+            rise = (score - from_score) * (at - before)
+            return from_score + int(math.copysign(abs(rise) // (utilization - before), rise))
+    return points[-1][1]
+
+
+# Balance
+
+_Floats = NDArray[np.float64]
+
+
+def balance_of_one(requested: Sequence[int], allocatable: Sequence[int]) -> int:
+    """100 when all resources are used in the same proportion, less the standard deviation."""
+    fractions = [min(wanted / have, 1.0) for wanted, have in zip(requested, allocatable, strict=True) if have]
+    deviation = 0.0
+    if len(fractions) == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif len(fractions) > 2:
+        total = 0.0
+        for fraction in fractions:
+            total += fraction
+        mean = total / len(fractions)
+        squares = 0.0
+        for fraction in fractions:
+            squares += (fraction - mean) * (fraction - mean)
+        deviation = math.sqrt(squares / len(fractions))
+    return int((1 - deviation) * MAX_NODE_SCORE)
+
+
+def balance_of_many(requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
+    """The same for many nodes."""
+    if not requested:
+        return np.zeros(0, dtype=np.int64)
+    whole = [bool(have.all()) for have in allocatable]
+    if not all(whole):
+        return _balance_with_gaps(requested, allocatable)
+    fractions: list[_Floats] = [
+        np.minimum(wanted / have, 1.0) for wanted, have in zip(requested, allocatable, strict=True)
+    ]
+    return _truncate(_deviation(fractions))
+
+
+def _deviation(fractions: list[_Floats]) -> _Floats:
+    if len(fractions) == 1:
+        return np.zeros_like(fractions[0])
+    if len(fractions) == 2:
+        deviation: _Floats = np.abs((fractions[0] - fractions[1]) / 2)
+        return deviation
+    total = fractions[0].copy()
+    for fraction in fractions[1:]:
+        total += fraction
+    mean = total / len(fractions)
+    squares = np.zeros_like(total)
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    root: _Floats = np.sqrt(squares / len(fractions))
+    return root
+
+
+def _truncate(deviation: _Floats) -> Int64s:
+    return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+
+
+def _balance_with_gaps(requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
+    """Some nodes lack some resources: those one by one, which is rare."""
+    scores = np.empty(len(requested[0]), dtype=np.int64)
+    full = np.logical_and.reduce([have != 0 for have in allocatable])
+    if full.any():
+        scores[full] = balance_of_many([r[full] for r in requested], [a[full] for a in allocatable])
+    for i in np.flatnonzero(~full).tolist():
+        scores[i] = balance_of_one([int(r[i]) for r in requested], [int(a[i]) for a in allocatable])
+    return scores
