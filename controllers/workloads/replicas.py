@@ -81,7 +81,7 @@ def _ready_since(pod: core.Pod) -> int:
 
 
 def _age_bucket(seconds: int, now: float) -> int:
-    """Ages are compared on a logarithmic scale, so that which of many old pods goes is not always the same."""
+    """Ages compare on a logarithmic scale: among old pods it is not always the same that goes."""
     return int(math.log2(max(now - seconds, 1))) if seconds else -1
 
 
