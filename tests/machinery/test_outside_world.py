@@ -18,7 +18,8 @@ MAY_READ_TIME = {
     "nominee/supervisor/clock.py",  # the supervisor stays light: it loads neither protobuf nor anyio
 }
 BANNED = {
-    "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep", "gmtime",
+    "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep",
+             "gmtime",
              "localtime"},
     "datetime.datetime": {"now", "utcnow", "today"},
     "datetime.date": {"today"},
