@@ -14,6 +14,7 @@ from controllers.nodes.lifecycle import NodeLifecycle
 from controllers.volumes.controller import ClaimController, VolumeController
 from controllers.volumes.protection import ClaimProtection, VolumeProtection
 from controllers.volumes.provisioner import Provisioner
+from controllers.workloads.disruption import Disruption
 from controllers.workloads.replica_set import ReplicaSetController
 from machinery import kinds
 from machinery.events import EventRecorder
@@ -50,6 +51,7 @@ TABLE: dict[str, Callable[[Context, Options], Controller]] = {
         grace_seconds=options.node_monitor_grace_period,
     ),
     "replicaset-controller": lambda context, _: ReplicaSetController(context),
+    "disruption-controller": lambda context, _: Disruption(context),
     "taint-eviction-controller": lambda context, _: TaintEviction(context, _pods(context.informers)),
 }
 
