@@ -28,14 +28,32 @@ def infeasible(node: NodeState, record: PodRecord) -> str | None:
     own, allocated = record.desired.pod, node.allocated(record).pod
     if not node.features.resize_pod_level and (own or Requirements()) != (allocated or Requirements()):
         return POD_LEVEL_GATE_OFF
+    return _pinned(node, record) or _above_allocatable(node, record)
+
+
+def _pinned(node: NodeState, record: PodRecord) -> str | None:
+    """Exclusive cpus and NUMA memory of a guaranteed pod stay as they were given."""
     if recorded_qos_class(record.pod) != GUARANTEED:
         return None
-    policy = node.settings.cpu_manager_policy
-    if policy == "static" and _changes_request(node, record, CPU):
-        return f'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "{policy}"'
-    policy = node.settings.memory_manager_policy
-    if policy == "Static" and _changes_request(node, record, MEMORY):
-        return f'Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "{policy}"'
+    settings = node.settings
+    pins_cpu = settings.cpu_manager_policy == "static" and not settings.resizes_exclusive_cpus
+    if pins_cpu and _changes_request(node, record, CPU):
+        return 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
+    pins_memory = settings.memory_manager_policy == "Static" and not settings.resizes_exclusive_memory
+    if pins_memory and _changes_request(node, record, MEMORY):
+        return 'Resize is infeasible for Guaranteed Pods alongside Memory Manager policy "Static"'
+    return None
+
+
+def _above_allocatable(node: NodeState, record: PodRecord) -> str | None:
+    """Before 1.36 a request that the whole node cannot cover was infeasible; since then it is deferred."""
+    if not node.features.infeasible_above_allocatable:
+        return None
+    requests = node.requests(record, record.desired)
+    for name in (MEMORY, CPU):
+        asked, capacity = requests.get(name, 0), node.allocatable(name)
+        if asked > capacity:
+            return f"Node didn't have enough capacity: {name}, requested: {asked}, capacity: {capacity}"
     return None
 
 

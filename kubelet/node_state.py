@@ -27,7 +27,9 @@ class Features:
     pod_level_resources: bool = True
     """PodLevelResources."""
     prioritized_retries: bool = True
-    """Since 1.34: a retry goes by priority, QoS class and age, and other events than the timer cause one."""
+    """Since 1.34: a retry goes by priority, QoS class and age."""
+    infeasible_above_allocatable: bool = False
+    """Before 1.36: a resize beyond the whole node is refused, not deferred."""
 
 
 def _no_swap(pod: core.Pod, container: str) -> bool:
@@ -40,6 +42,10 @@ class NodeSettings:
 
     cpu_manager_policy: str = "none"
     memory_manager_policy: str = "None"
+    resizes_exclusive_cpus: bool = False
+    """InPlacePodVerticalScalingExclusiveCPUs."""
+    resizes_exclusive_memory: bool = False
+    """InPlacePodVerticalScalingExclusiveMemory."""
     uses_swap: Callable[[core.Pod, str], bool] = _no_swap
     """Whether a container of a pod may swap."""
 

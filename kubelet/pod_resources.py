@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kubelet.requirements import EMPTY, Requirements
 from machinery.pb import core
@@ -44,20 +45,22 @@ class PodResources:
             )
         )
 
-    def to_json(self) -> dict[str, object]:
-        document: dict[str, object] = {
-            "containers": {name: requirements.to_json() for name, requirements in self.containers}
+    def to_json(self) -> dict[str, Any]:
+        """For the checkpoint; containers as a list, since their order matters to `same`."""
+        document: dict[str, Any] = {
+            "containers": [[name, requirements.to_json()] for name, requirements in self.containers]
         }
         if self.pod is not None:
             document["pod"] = self.pod.to_json()
         return document
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Mapping[str, Mapping[str, Mapping[str, str]]]]) -> PodResources:
+    def from_json(cls, document: Mapping[str, Any]) -> PodResources:
+        """What `to_json` wrote; KeyError, TypeError or ValueError for anything else."""
         pod = document.get("pod")
         return cls(
-            tuple((name, Requirements.from_json(row)) for name, row in document["containers"].items()),
-            None if pod is None else Requirements.from_json(pod),  # type: ignore[arg-type]
+            tuple((str(name), Requirements.from_json(row)) for name, row in document["containers"]),
+            None if pod is None else Requirements.from_json(pod),
         )
 
 

@@ -1,0 +1,64 @@
+"""What the emulated version and its feature gates mean for a kubelet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubelet.node_state import Features
+from machinery.versions import Gates, Version
+
+RESIZE_CONDITIONS_SINCE = Version(1, 33)
+PRIORITIZED_RETRIES_SINCE = Version(1, 34)
+DEFERRED_ABOVE_ALLOCATABLE_SINCE = Version(1, 36)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusFeatures:
+    """Which fields of a status this kubelet knows: it writes no other."""
+
+    resize: bool
+    """allocatedResources and resources of container statuses."""
+    resize_conditions: bool
+    """Conditions PodResizePending and PodResizeInProgress; otherwise the field `resize`."""
+    resize_pod_level: bool
+    """allocatedResources and resources of the pod's status."""
+    observed_generation: bool
+    """In the status and in its conditions."""
+    declared_features: tuple[str, ...]
+    """What the node's status declares."""
+
+
+def features(version: Version, gates: Gates) -> Features:
+    """For the allocation core."""
+    return Features(
+        resize=gates.enabled("InPlacePodVerticalScaling"),
+        resize_pod_level=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        resize_init_containers=gates.enabled("InPlacePodVerticalScalingInitContainers"),
+        pod_level_resources=gates.enabled("PodLevelResources"),
+        prioritized_retries=version >= PRIORITIZED_RETRIES_SINCE,
+        infeasible_above_allocatable=version < DEFERRED_ABOVE_ALLOCATABLE_SINCE,
+    )
+
+
+def status_features(version: Version, gates: Gates, *, cpu_manager_policy: str = "none") -> StatusFeatures:
+    """For what is written to the API server."""
+    resize = gates.enabled("InPlacePodVerticalScaling")
+    declared = []
+    if gates.enabled("NodeDeclaredFeatures"):
+        if cpu_manager_policy != "static" or gates.enabled("InPlacePodVerticalScalingExclusiveCPUs"):
+            declared.append("GuaranteedQoSPodCPUResize")
+        declared += [
+            gate
+            for gate in (
+                "InPlacePodLevelResourcesVerticalScaling",
+                "InPlacePodVerticalScalingInitContainers",
+            )
+            if gates.enabled(gate)
+        ]
+    return StatusFeatures(
+        resize=resize,
+        resize_conditions=resize and version >= RESIZE_CONDITIONS_SINCE,
+        resize_pod_level=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        observed_generation=gates.enabled("PodObservedGenerationTracking"),
+        declared_features=tuple(declared),
+    )

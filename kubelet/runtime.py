@@ -1,0 +1,212 @@
+"""The emulated container runtime of one pod: containers that start, run and stop, as values.
+
+No clock and no randomness: times and identifiers are arguments. What is here outlives a kubelet process, as
+real containers do: it is part of the checkpoint. Times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from kubelet.pod_resources import PodResources
+from kubelet.requirements import EMPTY, Requirements
+from machinery.pb import core
+from machinery.resources import is_sidecar
+
+State = Literal["waiting", "running", "exited"]
+RUNTIME = "nominee"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """One container's present run. `resources` is what is in force (actuated)."""
+
+    name: str
+    init: bool = False
+    sidecar: bool = False
+    state: State = "waiting"
+    id: str = ""
+    restarts: int = 0
+    started: float = 0.0
+    finished: float = 0.0
+    exit_code: int = 0
+    ready: bool = False
+    resources: Requirements = EMPTY
+    last_id: str = ""
+    last_started: float = 0.0
+    last_finished: float = 0.0
+    last_exit_code: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSandbox:
+    """All of a pod in the runtime."""
+
+    uid: str
+    started: float
+    """When the kubelet took the pod (status.startTime)."""
+    ip: str = ""
+    containers: tuple[Container, ...] = field(default=())
+
+    def get(self, name: str) -> Container | None:
+        for container in self.containers:
+            if container.name == name:
+                return container
+        return None
+
+    @property
+    def running(self) -> bool:
+        return any(container.state == "running" for container in self.containers)
+
+    @property
+    def begun(self) -> bool:
+        """Whether any container ever ran."""
+        return any(container.state != "waiting" for container in self.containers)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all containers that must be ready are."""
+        return bool(self.containers) and all(
+            container.ready for container in self.containers if container.sidecar or not container.init
+        )
+
+    def actuated(self, pod_level: Requirements | None = None) -> PodResources:
+        """What is in force, by container."""
+        return PodResources(
+            tuple((container.name, container.resources) for container in self.containers), pod_level
+        )
+
+
+def prepare(pod: core.Pod, *, now: float) -> PodSandbox:
+    """A sandbox without an address, its containers waiting."""
+    rows = [
+        Container(name=container.name, init=True, sidecar=is_sidecar(container))
+        for container in pod.spec.initContainers
+    ]
+    rows += [Container(name=container.name) for container in pod.spec.containers]
+    return PodSandbox(uid=pod.metadata.uid, started=now, containers=tuple(rows))
+
+
+def start(sandbox: PodSandbox, resources: PodResources, *, ip: str, now: float) -> PodSandbox:
+    """All containers run with what is allocated; ordinary init containers have done their work."""
+    return replace(
+        sandbox,
+        ip=ip,
+        containers=tuple(
+            _run(sandbox.uid, container, resources.of(container.name), now)
+            for container in sandbox.containers
+        ),
+    )
+
+
+def become_ready(sandbox: PodSandbox) -> PodSandbox:
+    """All running containers pass their probes."""
+    return replace(
+        sandbox,
+        containers=tuple(
+            replace(container, ready=True) if container.state == "running" else container
+            for container in sandbox.containers
+        ),
+    )
+
+
+def restart(
+    sandbox: PodSandbox, names: tuple[str, ...], resources: PodResources, *, now: float
+) -> PodSandbox:
+    """Some containers are killed and run again, with what is allocated now."""
+    rows = []
+    for container in sandbox.containers:
+        if container.name in names and container.state == "running":
+            ended = replace(
+                container,
+                restarts=container.restarts + 1,
+                last_id=container.id,
+                last_started=container.started,
+                last_finished=now,
+                last_exit_code=0,
+            )
+            rows.append(
+                replace(_run(sandbox.uid, ended, resources.of(container.name), now), ready=container.ready)
+            )
+        else:
+            rows.append(container)
+    return replace(sandbox, containers=tuple(rows))
+
+
+def with_resources(sandbox: PodSandbox, resources: Mapping[str, Requirements]) -> PodSandbox:
+    """Other resources in force, without a restart."""
+    return replace(
+        sandbox,
+        containers=tuple(
+            replace(container, resources=resources.get(container.name, container.resources))
+            for container in sandbox.containers
+        ),
+    )
+
+
+def stop(sandbox: PodSandbox, *, now: float, exit_code: int = 0) -> PodSandbox:
+    """No container runs any more."""
+    return replace(
+        sandbox,
+        containers=tuple(
+            replace(container, state="exited", finished=now, exit_code=exit_code, ready=False)
+            if container.state == "running"
+            else container
+            for container in sandbox.containers
+        ),
+    )
+
+
+def container_id(uid: str, name: str, restarts: int) -> str:
+    """64 hex digits, the same for the same run: repeatable, and unlike in each restart."""
+    digest = hashlib.sha256(f"{uid}/{name}/{restarts}".encode()).hexdigest()
+    return f"{RUNTIME}://{digest}"
+
+
+def _run(uid: str, container: Container, resources: Requirements, now: float) -> Container:
+    running = not container.init or container.sidecar
+    return replace(
+        container,
+        state="running" if running else "exited",
+        id=container_id(uid, container.name, container.restarts),
+        started=now,
+        finished=0.0 if running else now,
+        exit_code=0,
+        ready=container.init and not container.sidecar,
+        resources=resources,
+    )
+
+
+def to_json(sandbox: PodSandbox) -> dict[str, Any]:
+    """For the checkpoint; fields with their default value are left out."""
+    rows = []
+    for container in sandbox.containers:
+        row: dict[str, Any] = {"name": container.name}
+        for name, default in _DEFAULTS.items():
+            value = getattr(container, name)
+            if value != default:
+                row[name] = value
+        if container.resources != EMPTY:
+            row["resources"] = container.resources.to_json()
+        rows.append(row)
+    return {"started": sandbox.started, "ip": sandbox.ip, "containers": rows}
+
+
+def from_json(uid: str, document: Mapping[str, Any]) -> PodSandbox:
+    """What `to_json` wrote; KeyError, TypeError or ValueError for anything else."""
+    rows = []
+    for row in document["containers"]:
+        fields = dict(row)
+        fields["resources"] = Requirements.from_json(fields.get("resources", {}))
+        rows.append(Container(**fields))
+    return PodSandbox(uid=uid, started=document["started"], ip=document["ip"], containers=tuple(rows))
+
+
+_DEFAULTS = {
+    name: getattr(Container(name=""), name)
+    for name in Container.__dataclass_fields__
+    if name not in ("name", "resources")
+}
