@@ -1,0 +1,176 @@
+"""Real processes for a test: etcd, the API server, and any component, in a directory of the test's own.
+
+    async def test_x(cluster: Cluster) -> None:
+        await cluster.start("etcd", "apiserver", "scheduler")
+        async with cluster.client() as client: ...
+        cluster.kill("apiserver")
+        await cluster.start("apiserver")
+
+A process is ready when its run file is there. All are ended, by pid, when the test is over; the ends of their
+logs are printed then, which pytest shows for a test that failed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+import pytest
+
+from machinery.client import Client, connect
+from machinery.run_files import RunFile
+
+READY_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 15.0
+WAIT_SECONDS_MAX = 20.0
+_LOG_LINES_PRINTED = 60
+_REPOSITORY = Path(__file__).resolve().parents[2]
+_MODULES = {"etcd": "nominee.etcd", "cloud": "autoscaler.cloud"}
+# Etcd last: the others say goodbye to the API server, and that to etcd.
+_STOP_LAST = ("apiserver", "etcd")
+
+
+class Cluster:
+    """Processes by name; what is started again has the arguments that it was given last."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._commands: dict[str, list[str]] = {}
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def arguments(self, name: str, *arguments: str, module: str = "") -> None:
+        """What a process will be started with; `module` is its package where its name does not tell."""
+        own = module or _MODULES.get(name) or name.partition("-")[0]
+        command = [sys.executable, "-m", own, "--dir", str(self.directory)]
+        if name != "etcd":
+            command += ["--name", name]
+        self._commands[name] = [*command, *arguments]
+
+    async def start(self, *names: str) -> list[RunFile]:
+        """Start processes at once, and return when all are ready."""
+        for name in names:
+            self.spawn(name)
+        return [await self.ready(name) for name in names]
+
+    def spawn(self, name: str) -> None:
+        """Start one process and do not wait for it."""
+        running = self.processes.get(name)
+        assert running is None or running.poll() is not None, f"{name} runs already"
+        if name not in self._commands:
+            self.arguments(name)
+        RunFile.path(self.directory, name).unlink(missing_ok=True)
+        with self.log_path(name).open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                self._commands[name], cwd=_REPOSITORY, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    async def ready(self, name: str) -> RunFile:
+        """The process's run file, as soon as it is there; fails with its log if it ends before."""
+        process = self.processes[name]
+        with anyio.move_on_after(READY_SECONDS_MAX):
+            while process.poll() is None:
+                found = RunFile.read(self.directory, name)
+                if found is not None and found.pid == process.pid:
+                    return found
+                await anyio.sleep(0.01)
+        status = process.poll()
+        raise AssertionError(f"{name} is not ready (exit status {status}):\n{self.log(name)}")
+
+    def run_file(self, name: str) -> RunFile:
+        """Where a ready process serves."""
+        found = RunFile.read(self.directory, name)
+        assert found is not None, f"{name} does not serve:\n{self.log(name)}"
+        return found
+
+    @asynccontextmanager
+    async def client(self, user_agent: str = "test") -> AsyncIterator[Client]:
+        """A client that follows the API server."""
+        client = await connect(self.directory, user_agent=user_agent, limit_seconds=READY_SECONDS_MAX)
+        async with client:
+            yield client
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, and it is gone when this returns."""
+        self._end(name, signal.SIGKILL)
+
+    async def stop(self, name: str) -> int:
+        """SIGTERM; the exit status."""
+        self.processes[name].terminate()
+        return await self.exited(name)
+
+    def pause(self, name: str) -> None:
+        """SIGSTOP: it lives, and answers nothing."""
+        self.processes[name].send_signal(signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        self.processes[name].send_signal(signal.SIGCONT)
+
+    async def exited(self, name: str) -> int:
+        """The exit status of a process that ends by itself, as by a failpoint (negative: a signal)."""
+        process = self.processes[name]
+        await eventually(lambda: process.poll() is not None, explain=lambda: f"{name}\n{self.log(name)}")
+        del self.processes[name]
+        return process.returncode
+
+    def log_path(self, name: str) -> Path:
+        return self.directory / f"{name}.log"
+
+    def log(self, name: str) -> str:
+        with suppress(FileNotFoundError):
+            return self.log_path(name).read_text(encoding="utf-8", errors="replace")
+        return ""
+
+    def close(self) -> None:
+        """End all processes, and print the ends of their logs."""
+        names = sorted(self.processes, key=lambda name: _STOP_LAST.index(name) if name in _STOP_LAST else -1)
+        for name in names:
+            self._end(name, signal.SIGKILL)
+        for name in self._commands:
+            lines = self.log(name).splitlines()
+            print(f"--- {name}: last {min(len(lines), _LOG_LINES_PRINTED)} of {len(lines)} lines")
+            print("\n".join(lines[-_LOG_LINES_PRINTED:]))
+
+    def _end(self, name: str, number: int) -> None:
+        process = self.processes.pop(name)
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
+        process.wait(STOP_SECONDS_MAX)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster with nothing started."""
+    made = Cluster(tmp_path / "cluster")
+    yield made
+    made.close()
+
+
+async def eventually(
+    condition: Callable[[], bool],
+    *,
+    limit_seconds: float = WAIT_SECONDS_MAX,
+    explain: Callable[[], object] = lambda: "",
+) -> None:
+    """Wait for a condition; fails with `explain()` after the limit."""
+    with anyio.move_on_after(limit_seconds):
+        while not condition():  # noqa: ASYNC110  # conditions of other processes give no notice
+            await anyio.sleep(0.01)
+        return
+    raise AssertionError(f"not within {limit_seconds:g} s: {explain()}")
+
+
+def pss_kib(pids: Sequence[int]) -> int:
+    """Proportional memory of processes together, in KiB."""
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1])
+    return total
