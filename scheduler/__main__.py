@@ -1,0 +1,38 @@
+"""`python -m scheduler --dir D`: the scheduler as a process."""
+
+from __future__ import annotations
+
+import click
+
+from machinery.process import Process, component_command
+
+
+@component_command("scheduler")
+@click.option(
+    "--config",
+    default="",
+    metavar="FILE",
+    help="KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1), YAML or JSON.",
+)
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="MODULE:CLASS",
+    help="A plugin from outside that profiles may name; also found by entry point nominee.scheduler_plugins.",
+)
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=None,
+    help="Schedule only while holding the lease kube-system/kube-scheduler.  [default: as --config says]",
+)
+def main(process: Process, config: str, plugins: tuple[str, ...], leader_elect: bool | None) -> None:
+    """Gives pending pods their nodes."""
+    from scheduler.shell.run import Settings, run_scheduler
+
+    settings = Settings(config, plugins, leader_elect)
+    process.run(lambda: run_scheduler(process, settings))
+
+
+if __name__ == "__main__":
+    main()

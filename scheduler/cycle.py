@@ -1,0 +1,172 @@
+"""The scheduling cycle: from a popped pod to a decision, all in memory.
+
+Pure: what it changes are the cache (assume), the nominator and the plugins' own books (reserve, permit). What
+has to be written to the API server comes back as data. Source: kube-scheduler 1.36, schedulingCycle;
+KEP-1923 (the nominated node first) and KEP-5278 (what a failure does to the nomination).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from scheduler.framework.algorithm import AlgorithmError, NoNodesError, ScheduleResult, schedule_pod
+from scheduler.framework.cache import Cache, CacheError
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.diagnosis import FitError
+from scheduler.framework.interface import (
+    Code,
+    NominatingInfo,
+    NominatingMode,
+    PostFilterResult,
+    Status,
+    is_success,
+)
+from scheduler.framework.runtime import Framework
+from scheduler.framework.types import PodInfo
+
+CLEAR_NOMINATION = NominatingInfo(NominatingMode.Override, "")
+
+
+class Reason(StrEnum):
+    """Reasons of the condition PodScheduled=False."""
+
+    UNSCHEDULABLE = "Unschedulable"
+    SCHEDULER_ERROR = "SchedulerError"
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """The pod is assumed on the node and reserved; `waits`: seconds by Permit plugin that said Wait."""
+
+    node_name: str
+    evaluated: int
+    feasible: int
+    next_start: int
+    waits: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No node, or something broke.
+
+    `nominating` says what is to happen to the nomination, None: leave it. Plugin sets say who refused the
+    pod; empty ones send it to the error backoff. `post_filter` may carry evictions to be done.
+    """
+
+    reason: Reason
+    message: str
+    nominating: NominatingInfo | None
+    unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    post_filter: PostFilterResult | None = None
+    fit_error: FitError | None = None
+
+
+def run(
+    framework: Framework,
+    cache: Cache,
+    state: CycleState,
+    pod: PodInfo,
+    *,
+    start: int,
+    percentage: int | None,
+    rng: random.Random,
+) -> Scheduled | Failed:
+    """One cycle. The framework's snapshot is brought up to date first."""
+    cache.update_snapshot(framework.snapshot)
+    try:
+        result = schedule_pod(
+            framework, state, pod, framework.snapshot, start=start, percentage=percentage, rng=rng
+        )
+    except FitError as error:
+        return _after_no_fit(framework, state, pod, error)
+    except NoNodesError as error:
+        return Failed(Reason.UNSCHEDULABLE, str(error), CLEAR_NOMINATION)
+    except AlgorithmError as error:
+        return failed_by(error.status)
+    except Exception as error:  # noqa: BLE001  # plugins come from outside; the pod is retried, the loop lives
+        return Failed(Reason.SCHEDULER_ERROR, str(error), CLEAR_NOMINATION)
+    return _claim(framework, cache, state, pod, result)
+
+
+def _claim(
+    framework: Framework, cache: Cache, state: CycleState, pod: PodInfo, result: ScheduleResult
+) -> Scheduled | Failed:
+    """Assume, reserve, permit; all undone when one of them refuses."""
+    node = result.node_name
+    try:
+        cache.assume_pod(pod, node)
+    except CacheError as error:
+        return Failed(Reason.SCHEDULER_ERROR, str(error), CLEAR_NOMINATION)
+    framework.nominator.delete(pod.uid)
+    waits: dict[str, float] = {}
+    status = framework.run_reserve_plugins(state, pod, node)
+    if is_success(status):
+        status, waits = framework.run_permit_plugins(state, pod, node)
+    if status is not None and not status.is_success and not status.is_wait:
+        framework.run_unreserve_plugins(state, pod, node)
+        cache.forget_pod(pod)
+        return failed_by(status)
+    return Scheduled(node, result.evaluated, result.feasible, result.next_start, waits)
+
+
+def _after_no_fit(framework: Framework, state: CycleState, pod: PodInfo, error: FitError) -> Failed:
+    """Nothing fits: PostFilter may make room."""
+    if not framework.post_filter_plugins:
+        return _unschedulable(error, CLEAR_NOMINATION, None)
+    result, status = framework.run_post_filter_plugins(state, pod, error.diagnosis.statuses)
+    error.diagnosis.post_filter_message = status.message()
+    return _unschedulable(error, None if result is None else result.nominating_info, result)
+
+
+def _unschedulable(
+    error: FitError, nominating: NominatingInfo | None, result: PostFilterResult | None
+) -> Failed:
+    diagnosis = error.diagnosis
+    return Failed(
+        Reason.UNSCHEDULABLE,
+        str(error),
+        nominating,
+        frozenset(diagnosis.unschedulable_plugins),
+        frozenset(diagnosis.pending_plugins),
+        result,
+        error,
+    )
+
+
+def eviction_failed(failed: Failed, status: Status) -> Failed:
+    """The failure when making room did not work out: PostFilter's words are replaced, no nomination."""
+    if failed.fit_error is None:
+        return failed
+    failed.fit_error.diagnosis.post_filter_message = status.message()
+    return _unschedulable(failed.fit_error, None, None)
+
+
+def failed_by(status: Status) -> Failed:
+    """The failure of a plugin after a node was chosen: a rejection is told as that of the only node."""
+    if not status.is_rejected:
+        return Failed(Reason.SCHEDULER_ERROR, status.message(), CLEAR_NOMINATION)
+    reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
+    named = frozenset({status.plugin} if status.plugin else ())
+    is_pending = status.code is Code.Pending
+    return Failed(
+        Reason.UNSCHEDULABLE,
+        f"0/1 nodes are available: {reasons}." if reasons else "0/1 nodes are available:",
+        CLEAR_NOMINATION,
+        frozenset() if is_pending else named,
+        named if is_pending else frozenset(),
+    )
+
+
+def nomination_after(nominating: NominatingInfo | None, *, keeps_nominations: bool) -> NominatingInfo | None:
+    """What a failure really does to the nomination.
+
+    `keeps_nominations`: the rule of 1.34 with NominatedNodeNameForExpectation on, where the scheduler moves a
+    nomination but never clears it (KEP-5278, Alternatives).
+    """
+    if keeps_nominations and nominating is not None and not nominating.node_name:
+        return None
+    return nominating

@@ -1,0 +1,54 @@
+"""Plugins from outside: by entry point group `nominee.scheduler_plugins`, or by `module:Class`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
+from typing import Final
+
+from scheduler.framework.interface import Plugin
+
+GROUP: Final = "nominee.scheduler_plugins"
+
+
+class PluginLoadError(ValueError):
+    """A plugin cannot be loaded; the text says which and why."""
+
+
+def installed() -> dict[str, type[Plugin]]:
+    """All plugins that installed distributions offer, by the entry point's name."""
+    return {point.name: _checked(point.load(), point.value) for point in entry_points(group=GROUP)}
+
+
+def by_path(path: str) -> type[Plugin]:
+    """The class of `package.module:Class`."""
+    module_name, separator, class_name = path.partition(":")
+    if not separator or not module_name or not class_name:
+        raise PluginLoadError(f'plugin "{path}": expected module:Class')
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError) as error:
+        raise PluginLoadError(f'plugin "{path}": {error}') from error
+    return _checked(found, path)
+
+
+def all_classes(in_tree: Mapping[str, type[Plugin]], paths: Iterable[str]) -> dict[str, type[Plugin]]:
+    """In-tree plugins, installed ones, and those of the paths by their own names; a name may come once."""
+    classes = dict(in_tree)
+    others = [*installed().items(), *((_name_of(found), found) for found in map(by_path, paths))]
+    for name, found in others:
+        if classes.get(name, found) is not found:
+            raise PluginLoadError(f'a plugin named "{name}" already exists')
+        classes[name] = found
+    return classes
+
+
+def _name_of(found: type[Plugin]) -> str:
+    return str(getattr(found, "name", found.__name__))
+
+
+def _checked(found: object, where: str) -> type[Plugin]:
+    if not isinstance(found, type) or not issubclass(found, Plugin):
+        raise PluginLoadError(f'plugin "{where}": not a subclass of scheduler.framework.interface.Plugin')
+    return found

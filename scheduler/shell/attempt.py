@@ -1,0 +1,29 @@
+"""One attempt at a pod: what its steps share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler.cycle import Scheduled
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.runtime import Framework
+from scheduler.framework.types import PodInfo, QueuedPodInfo
+from scheduler.shell.recorder import ProfileRecorder
+
+
+@dataclass(slots=True)
+class Attempt:
+    """From pop to bound or back in the queue. `started`: monotonic seconds."""
+
+    framework: Framework
+    recorder: ProfileRecorder
+    info: QueuedPodInfo
+    pod: PodInfo  # as it was popped: a later update of the queue's entry does not change this attempt
+    state: CycleState
+    started: float
+    scheduled: Scheduled | None = None
+
+    @property
+    def node_name(self) -> str:
+        assert self.scheduled is not None, f"{self.pod.key} has no node yet"
+        return self.scheduled.node_name

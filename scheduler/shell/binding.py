@@ -1,0 +1,194 @@
+"""The binding cycle: a pod that has a node in our mind gets it in the API server's.
+
+    nominate (only if the wait may be long) -> wait on Permit -> PreBind -> Bind -> PostBind
+
+Any failure undoes the reservation and sends the pod back. Source: kube-scheduler 1.36, bindingCycle and
+handleBindingCycleError; KEP-5278, "The scheduler puts NominatedNodeName".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import anyio.abc
+
+from machinery import logs
+from machinery.clock import Clock
+from machinery.errors import StatusError
+from machinery.failpoints import FailpointError
+from scheduler.cycle import Failed, failed_by
+from scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
+from scheduler.framework.cache import Cache
+from scheduler.framework.interface import Code, NominatingInfo, NominatingMode, Status, is_success
+from scheduler.framework.types import PodInfo
+from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
+from scheduler.shell import steps
+from scheduler.shell.attempt import Attempt
+from scheduler.shell.failure_handler import FailureHandler
+from scheduler.shell.metrics import Metrics
+from scheduler.shell.status_writer import StatusWriter
+from scheduler.shell.waiting_pods import WaitingPod, WaitingPods
+
+_log = logs.get()
+
+
+class BindingCycles:
+    """Runs binding cycles as tasks; knows which pods are in one.
+
+    `slots` bounds the calls to the API server that bind; `nominates` is the gate
+    NominatedNodeNameForExpectation.
+    """
+
+    def __init__(
+        self,
+        queue: PrioritySchedulingQueue,
+        cache: Cache,
+        waiting: WaitingPods,
+        writer: StatusWriter,
+        failures: FailureHandler,
+        metrics: Metrics,
+        clock: Clock,
+        slots: anyio.Semaphore,
+        *,
+        nominates: bool,
+        queue_now: Callable[[], float],
+    ) -> None:
+        self._queue = queue
+        self._cache = cache
+        self._waiting = waiting
+        self._writer = writer
+        self._failures = failures
+        self._metrics = metrics
+        self._clock = clock
+        self._slots = slots
+        self._nominates = nominates
+        self._queue_now = queue_now
+        self.binding: dict[str, Attempt] = {}  # by uid
+
+    async def run(self, attempt: Attempt, group: anyio.abc.TaskGroup) -> None:
+        """The whole cycle; what fails is handled, so that nothing is raised but cancellation."""
+        uid = attempt.pod.uid
+        self.binding[uid] = attempt
+        waiting = None
+        assert attempt.scheduled is not None
+        if attempt.scheduled.waits:
+            waiting = self._waiting.add(attempt.pod, attempt.node_name, attempt.scheduled.waits)
+        try:
+            status = await self._cycle(attempt, waiting)
+        except (StatusError, FailpointError) as error:
+            status = Status.as_error(error)
+        except Exception as error:  # noqa: BLE001  # plugins come from outside; logged with its traceback
+            _log.exception("Binding cycle broke", pod=attempt.pod.key, node=attempt.node_name, step="bind")
+            status = Status.as_error(error)
+        finally:
+            self._waiting.remove(uid)
+            self.binding.pop(uid, None)
+        if status is not None and not status.is_success:
+            await self.undo(attempt, status, group)
+
+    async def _cycle(self, attempt: Attempt, waiting: WaitingPod | None) -> Status | None:
+        framework, state, pod, node = attempt.framework, attempt.state, attempt.pod, attempt.node_name
+        await steps.ASSUME_AFTER.hit(pod=pod.key, node=node)
+        await self._writer.wait(pod.uid)
+        has_work = bool(framework.pre_bind_plugins)
+        if self._nominates:
+            pre_flight = framework.run_pre_bind_pre_flights(state, pod, node)
+            if pre_flight.code not in (Code.Success, Code.Skip):
+                return pre_flight
+            has_work = pre_flight.is_success
+            if has_work or waiting is not None:
+                await self._nominate(pod, node)
+        if waiting is not None:
+            await steps.PERMIT_WAIT_BEFORE.hit(pod=pod.key, node=node)
+            status = await waiting.wait()
+            self._waiting.remove(pod.uid)
+            if not is_success(status):
+                return status
+            await steps.PERMIT_WAIT_AFTER.hit(pod=pod.key, node=node)
+        # A failure from here on is no rejection that an event could undo: events need not be kept any more.
+        self._queue.done(pod.uid)
+        if has_work:
+            status = await self._pre_bind(attempt)
+            if not is_success(status):
+                return status
+        status = await self._bind(attempt)
+        if not is_success(status):
+            return status
+        await framework.run_post_bind_plugins(state, pod, node)
+        return None
+
+    async def _nominate(self, pod: PodInfo, node: str) -> None:
+        """Tells everybody where the pod is about to go. Not being able to does not stop the binding."""
+        ticket = self._writer.ticket(pod.uid)
+        try:
+            await steps.NOMINATE_BEFORE.hit(pod=pod.key, node=node)
+            nominating = NominatingInfo(NominatingMode.Override, node)
+            await self._writer.write(ticket, pod.pod, None, nominating)
+        except (StatusError, FailpointError) as error:
+            _log.warning("Could not write a nomination", pod=pod.key, node=node, step="nominate", error=error)
+        finally:
+            self._writer.release(ticket)
+        await steps.NOMINATE_AFTER.hit(pod=pod.key, node=node)
+
+    async def _pre_bind(self, attempt: Attempt) -> Status | None:
+        framework, pod, node = attempt.framework, attempt.pod, attempt.node_name
+        await steps.PREBIND_BEFORE.hit(pod=pod.key, node=node)
+        result: list[Status | None] = []
+
+        async def pre_bind() -> None:
+            result.append(await framework.run_pre_bind_plugins(attempt.state, pod, node))
+
+        broken: StatusError | FailpointError | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(pre_bind)
+            try:
+                await steps.PREBIND_DURING.hit(pod=pod.key, node=node)
+            except (StatusError, FailpointError) as error:
+                broken = error
+                group.cancel_scope.cancel()
+        if broken is not None:
+            raise broken
+        if is_success(result[0]):
+            await steps.PREBIND_AFTER.hit(pod=pod.key, node=node)
+        return result[0]
+
+    async def _bind(self, attempt: Attempt) -> Status | None:
+        framework, pod, node = attempt.framework, attempt.pod, attempt.node_name
+        async with self._slots:
+            await steps.BIND_BEFORE.hit(pod=pod.key, node=node)
+            status = await framework.run_bind_plugins(attempt.state, pod, node)
+        self._cache.finish_binding(pod)
+        if status is not None and not status.is_success:
+            if status.is_skip:
+                return Status(Code.Error, ("no Bind plugin took the pod",))
+            return status
+        await steps.BIND_AFTER.hit(pod=pod.key, node=node)
+        attempt.recorder.scheduled(pod.pod, pod.key, node)
+        self._metrics.attempted(
+            "scheduled", framework.profile_name, self._clock.monotonic() - attempt.started
+        )
+        first = attempt.info.initial_attempt_timestamp
+        self._metrics.bound(attempt.info.attempts, self._queue_now() - (first or self._queue_now()))
+        return None
+
+    async def undo(self, attempt: Attempt, status: Status, group: anyio.abc.TaskGroup) -> None:
+        """Takes everything back, in upstream's order, and hands the pod to the failure handler."""
+        pod, node, now = attempt.pod, attempt.node_name, self._queue_now()
+        _log.warning(
+            "Binding failed", pod=pod.key, node=node, step="binding", rejected=status.is_rejected,
+            error=status.message(),
+        )  # fmt: skip
+        attempt.framework.run_unreserve_plugins(attempt.state, pod, node)
+        forgotten = self._cache.is_assumed(pod.uid)
+        if forgotten:
+            self._cache.forget_pod(pod)
+        freed = assigned_copy(pod.pod, node)
+        if forgotten and not status.is_rejected:
+            self._queue.move_all(ASSIGNED_POD_DELETE, freed, None, now)
+        failed: Failed = failed_by(status)
+        self._failures.handle(attempt, failed, group)
+        if forgotten and status.is_rejected:
+            # After the pod is back in the queue: its own going is no reason to try it again.
+            uid = pod.uid
+            self._queue.move_all(ASSIGNED_POD_DELETE, freed, None, now, lambda info: info.uid != uid)

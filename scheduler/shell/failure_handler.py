@@ -1,0 +1,58 @@
+"""What is done about a failed attempt: back to the queue, an event, the pod's status.
+
+Source: kube-scheduler 1.36, handleSchedulingFailure; KEP-5278 for the nomination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio.abc
+
+from machinery.clock import Clock
+from machinery.objects import ObjectKey
+from machinery.pb import core
+from scheduler.cycle import Failed, Reason, nomination_after
+from scheduler.failure import requeue_failed
+from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
+from scheduler.shell.attempt import Attempt
+from scheduler.shell.metrics import Metrics
+from scheduler.shell.status_writer import StatusWriter
+
+
+class FailureHandler:
+    """See the module's text. `cached` gives the pod that the watch last showed under a name."""
+
+    def __init__(
+        self,
+        queue: PrioritySchedulingQueue,
+        writer: StatusWriter,
+        metrics: Metrics,
+        clock: Clock,
+        *,
+        cached: Callable[[ObjectKey], core.Pod | None],
+        queue_now: Callable[[], float],
+        keeps_nominations: bool,
+    ) -> None:
+        self._queue = queue
+        self._writer = writer
+        self._metrics = metrics
+        self._clock = clock
+        self._cached = cached
+        self._queue_now = queue_now
+        self._keeps_nominations = keeps_nominations
+
+    def handle(self, attempt: Attempt, failed: Failed, group: anyio.abc.TaskGroup) -> None:
+        """Requeues at once; the status is written by a task of `group`."""
+        info, framework = attempt.info, attempt.framework
+        nominating = nomination_after(failed.nominating, keeps_nominations=self._keeps_nominations)
+        result = "unschedulable" if failed.reason is Reason.UNSCHEDULABLE else "error"
+        seconds = self._clock.monotonic() - attempt.started
+        self._metrics.attempted(result, framework.profile_name, seconds)
+        info.unschedulable_plugins = set(failed.unschedulable_plugins)
+        info.pending_plugins = set(failed.pending_plugins)
+        cached = self._cached(attempt.pod.key)
+        requeue_failed(self._queue, info, cached, nominating, self._queue_now())
+        attempt.recorder.failed_scheduling(attempt.pod.pod, failed.message)
+        ticket = self._writer.ticket(attempt.pod.uid)
+        group.start_soon(self._writer.write_failure, ticket, attempt.pod.pod, failed, nominating)

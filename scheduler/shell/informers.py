@@ -1,0 +1,104 @@
+"""What the scheduler watches, and how each change reaches cache and queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import anyio
+
+from machinery import kinds
+from machinery.client import Client
+from machinery.clock import Clock
+from machinery.informer import Informer
+from machinery.kinds import Kind
+from machinery.pb import core
+from scheduler.event_handlers import EventHandlers
+from scheduler.framework.events import ActionType, EventResource
+
+# A finished pod uses nothing any more: to the scheduler it is gone (kube-scheduler's pod informer).
+NOT_FINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+RESOURCE_KINDS: Final[Mapping[EventResource, Kind[Any]]] = {
+    EventResource.PVC: kinds.PERSISTENT_VOLUME_CLAIM,
+    EventResource.PV: kinds.PERSISTENT_VOLUME,
+    EventResource.StorageClass: kinds.STORAGE_CLASS,
+}
+# Kinds that plugins look things up in, beside those that wake pods.
+LISTED_KINDS: Final[tuple[Kind[Any], ...]] = (
+    kinds.POD_DISRUPTION_BUDGET,
+    kinds.NAMESPACE,
+    kinds.REPLICA_SET,
+)
+
+
+class Informers:
+    """All informers of the scheduler; `listers` is what plugins see."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self.pods = Informer(client, kinds.POD, field_selector=NOT_FINISHED, clock=clock)
+        self.nodes = Informer(client, kinds.NODE, clock=clock)
+        others = (*RESOURCE_KINDS.values(), *LISTED_KINDS)
+        self.listers: dict[Kind[Any], Informer[Any]] = {
+            kinds.POD: self.pods,
+            kinds.NODE: self.nodes,
+            **{kind: Informer(client, kind, clock=clock) for kind in others},
+        }
+
+    def connect(
+        self,
+        handlers: EventHandlers,
+        now: Callable[[], float],
+        actions: Mapping[EventResource, ActionType],
+        pod_gone: Callable[[core.Pod], None],
+    ) -> None:
+        """Sends changes to the handlers; of other resources only the actions that some plugin wants."""
+
+        def pod_deleted(pod: core.Pod, stale: bool) -> None:
+            handlers.pod_deleted(pod, stale, now())
+            pod_gone(pod)
+
+        self.pods.add_handler(
+            on_add=lambda pod: handlers.pod_added(pod, now()),
+            on_update=lambda old, new: handlers.pod_updated(old, new, now()),
+            on_delete=pod_deleted,
+        )
+        self.nodes.add_handler(
+            on_add=lambda node: handlers.node_added(node, now()),
+            on_update=lambda old, new: handlers.node_updated(old, new, now()),
+            on_delete=lambda node, stale: handlers.node_deleted(node, stale, now()),
+        )
+        for resource, kind in RESOURCE_KINDS.items():
+            self._connect_other(resource, kind, handlers, now, actions.get(resource, ActionType(0)))
+
+    def _connect_other(
+        self,
+        resource: EventResource,
+        kind: Kind[Any],
+        handlers: EventHandlers,
+        now: Callable[[], float],
+        actions: ActionType,
+    ) -> None:
+        def added(obj: Any) -> None:
+            handlers.other_added(resource, obj, now())
+
+        def updated(old: Any, new: Any) -> None:
+            handlers.other_updated(resource, old, new, now())
+
+        def deleted(obj: Any, stale: bool) -> None:
+            handlers.other_deleted(resource, obj, now())
+
+        self.listers[kind].add_handler(
+            on_add=added if actions & ActionType.Add else None,
+            on_update=updated if actions & ActionType.Update else None,
+            on_delete=deleted if actions & ActionType.Delete else None,
+        )
+
+    async def run(self) -> None:
+        """All of them, until cancelled."""
+        async with anyio.create_task_group() as group:
+            for informer in self.listers.values():
+                group.start_soon(informer.run)
+
+    async def wait_synced(self) -> None:
+        for informer in self.listers.values():
+            await informer.wait_synced()

@@ -1,0 +1,123 @@
+"""The scheduler's metrics, under upstream's names.
+
+Counters of the queue and sizes are read when somebody asks; only durations are recorded as they happen.
+Source: kube-scheduler 1.36, metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+SAMPLED_PERCENT: Final = 10  # of cycles whose extension points are timed
+ATTEMPTS_LABEL_MAX: Final = 15
+
+
+def _doubling(first: float, count: int) -> tuple[float, ...]:
+    return tuple(first * 2**power for power in range(count))
+
+
+class Metrics:
+    """Made once a process; `registry` is another one in tests."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self._registry = registry
+        self.attempts = Counter(
+            "scheduler_schedule_attempts",
+            "Number of attempts to schedule pods, by the result.",
+            ("result", "profile"),
+            registry=registry,
+        )
+        self.attempt_seconds = Histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "Scheduling attempt latency in seconds (scheduling algorithm + binding).",
+            ("result", "profile"),
+            buckets=_doubling(0.001, 15),
+            registry=registry,
+        )
+        self.algorithm_seconds = Histogram(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "Scheduling algorithm latency in seconds.",
+            buckets=_doubling(0.001, 15),
+            registry=registry,
+        )
+        self.sli_seconds = Histogram(
+            "scheduler_pod_scheduling_sli_duration_seconds",
+            "E2e latency for a pod being scheduled, from when it enters the active queue for the first time.",
+            ("attempts",),
+            buckets=_doubling(0.01, 20),
+            registry=registry,
+        )
+        self.pod_attempts = Histogram(
+            "scheduler_pod_scheduling_attempts",
+            "Number of attempts to successfully schedule a pod.",
+            buckets=(1, 2, 4, 8, 16),
+            registry=registry,
+        )
+        self.preemption_attempts = Counter(
+            "scheduler_preemption_attempts", "Total preemption attempts in the cluster.", registry=registry
+        )
+        self.preemption_victims = Histogram(
+            "scheduler_preemption_victims",
+            "Number of selected preemption victims.",
+            buckets=_doubling(1, 7),
+            registry=registry,
+        )
+        self.extension_point_seconds = Histogram(
+            "scheduler_framework_extension_point_duration_seconds",
+            "Latency for running all plugins of a specific extension point (sampled).",
+            ("extension_point", "status", "profile"),
+            buckets=_doubling(0.0001, 12),
+            registry=registry,
+        )
+
+    def attempted(self, result: str, profile: str, seconds: float) -> None:
+        """One attempt is over: `scheduled`, `unschedulable` or `error`."""
+        self.attempts.labels(result, profile).inc()
+        self.attempt_seconds.labels(result, profile).observe(seconds)
+
+    def bound(self, attempts: int, seconds_since_first_active: float) -> None:
+        """A pod has got its node."""
+        label = f"{ATTEMPTS_LABEL_MAX}+" if attempts >= ATTEMPTS_LABEL_MAX else str(attempts)
+        self.sli_seconds.labels(label).observe(seconds_since_first_active)
+        self.pod_attempts.observe(attempts)
+
+    def watch(
+        self,
+        *,
+        pending: Callable[[], Mapping[str, int]],
+        incoming: Callable[[], Mapping[tuple[str, str], int]],
+        cached: Callable[[], Mapping[str, int]],
+    ) -> None:
+        """Report sizes when asked: pods by queue, pods by (queue, event), and cached things by type."""
+
+        class Sizes(Collector):
+            def collect(self) -> Iterable[Metric]:
+                pods = GaugeMetricFamily(
+                    "scheduler_pending_pods", "Number of pending pods, by the queue type.", labels=["queue"]
+                )
+                for queue, count in pending().items():
+                    pods.add_metric([queue], count)
+                yield pods
+                came = CounterMetricFamily(
+                    "scheduler_queue_incoming_pods",
+                    "Number of pods added to scheduling queues by event and queue type.",
+                    labels=["queue", "event"],
+                )
+                for (queue, event), count in incoming().items():
+                    came.add_metric([queue, event], count)
+                yield came
+                sizes = GaugeMetricFamily(
+                    "scheduler_cache_size",
+                    "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
+                    labels=["type"],
+                )
+                for kind, count in cached().items():
+                    sizes.add_metric([kind], count)
+                yield sizes
+
+        self._registry.register(Sizes())

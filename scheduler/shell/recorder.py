@@ -1,0 +1,36 @@
+"""The recorder of a profile, as plugins know it, on machinery's."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from machinery.events import EventRecorder
+from scheduler.pod_status import note as cut
+
+
+class ProfileRecorder:
+    """Events of one profile; see `scheduler.framework.interface.EventRecorder`."""
+
+    def __init__(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
+
+    def event(
+        self,
+        regarding: Message,
+        *,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Message | None = None,
+    ) -> None:
+        self._recorder.event(regarding, type, reason, action=action, note=cut(note), related=related)
+
+    def failed_scheduling(self, pod: Message, message: str) -> None:
+        """The pod has found no node."""
+        self.event(pod, type="Warning", reason="FailedScheduling", action="Scheduling", note=message)
+
+    def scheduled(self, pod: Message, key: object, node_name: str) -> None:
+        """The pod is bound."""
+        text = f"Successfully assigned {key} to {node_name}"
+        self.event(pod, type="Normal", reason="Scheduled", action="Binding", note=text)

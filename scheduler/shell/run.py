@@ -1,0 +1,275 @@
+"""Puts the scheduler together and runs it as a process."""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from machinery.client import Client
+from machinery.events import EventRecorder
+from machinery.leader_election import LeaderElector, LeadershipLostError, Timing
+from machinery.objects import ObjectKey
+from machinery.pb import core
+from machinery.process import Fatal, Process
+from machinery.versions import Version
+from scheduler.config import ConfigError, SchedulerConfig, load
+from scheduler.config_profiles import ProfileError, build_profile
+from scheduler.event_handlers import EventHandlers
+from scheduler.framework.cache import Cache
+from scheduler.framework.events import ActionType, EventResource
+from scheduler.framework.interface import Plugin, PreEnqueuePlugin
+from scheduler.framework.nominator import Nominator
+from scheduler.framework.profile import ArgumentError, Profile
+from scheduler.framework.runtime import Environment, Framework, PluginConfigError
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import PodInfo, ResourceOptions
+from scheduler.plugin_loader import PluginLoadError, all_classes
+from scheduler.plugins import registry
+from scheduler.queue.backoff import Backoff
+from scheduler.queue.hints import build_hint_map
+from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
+from scheduler.shell import debug
+from scheduler.shell.informers import Informers
+from scheduler.shell.metrics import Metrics
+from scheduler.shell.recorder import ProfileRecorder
+from scheduler.shell.scheduler import CALLS_MAX, QueueClock, Scheduler
+from scheduler.shell.status_writer import StatusWriter
+from scheduler.shell.waiting_pods import WaitingPods
+
+KEEPS_NOMINATIONS = Version(1, 34)  # the one release in which a failure did not clear a nomination
+OBSERVED_GENERATION_SINCE = Version(1, 34)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the command line says. `plugins`: `module:Class` each."""
+
+    config_path: str = ""
+    plugins: Sequence[str] = ()
+    leader_elect: bool | None = None
+
+
+def read_config(path: str) -> SchedulerConfig:
+    """The configuration of a file, or the default one; Fatal."""
+    if not path:
+        return SchedulerConfig()
+    try:
+        return load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ConfigError) as error:
+        raise Fatal(f"{path}: {error}") from None
+
+
+def read_profiles(
+    config: SchedulerConfig, plugins: Sequence[str]
+) -> tuple[dict[str, type[Plugin]], list[Profile]]:
+    """Plugin classes by name, and the profiles made of them; Fatal."""
+    try:
+        classes = all_classes(registry.IN_TREE, plugins)
+        profiles = [build_profile(profile, classes, registry.DEFAULT_PLUGINS) for profile in config.profiles]
+    except (PluginLoadError, ProfileError) as error:
+        raise Fatal(str(error)) from None
+    return classes, profiles
+
+
+async def run_scheduler(process: Process, settings: Settings) -> None:
+    """The process's body."""
+    config = read_config(settings.config_path)
+    classes, profiles = read_profiles(config, settings.plugins)
+    client = await process.client(user_agent="kube-scheduler")
+    parts = Parts(process, config, classes, profiles, client)
+    elects = config.leader_election.leader_elect if settings.leader_elect is None else settings.leader_elect
+    async with anyio.create_task_group() as group:
+        group.start_soon(parts.informers.run)
+        for recorder in parts.recorders:
+            group.start_soon(recorder.run)
+        process.step = "wait for caches to sync"
+        await parts.informers.wait_synced()
+        await process.announce()
+        if elects:
+            group.start_soon(_lead, process, config, client, parts.scheduler.run)
+        else:
+            group.start_soon(parts.scheduler.run)
+        await process.stopping.wait()
+        group.cancel_scope.cancel()
+
+
+async def _lead(process: Process, config: SchedulerConfig, client: Client, lead: Callable[[], Any]) -> None:
+    settings = config.leader_election
+    try:
+        timing = Timing(settings.lease_seconds, settings.renew_deadline_seconds, settings.retry_seconds)
+    except ValueError as error:
+        raise Fatal(str(error)) from None
+    elector = LeaderElector(
+        client,
+        name=settings.resource_name,
+        namespace=settings.resource_namespace,
+        identity=f"{socket.gethostname()}_{process.name}_{os.getpid()}",
+        timing=timing,
+        clock=process.clock,
+        rng=process.rng,
+    )
+    try:
+        await elector.run(lead)
+    except LeadershipLostError as error:
+        raise Fatal(f"leaderelection lost: {error}") from None
+
+
+class Parts:
+    """Everything a scheduler consists of, connected."""
+
+    def __init__(
+        self,
+        process: Process,
+        config: SchedulerConfig,
+        classes: Mapping[str, type[Plugin]],
+        profiles: Sequence[Profile],
+        client: Client,
+    ) -> None:
+        gates, clock = process.gates, process.clock
+        self.now = QueueClock(clock)
+        self.informers = Informers(client, clock)
+        self.cache = Cache()
+        self.nominator = Nominator(self._is_pending)
+        self.waiting = WaitingPods(clock)
+        self.metrics = Metrics()
+        options = ResourceOptions(
+            in_place_resize=gates.enabled("InPlacePodVerticalScaling"),
+            pod_level=gates.enabled("PodLevelResources"),
+            pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        )
+        self.recorders = [EventRecorder(client, profile.name, clock=clock) for profile in profiles]
+        by_profile = {
+            profile.name: ProfileRecorder(recorder)
+            for profile, recorder in zip(profiles, self.recorders, strict=True)
+        }
+        snapshot = Snapshot()
+        self.frameworks: dict[str, Framework] = {}
+        for profile in profiles:
+            environment = Environment(
+                snapshot=snapshot,
+                nominator=self.nominator,
+                gates=gates,
+                version=process.version,
+                clock=clock,
+                rng=process.rng,
+                listers=self.informers.listers,
+                client=client,
+                recorder=by_profile[profile.name],
+                waiting_pod=self.waiting.get,
+                activate=lambda pods: self.queue.activate(pods.values(), self.now()),
+                observe=None,
+            )
+            self.frameworks[profile.name] = _framework(profile, classes, environment)
+        self.queue = self._queue(config, process)
+        self.handlers = EventHandlers(
+            self.queue,
+            self.cache,
+            is_ours=self.frameworks.__contains__,
+            pod_info=functools.partial(PodInfo, options=options),
+            reject_waiting=self.waiting.reject,
+            report=lambda text: process.log.warning("Scheduler cache", error=text),
+        )
+        slots = anyio.Semaphore(CALLS_MAX, fast_acquire=True)
+        writer = StatusWriter(
+            client,
+            clock,
+            anyio.Semaphore(CALLS_MAX, fast_acquire=True),
+            observed_generation=process.version >= OBSERVED_GENERATION_SINCE,
+        )
+        nominates = gates.enabled("NominatedNodeNameForExpectation")
+        self.scheduler = Scheduler(
+            frameworks=self.frameworks,
+            recorders=by_profile,
+            queue=self.queue,
+            cache=self.cache,
+            waiting=self.waiting,
+            writer=writer,
+            metrics=self.metrics,
+            clock=clock,
+            queue_now=self.now,
+            rng=process.rng,
+            cached=self._cached,
+            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+            nominates=nominates,
+            keeps_nominations=nominates and process.version == KEEPS_NOMINATIONS,
+            binding_slots=slots,
+        )
+        self.informers.connect(
+            self.handlers, self.now, self._actions(), lambda pod: writer.forget(pod.metadata.uid)
+        )
+        self.metrics.watch(
+            pending=self.queue.counts, incoming=lambda: self.queue.incoming, cached=self._cache_sizes
+        )
+        process.serving.add_route("/debug/queue", self._show_queue)
+
+    def _queue(self, config: SchedulerConfig, process: Process) -> PrioritySchedulingQueue:
+        hints = process.gates.enabled("SchedulerQueueingHints")
+        profiles = {
+            name: QueueProfile(
+                tuple(p for p in framework.pre_enqueue_plugins if isinstance(p, PreEnqueuePlugin)),
+                build_hint_map(_rejecting(framework), hints_enabled=hints),
+            )
+            for name, framework in self.frameworks.items()
+        }
+        self._hints = [profile.hints for profile in profiles.values()]
+        return PrioritySchedulingQueue(
+            profiles=profiles,
+            sort=next(iter(self.frameworks.values())).queue_sort_plugin,
+            nominator=self.nominator,
+            backoff=Backoff(
+                config.pod_initial_backoff_seconds,
+                config.pod_max_backoff_seconds,
+                process.gates.enabled("SchedulerPopFromBackoffQ"),
+            ),
+            wake=lambda: self.scheduler.wake(),
+        )
+
+    def _is_pending(self, info: PodInfo) -> bool:
+        pod = self._cached(info.key)
+        return pod is not None and not pod.spec.nodeName
+
+    def _cached(self, key: ObjectKey) -> core.Pod | None:
+        return self.informers.pods.get(key.name, key.namespace)
+
+    def _actions(self) -> dict[EventResource, ActionType]:
+        union: dict[EventResource, ActionType] = {}
+        for hints in self._hints:
+            for resource, action in hints.actions_by_resource().items():
+                union[resource] = union.get(resource, ActionType(0)) | action
+        return union
+
+    def _cache_sizes(self) -> Mapping[str, int]:
+        cache = self.cache
+        return {
+            "nodes": cache.node_count,
+            "pods": cache.pod_count,
+            "assumed_pods": len(cache.assumed_pods()),
+        }
+
+    async def _show_queue(self, request: Any) -> Any:
+        from starlette.responses import JSONResponse
+
+        return JSONResponse(debug.queues(self.scheduler))
+
+
+def _framework(profile: Profile, classes: Mapping[str, type[Plugin]], environment: Environment) -> Framework:
+    """The profile's plugins, made; Fatal."""
+    try:
+        return Framework(profile, classes, environment)
+    except ArgumentError as error:
+        raise Fatal(f"profile {profile.name}: pluginConfig args: {error}") from None
+    except PluginConfigError as error:
+        raise Fatal(f"profile {profile.name}: {error}") from None
+
+
+def _rejecting(framework: Framework) -> list[Plugin]:
+    """Plugins that can refuse a pod, whose registrations therefore count."""
+    rejecting = framework.events_to_register()
+    return [plugin for name, plugin in framework.plugins.items() if name in rejecting]

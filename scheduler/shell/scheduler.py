@@ -1,0 +1,227 @@
+"""The scheduling loop: one pod after another, bindings beside it.
+
+Everything that decides happens between two awaits, so that nothing changes meanwhile; only what talks to
+the API server awaits.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+
+from machinery import logs
+from machinery.clock import Clock
+from machinery.errors import StatusError
+from machinery.failpoints import FailpointError
+from machinery.objects import ObjectKey
+from machinery.pb import core
+from scheduler import cycle
+from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason
+from scheduler.framework.cache import Cache
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import PostFilterResult, Status
+from scheduler.framework.runtime import Framework
+from scheduler.framework.types import QueuedPodInfo
+from scheduler.queue.scheduling_queue import (
+    FLUSH_BACKOFF_PERIOD_SECONDS,
+    FLUSH_UNSCHEDULABLE_PERIOD_SECONDS,
+    PrioritySchedulingQueue,
+)
+from scheduler.shell import steps
+from scheduler.shell.attempt import Attempt
+from scheduler.shell.binding import BindingCycles
+from scheduler.shell.failure_handler import FailureHandler
+from scheduler.shell.metrics import Metrics
+from scheduler.shell.recorder import ProfileRecorder
+from scheduler.shell.status_writer import StatusWriter
+from scheduler.shell.waiting_pods import WaitingPods
+
+CALLS_MAX: Final = 64  # to the API server at the same time, of each sort: bindings and status writes
+TASKS_MAX: Final = 20_000  # binding cycles and status writes that are not over; beyond it the loop waits
+_log = logs.get()
+
+
+class QueueClock:
+    """Seconds since the epoch that never go back: wall time at the start, monotonic from then on."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset = clock.now() - clock.monotonic()
+
+    def __call__(self) -> float:
+        return self._clock.monotonic() + self._offset
+
+
+class Scheduler:
+    """Owns the loop. Made by `run.py`, which also feeds cache and queue."""
+
+    def __init__(
+        self,
+        *,
+        frameworks: Mapping[str, Framework],
+        recorders: Mapping[str, ProfileRecorder],
+        queue: PrioritySchedulingQueue,
+        cache: Cache,
+        waiting: WaitingPods,
+        writer: StatusWriter,
+        metrics: Metrics,
+        clock: Clock,
+        queue_now: Callable[[], float],
+        rng: random.Random,
+        cached: Callable[[ObjectKey], core.Pod | None],
+        percentage_of_nodes_to_score: int | None,
+        nominates: bool,
+        keeps_nominations: bool,
+        binding_slots: anyio.Semaphore,
+    ) -> None:
+        self.queue = queue
+        self.cache = cache
+        self.waiting = waiting
+        self.frameworks = dict(frameworks)
+        self._recorders = dict(recorders)
+        self._metrics = metrics
+        self._clock = clock
+        self._now = queue_now
+        self._rng = rng
+        self._percentage = percentage_of_nodes_to_score
+        self._start_index = 0
+        self._ready = anyio.Event()
+        self._tasks = anyio.Semaphore(TASKS_MAX, fast_acquire=True)
+        self.failures = FailureHandler(
+            queue,
+            writer,
+            metrics,
+            clock,
+            cached=cached,
+            queue_now=queue_now,
+            keeps_nominations=keeps_nominations,
+        )
+        self.bindings = BindingCycles(
+            queue,
+            cache,
+            waiting,
+            writer,
+            self.failures,
+            metrics,
+            clock,
+            binding_slots,
+            nominates=nominates,
+            queue_now=queue_now,
+        )
+
+    def wake(self) -> None:
+        """The queue may have something."""
+        self._ready.set()
+
+    async def run(self) -> None:
+        """Schedules until cancelled."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._flush)
+            while True:
+                info = self.queue.pop()
+                if info is None:
+                    self._ready = anyio.Event()
+                    await self._ready.wait()
+                    continue
+                await self.schedule(info, group)
+                # Bindings and watches get their turn after every pod.
+                await anyio.lowlevel.checkpoint()
+
+    async def _flush(self) -> None:
+        """At the beginning of every second: pods whose backoff is over; every 30 s: forgotten ones."""
+        last_unschedulable = self._now()
+        while True:
+            now = self._now()
+            period = FLUSH_BACKOFF_PERIOD_SECONDS
+            await self._clock.sleep((math.floor(now / period) + 1) * period - now)
+            now = self._now()
+            self.queue.flush_backoff(now)
+            if now - last_unschedulable >= FLUSH_UNSCHEDULABLE_PERIOD_SECONDS:
+                last_unschedulable = now
+                self.queue.flush_unschedulable(now)
+
+    async def schedule(self, info: QueuedPodInfo, group: anyio.abc.TaskGroup) -> None:
+        """One popped pod: a decision now, its consequences as tasks of the group."""
+        pod = info.pod_info
+        name = pod.pod.spec.schedulerName
+        framework, recorder = self.frameworks.get(name), self._recorders.get(name)
+        if framework is None or recorder is None or self._is_to_be_skipped(info, recorder):
+            self.queue.done(pod.uid)
+            return
+        attempt = Attempt(framework, recorder, info, pod, CycleState(), self._clock.monotonic())
+        try:
+            await steps.CYCLE_BEFORE.hit(pod=pod.key)
+        except (StatusError, FailpointError) as error:
+            self._failed(attempt, Failed(Reason.SCHEDULER_ERROR, str(error), CLEAR_NOMINATION), group)
+            return
+        outcome = cycle.run(
+            framework,
+            self.cache,
+            attempt.state,
+            pod,
+            start=self._start_index,
+            percentage=self._percentage,
+            rng=self._rng,
+        )
+        self._metrics.algorithm_seconds.observe(self._clock.monotonic() - attempt.started)
+        if isinstance(outcome, Failed):
+            if outcome.post_filter is not None:
+                outcome = await self._make_room(attempt, outcome, outcome.post_filter, group)
+            elif outcome.fit_error is not None and framework.post_filter_plugins:
+                self._metrics.preemption_attempts.inc()
+            self._failed(attempt, outcome, group)
+            return
+        self._start_index = outcome.next_start
+        attempt.scheduled = outcome
+        await self._tasks.acquire()
+        group.start_soon(self._bind, attempt, group)
+
+    def _is_to_be_skipped(self, info: QueuedPodInfo, recorder: ProfileRecorder) -> bool:
+        pod = info.pod_info
+        if pod.is_terminating:
+            recorder.failed_scheduling(pod.pod, f"skip schedule deleting pod: {pod.key}")
+            return True
+        # An update that came between pop and assume puts a pod into the queue a second time.
+        return self.cache.is_assumed(pod.uid)
+
+    async def _bind(self, attempt: Attempt, group: anyio.abc.TaskGroup) -> None:
+        try:
+            await self.bindings.run(attempt, group)
+        finally:
+            self._tasks.release()
+
+    def _failed(self, attempt: Attempt, failed: Failed, group: anyio.abc.TaskGroup) -> None:
+        self.failures.handle(attempt, failed, group)
+
+    async def _make_room(
+        self, attempt: Attempt, failed: Failed, result: PostFilterResult, group: anyio.abc.TaskGroup
+    ) -> Failed:
+        """Starts the evictions that PostFilter wants; in the background (KEP-4832) or before going on."""
+        self._metrics.preemption_attempts.inc()
+        if result.candidate is not None:
+            self._metrics.preemption_victims.observe(len(result.candidate.victims))
+        if result.follow_up is None:
+            return failed
+        if result.background:
+            group.start_soon(self._evict, attempt, result)
+            return failed
+        status = await self._evict(attempt, result)
+        if status is None or status.is_success:
+            return failed
+        return cycle.eviction_failed(failed, status)
+
+    async def _evict(self, attempt: Attempt, result: PostFilterResult) -> Status | None:
+        assert result.follow_up is not None
+        try:
+            status = await result.follow_up()
+        except (StatusError, FailpointError) as error:
+            status = Status.as_error(error)
+        if status is not None and not status.is_success:
+            _log.warning("Preemption failed", pod=attempt.pod.key, step="preempt", error=status.message())
+        return status

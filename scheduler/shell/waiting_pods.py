@@ -1,0 +1,99 @@
+"""Pods that wait until Permit plugins allow them.
+
+Source: kube-scheduler 1.36, framework runtime, waiting pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import anyio
+
+from machinery.clock import Clock
+from scheduler.framework.interface import Code, Status
+from scheduler.framework.types import PodInfo
+
+
+class WaitingPod:
+    """One pod; every plugin that said Wait must allow it, the first that rejects it ends the waiting."""
+
+    def __init__(self, pod: PodInfo, node_name: str, timeouts: Mapping[str, float], clock: Clock) -> None:
+        now = clock.monotonic()
+        self._pod = pod
+        self._node_name = node_name
+        self._clock = clock
+        self._timeouts = dict(timeouts)
+        self._deadlines = {plugin: now + seconds for plugin, seconds in timeouts.items()}
+        self._status: Status | None = None
+        self._decided = anyio.Event()
+
+    @property
+    def pod(self) -> PodInfo:
+        return self._pod
+
+    @property
+    def node_name(self) -> str:
+        return self._node_name
+
+    def pending_plugins(self) -> Iterable[str]:
+        """Plugins that have not allowed it yet."""
+        return tuple(self._deadlines)
+
+    def allow(self, plugin: str) -> None:
+        """The plugin lets the pod go on; the last one ends the waiting."""
+        self._deadlines.pop(plugin, None)
+        if not self._deadlines:
+            self._decided.set()
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """The plugin refuses the pod; False when that was decided before."""
+        if self._decided.is_set():
+            return False
+        self._status = Status(Code.Unschedulable, (message,), plugin)
+        self._decided.set()
+        return True
+
+    async def wait(self) -> Status | None:
+        """None when allowed, else the rejection; a plugin that lets its time pass rejects."""
+        if self._deadlines and not self._decided.is_set():
+            plugin = min(self._deadlines, key=lambda name: self._deadlines[name])
+            with anyio.move_on_after(max(0.0, self._deadlines[plugin] - self._clock.monotonic())):
+                await self._wait_for_the_first()
+            if not self._decided.is_set():
+                late = min(self._deadlines, key=lambda name: self._deadlines[name])
+                seconds = self._timeouts[late]
+                self.reject(late, f"rejected due to timeout after waiting {seconds:g}s at plugin {late}")
+        return self._status
+
+    async def _wait_for_the_first(self) -> None:
+        await self._decided.wait()
+
+
+class WaitingPods:
+    """All of them, by uid."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._pods: dict[str, WaitingPod] = {}
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(tuple(self._pods.values()))
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def add(self, pod: PodInfo, node_name: str, timeouts: Mapping[str, float]) -> WaitingPod:
+        """A pod begins to wait; seconds by plugin."""
+        waiting = self._pods[pod.uid] = WaitingPod(pod, node_name, timeouts, self._clock)
+        return waiting
+
+    def get(self, uid: str) -> WaitingPod | None:
+        return self._pods.get(uid)
+
+    def remove(self, uid: str) -> None:
+        self._pods.pop(uid, None)
+
+    def reject(self, uid: str, message: str = "removed") -> bool:
+        """Ends a pod's waiting; False when it does not wait."""
+        waiting = self._pods.get(uid)
+        return waiting is not None and waiting.reject("", message)

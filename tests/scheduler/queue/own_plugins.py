@@ -1,0 +1,35 @@
+"""Registrations of the plugins that we have, as the queue gets them from a profile."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+from machinery.clock import FakeClock
+from machinery.versions import Gates, Version
+from scheduler.framework.nominator import Nominator
+from scheduler.framework.runtime import Environment, Framework
+from scheduler.framework.snapshot import Snapshot
+from scheduler.plugins import registry
+from scheduler.queue.hints import Registration, build_hint_map
+
+
+@cache
+def own_registrations() -> dict[str, list[Registration]]:
+    """By plugin, at the version of the recordings."""
+    version = Version(1, 36)
+    environment = Environment(
+        snapshot=Snapshot(),
+        nominator=Nominator(),
+        gates=Gates("scheduler", version),
+        version=version,
+        clock=FakeClock(),
+        rng=random.Random(0),
+    )
+    framework = Framework(registry.default_profile(), registry.IN_TREE, environment)
+    rejecting = framework.events_to_register()
+    plugins = [plugin for name, plugin in framework.plugins.items() if name in rejecting]
+    found: dict[str, list[Registration]] = {plugin.name: [] for plugin in plugins}
+    for registration in build_hint_map(plugins).registrations:
+        found[registration.plugin].append(registration)
+    return found
