@@ -79,7 +79,9 @@ class ApiServer:
             return
         registry = await self._make_registry(storage, cache)
         server = grpc.aio.server(options=SERVER_OPTIONS, maximum_concurrent_rpcs=_CALLS_MAX)
-        server.add_generic_rpc_handlers((GrpcFront(registry, storage, self._identity).handler(),))
+        server.add_generic_rpc_handlers(
+            (GrpcFront(registry, storage, self._identity, self._clock).handler(),)
+        )
         host = self._options.bind.rpartition(":")[0]
         port = server.add_insecure_port(self._options.bind)
         self.address = f"{host}:{port}"

@@ -218,8 +218,9 @@ class WatchCache:
                 _log.warning("etcd has compacted what the cache had not read; loading anew", error=str(error))
                 self._revision = 0
             except StorageError as error:
-                if self.connected:
-                    _log.warning("etcd's watch broke; resuming", error=str(error), revision=self._revision)
+                # Once, not at every attempt.
+                if self.connected or pause == _RETRY_SECONDS_FIRST:
+                    _log.warning("etcd does not answer; going on when it does", error=str(error))
             self.connected = False
             await self._clock.sleep(pause)
             pause = min(pause * 2, _RETRY_SECONDS_MAX)
