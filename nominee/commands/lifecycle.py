@@ -14,12 +14,30 @@ _kill = click.option("--kill", is_flag=True, help="SIGKILL instead of SIGTERM.")
 _timeout = click.option("--timeout", type=float, default=30.0, show_default=True, help="Seconds to wait.")
 
 
-def _ask(directory: Path, command: str, component: str, timeout: float, *, kill: bool = False) -> None:
+_arguments = click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="--option=value",
+    help="From now on also with this, over what `up` gave: --arg=--emulated-version=1.36",
+)
+
+
+def _ask(
+    directory: Path,
+    command: str,
+    component: str,
+    timeout: float,
+    *,
+    kill: bool = False,
+    arguments: tuple[str, ...] = (),
+) -> None:
     try:
         name = target("COMPONENT", component)
     except OptionError as error:
         raise click.UsageError(error.message) from None
-    answer = ask_supervisor(directory, command, timeout_seconds=timeout, component=name, kill=kill)
+    more = {"arguments": list(arguments)} if arguments else {}
+    answer = ask_supervisor(directory, command, timeout_seconds=timeout, component=name, kill=kill, **more)
     for process in answer["components"]:
         pid = f" (pid {process['pid']})" if process["pid"] else ""
         click.echo(f"{process['name']} is {process['state']}{pid}")
@@ -29,9 +47,10 @@ def _ask(directory: Path, command: str, component: str, timeout: float, *, kill:
 @_component
 @directory_option
 @_timeout
-def start(component: str, directory: Path, timeout: float) -> None:
+@_arguments
+def start(component: str, directory: Path, timeout: float, arguments: tuple[str, ...]) -> None:
     """Start a component that is down, and wait until it is ready."""
-    _ask(directory, "start", component, timeout)
+    _ask(directory, "start", component, timeout, arguments=arguments)
 
 
 @click.command()
@@ -49,9 +68,14 @@ def stop(component: str, directory: Path, kill: bool, timeout: float) -> None:
 @directory_option
 @_kill
 @_timeout
-def restart(component: str, directory: Path, kill: bool, timeout: float) -> None:
-    """Stop a component, start it again and wait until it is ready."""
-    _ask(directory, "restart", component, timeout, kill=kill)
+@_arguments
+def restart(component: str, directory: Path, kill: bool, timeout: float, arguments: tuple[str, ...]) -> None:
+    """Stop a component, start it again and wait until it is ready.
+
+    With --arg it comes back as another version, or with other gates: an upgrade of one component in a
+    running cluster, or its rollback.
+    """
+    _ask(directory, "restart", component, timeout, kill=kill, arguments=arguments)
 
 
 @click.command()

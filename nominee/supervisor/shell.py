@@ -7,8 +7,9 @@ import os
 import selectors
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from nominee.supervisor.children import Child, describe_exit
@@ -232,7 +233,10 @@ class Supervisor:
         if trigger is None:
             kill = " with kill" if request.get("kill") else ""
             return {"ok": False, "error": f"unknown command {command!r}{kill}"}
-        return self._change(str(request.get("component")), trigger)
+        arguments = request.get("arguments")
+        if arguments is not None and trigger not in (Trigger.START, Trigger.RESTART, Trigger.RESTART_KILL):
+            return {"ok": False, "error": f"{command} takes no arguments; start and restart do"}
+        return self._change(str(request.get("component")), trigger, arguments)
 
     def _ready_answer(self) -> Answer | None:
         if self._failure:
@@ -241,14 +245,24 @@ class Supervisor:
             return {"ok": False, "error": "the cluster is going down"}
         return {"ok": True, "cluster": self.describe()} if self._ready_after is not None else None
 
-    def _change(self, component: str, trigger: Trigger) -> Answer | Pending:
+    def _change(
+        self, component: str, trigger: Trigger, arguments: Sequence[str] | None = None
+    ) -> Answer | Pending:
+        """`arguments` come behind the process's own from now on (`()` is none), so that they win."""
         names = [component]
         if component not in self._specs:
             names = [p.name for p in self._spec.processes if p.component == component] or names
+        before = dict(self._specs)
+        if arguments is not None:
+            for original in self._spec.processes:
+                if original.name in names:
+                    argv = (*original.argv, *map(str, arguments))
+                    self._specs[original.name] = replace(original, argv=argv)
         try:
             for name in names:
                 self._perform(self._core.ask(name, trigger, self._clock()))
         except (UnknownProcessError, InvalidTransitionError) as error:
+            self._specs = before
             return {"ok": False, "error": str(error)}
         return Pending(lambda: self._settled(names, trigger))
 
