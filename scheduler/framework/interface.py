@@ -396,14 +396,16 @@ class EventRecorder(Protocol):
 
     def event(
         self,
-        regarding: Message,
-        *,
-        type: str,
+        regarding: Any,
+        type_: str,
         reason: str,
+        *,
         action: str,
         note: str,
-        related: Message | None = None,
-    ) -> None: ...
+        related: Any = None,
+    ) -> None:
+        """`type_` is Normal or Warning."""
+        ...
 
 
 class WaitingPod(Protocol):

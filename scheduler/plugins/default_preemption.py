@@ -1,0 +1,103 @@
+"""DefaultPreemption: makes room by evicting pods of lower priority. Source: kube-scheduler 1.36."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from google.protobuf.message import Message
+
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from scheduler.framework.interface import (
+    Code,
+    EnqueueExtensions,
+    Handle,
+    NodeStatuses,
+    NominatingInfo,
+    NominatingMode,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+    Status,
+)
+from scheduler.framework.profile import ArgumentError
+from scheduler.framework.types import PodInfo
+from scheduler.preemption.evaluator import Decision, decide
+from scheduler.preemption.executor import Executor
+
+CANDIDATES_PERCENTAGE_MIN = 10
+CANDIDATES_ABSOLUTE_MIN = 100
+
+
+class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
+    """Arguments: `minCandidateNodesPercentage` (10), `minCandidateNodesAbsolute` (100)."""
+
+    name = "DefaultPreemption"
+
+    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
+        self._percentage = args.get("minCandidateNodesPercentage", CANDIDATES_PERCENTAGE_MIN)
+        self._absolute = args.get("minCandidateNodesAbsolute", CANDIDATES_ABSOLUTE_MIN)
+        if not 0 <= self._percentage <= 100:
+            text = f"Invalid value: {self._percentage}: not in valid range [0, 100]"
+            raise ArgumentError("minCandidateNodesPercentage", text)
+        if self._absolute < 0:
+            text = f"Invalid value: {self._absolute}: not in valid range [0, inf)"
+            raise ArgumentError("minCandidateNodesAbsolute", text)
+        if not self._percentage and not self._absolute:
+            text = "Invalid value: 0: cannot be zero at the same time as minCandidateNodesAbsolute"
+            raise ArgumentError("minCandidateNodesPercentage", text)
+        self._handle = handle
+        self._asynchronous = handle.gates.enabled("SchedulerAsyncPreemption")
+        self.executor = Executor(handle, self.name)
+
+    def decide(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> Decision:
+        """What `post_filter` would do, without beginning it (for explanations and tests)."""
+        return decide(
+            self._handle, state, pod, statuses, percentage=self._percentage, absolute=self._absolute
+        )
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        decision = self.decide(state, pod, statuses)
+        if decision.candidate is None:
+            status = decision.status
+            assert status is not None
+            status = Status(status.code, (f"preemption: {status.message()}",), self.name, status.error)
+            if not decision.clears_nomination:
+                return None, status
+            return PostFilterResult(NominatingInfo(NominatingMode.Override, "")), status
+        candidate = decision.candidate
+        nomination = NominatingInfo(NominatingMode.Override, candidate.node)
+        if not self._asynchronous:
+            follow_up = partial(self.executor.run, candidate, pod)
+            return PostFilterResult(nomination, candidate, follow_up), None
+        if all(victim.is_terminating for victim in candidate.victims):
+            return PostFilterResult(nomination, candidate), None  # nothing is left to be done
+        self.executor.begin(pod)
+        background = partial(self.executor.run_in_background, candidate, pod)
+        return PostFilterResult(nomination, candidate, background, background=True), None
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        if not self._asynchronous or not self.executor.is_preempting(pod.uid):
+            return None
+        text = "waiting for the preemption for this pod to be finished"
+        return Status(Code.UnschedulableAndUnresolvable, (text,), self.name)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        if not self._asynchronous:
+            return ()  # PreEnqueue never refuses then
+        deleted = ClusterEvent(EventResource.Pod, ActionType.Delete)
+        return (ClusterEventWithHint(deleted, self._after_pod_deleted),)
+
+    def _after_pod_deleted(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
+        """When to try again is for the plugins to say whose failure the preemption resolves."""
+        return QueueingHint.Skip

@@ -1,0 +1,75 @@
+"""Pod disruption budgets as preemption sees them: it prefers not to violate them, but may.
+
+Source: kube-scheduler 1.36, DefaultPreemption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from machinery.pb import policy
+from machinery.selectors import LabelSelector, SelectorError
+from scheduler.framework.types import PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What matters of a PodDisruptionBudget, read once per preemption."""
+
+    namespace: str
+    selector: LabelSelector
+    allowed: int
+    disrupted: frozenset[str]  # pods whose eviction the API server has counted already
+
+    def covers(self, pod: PodInfo) -> bool:
+        """Whether evicting the pod takes from this budget. Pods without labels are never covered."""
+        return (
+            self.namespace == pod.namespace
+            and bool(pod.labels)
+            and self.selector.matches(pod.labels)
+            and pod.name not in self.disrupted
+        )
+
+
+def read_budgets(pdbs: Iterable[policy.PodDisruptionBudget]) -> list[Budget]:
+    """Leaves out those whose selector is missing, empty or wrong: they cover nothing here."""
+    budgets = []
+    for pdb in pdbs:
+        try:
+            selector = LabelSelector.from_message(
+                pdb.spec.selector if pdb.spec.HasField("selector") else None
+            )
+        except SelectorError:
+            continue
+        if selector.empty or selector.selects_nothing:
+            continue
+        budgets.append(
+            Budget(
+                pdb.metadata.namespace,
+                selector,
+                pdb.status.disruptionsAllowed,
+                frozenset(pdb.status.disruptedPods),
+            )
+        )
+    return budgets
+
+
+def split_by_violation(
+    pods: Sequence[PodInfo], budgets: Sequence[Budget]
+) -> tuple[list[PodInfo], list[PodInfo]]:
+    """Pods whose eviction would violate a budget, and the others; both in the given order.
+
+    Budgets are used up in the order of the pods, over all potential victims.
+    """
+    left = [budget.allowed for budget in budgets]
+    violating: list[PodInfo] = []
+    others: list[PodInfo] = []
+    for pod in pods:
+        violates = False
+        for index, budget in enumerate(budgets):
+            if budget.covers(pod):
+                left[index] -= 1
+                violates = violates or left[index] < 0
+        (violating if violates else others).append(pod)
+    return violating, others

@@ -1,0 +1,133 @@
+"""Who would have to leave a node for the pod to fit: tried on a copy of the node.
+
+Source: kube-scheduler 1.36, SelectVictimsOnNode and DryRunPreemption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import Candidate, Code, Handle, Status
+from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.preemption.budgets import Budget, split_by_violation
+from scheduler.preemption.importance import by_importance
+
+NO_VICTIMS = Status(Code.UnschedulableAndUnresolvable, ("No preemption victims found for incoming pod",))
+
+
+class DryRunError(Exception):
+    """A plugin failed in the simulation."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message())
+        self.status = status
+
+
+class _Simulation:
+    """A node's copy from which pods are taken and to which they are given back."""
+
+    def __init__(self, handle: Handle, state: CycleState, pod: PodInfo, node: NodeInfo) -> None:
+        self._handle = handle
+        self._state = state.clone()
+        self._pod = pod
+        self.node = node.clone()
+
+    def remove(self, other: PodInfo) -> None:
+        self.node.remove_pod(other.uid)
+        _check(self._handle.run_pre_filter_extension_remove_pod(self._state, self._pod, other, self.node))
+
+    def add(self, other: PodInfo) -> None:
+        self.node.add_pod(other)
+        _check(self._handle.run_pre_filter_extension_add_pod(self._state, self._pod, other, self.node))
+
+    def refusal(self) -> Status | None:
+        """Why the pod does not fit now; None when it does."""
+        status = self._handle.run_filter_plugins_with_nominated_pods(self._state, self._pod, self.node)
+        return None if status is None or status.is_success else status
+
+
+def _check(status: Status | None) -> None:
+    if status is not None and not status.is_success:
+        raise DryRunError(status)
+
+
+def select_victims(
+    handle: Handle,
+    state: CycleState,
+    pod: PodInfo,
+    node: NodeInfo,
+    budgets: Sequence[Budget],
+    now: float,
+) -> Candidate | Status:
+    """The victims on one node, or why there is no candidate there.
+
+    All pods of lower priority go first; then as many as possible come back while the pod still fits, first
+    those whose eviction would violate a budget, the most important ones before the others. Not minimal.
+    """
+    potential = [other for other in node.pods.values() if other.priority < pod.priority]
+    if not potential:
+        return NO_VICTIMS
+    simulation = _Simulation(handle, state, pod, node)
+    try:
+        for other in potential:
+            simulation.remove(other)
+        refusal = simulation.refusal()
+        if refusal is not None:
+            return refusal
+        potential = by_importance(potential, now)
+        violating, others = split_by_violation(potential, budgets)
+        victims = [victim for victim in violating if not _reprieve(simulation, victim)]
+        violations = len(victims)
+        victims += [victim for victim in others if not _reprieve(simulation, victim)]
+    except DryRunError as error:
+        return error.status
+    if not victims:
+        text = f'expected at least one victim pod on node "{node.name}"'
+        return Status(Code.Error, (text,))
+    return Candidate(node.name, tuple(by_importance(victims, now)), violations)
+
+
+def _reprieve(simulation: _Simulation, victim: PodInfo) -> bool:
+    """Give the pod back if the preemptor fits all the same."""
+    simulation.add(victim)
+    if simulation.refusal() is None:
+        return True
+    simulation.remove(victim)
+    return False
+
+
+@dataclass(slots=True)
+class DryRun:
+    """Candidates without budget violations first; and why other nodes gave none."""
+
+    candidates: list[Candidate]
+    statuses: dict[str, Status]
+
+
+def dry_run(
+    handle: Handle,
+    state: CycleState,
+    pod: PodInfo,
+    nodes: Sequence[NodeInfo],
+    budgets: Sequence[Budget],
+    *,
+    offset: int,
+    wanted: int,
+    now: float,
+) -> DryRun:
+    """Tries nodes from `offset` on, around, until `wanted` candidates are found, one without violations."""
+    clean: list[Candidate] = []
+    violating: list[Candidate] = []
+    statuses: dict[str, Status] = {}
+    for index in range(len(nodes)):
+        node = nodes[(offset + index) % len(nodes)]
+        found = select_victims(handle, state, pod, node, budgets, now)
+        if isinstance(found, Status):
+            statuses[node.name] = found
+            continue
+        (violating if found.pdb_violations else clean).append(found)
+        if clean and len(clean) + len(violating) >= wanted:
+            break
+    return DryRun((clean[:wanted] + violating[:wanted]), statuses)

@@ -1,0 +1,45 @@
+"""Whether a pod may preempt at all. Source: kube-scheduler 1.36, DefaultPreemption."""
+
+from __future__ import annotations
+
+from machinery.objects import get_condition
+from machinery.pb import core
+from machinery.priority import preempts
+from scheduler.framework.interface import Code, Status
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import PodInfo
+
+DISRUPTION_TARGET = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+
+POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
+VICTIM_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+
+
+def why_not_eligible(pod: PodInfo, nominated_status: Status, snapshot: Snapshot) -> str:
+    """The reason, or "" when the pod may preempt.
+
+    A pod that has preempted before waits while its victims terminate on the nominated node, unless that node
+    has become hopeless. `nominated_status` is what the filters said of the nominated node.
+    """
+    if not preempts(pod.pod):
+        return POLICY_NEVER
+    nominated = pod.pod.status.nominatedNodeName
+    if not nominated or nominated_status.code is Code.UnschedulableAndUnresolvable:
+        return ""
+    node = snapshot.get(nominated)
+    if node is not None:
+        for other in node.pods.values():
+            if other.priority < pod.priority and is_terminating_by_preemption(other.pod):
+                return VICTIM_TERMINATING
+    return ""
+
+
+def is_terminating_by_preemption(pod: core.Pod) -> bool:
+    """Being deleted, and marked by a scheduler as its victim."""
+    if not pod.metadata.HasField("deletionTimestamp"):
+        return False
+    condition = get_condition(pod.status.conditions, DISRUPTION_TARGET)
+    return (
+        condition is not None and condition.status == "True" and condition.reason == PREEMPTION_BY_SCHEDULER
+    )

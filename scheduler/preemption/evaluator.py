@@ -1,0 +1,93 @@
+"""Preemption as a decision: from the filters' verdicts to a candidate, without doing anything.
+
+Source: kube-scheduler 1.36, preemption Evaluator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from machinery import kinds
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import Candidate, Code, Handle, NodeStatuses, Status
+from scheduler.framework.types import PodInfo
+from scheduler.preemption.budgets import read_budgets
+from scheduler.preemption.dry_run import DryRun, dry_run
+from scheduler.preemption.eligibility import why_not_eligible
+from scheduler.preemption.selection import best_candidates
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What preemption came to.
+
+    With a `candidate`: evict its victims. Without one `status` says why; `clears_nomination` then tells
+    whether a nomination that the pod still has is void. `best` are all candidates as good as the chosen one.
+    """
+
+    candidate: Candidate | None
+    status: Status | None
+    clears_nomination: bool = False
+    candidates: tuple[Candidate, ...] = ()
+    best: tuple[Candidate, ...] = ()
+    node_statuses: Mapping[str, Status] | None = None
+
+
+def candidates_wanted(nodes: int, percentage: int, absolute: int) -> int:
+    """How many candidates are enough: a percentage of the nodes, at least `absolute`, at most all."""
+    return min(max(nodes * percentage // 100, absolute), nodes)
+
+
+def decide(
+    handle: Handle,
+    state: CycleState,
+    pod: PodInfo,
+    statuses: NodeStatuses,
+    *,
+    percentage: int,
+    absolute: int,
+) -> Decision:
+    """Whom to evict where."""
+    snapshot = handle.snapshot
+    reason = why_not_eligible(pod, statuses.get(pod.pod.status.nominatedNodeName), snapshot)
+    if reason:
+        return Decision(None, Status(Code.Unschedulable, (reason,)))
+    nodes = statuses.nodes_with_code(snapshot, Code.Unschedulable)
+    run = DryRun([], {})
+    now = handle.clock.now()
+    if nodes:
+        budgets = read_budgets(handle.lister(kinds.POD_DISRUPTION_BUDGET).list())
+        run = dry_run(
+            handle,
+            state,
+            pod,
+            nodes,
+            budgets,
+            offset=handle.rng.randrange(len(nodes)),
+            wanted=candidates_wanted(len(nodes), percentage, absolute),
+            now=now,
+        )
+    if not run.candidates:
+        failed = next((s for s in run.statuses.values() if not s.is_rejected), None)
+        if failed is not None:
+            return Decision(None, failed, node_statuses=run.statuses)
+        status = Status(Code.Unschedulable, (_nothing_found(run.statuses, len(snapshot)),))
+        return Decision(None, status, clears_nomination=True, node_statuses=run.statuses)
+    best = best_candidates(run.candidates, now)
+    return Decision(best[0], None, False, tuple(run.candidates), tuple(best), run.statuses)
+
+
+def _nothing_found(statuses: Mapping[str, Status], total: int) -> str:
+    """`0/3 nodes are available: 1 Insufficient cpu, 2 Preemption is not helpful for scheduling.`"""
+    counts: dict[str, int] = {}
+    for status in statuses.values():
+        for reason in status.reasons:
+            counts[reason] = counts.get(reason, 0) + 1
+    rest = total - len(statuses)
+    if rest > 0:
+        counts[NOT_HELPFUL] = counts.get(NOT_HELPFUL, 0) + rest
+    reasons: Sequence[str] = sorted(f"{count} {reason}" for reason, count in counts.items())
+    return f"0/{total} nodes are available: {', '.join(reasons)}."
