@@ -51,8 +51,9 @@ CHANNEL_OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.http2.max_pings_without_data", 0),
     # A server that was restarted on the same port is back within half a second, not after a minute.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
+    # In spite of its name how long a connection may take to be made.
+    ("grpc.min_reconnect_backoff_ms", 5000),
     # Each client has its own connection, also two in one process: one dies, one is closed.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
@@ -268,7 +269,7 @@ class Client:
             allow_bookmarks=allow_bookmarks,
             timeout_seconds=timeout_seconds,
         )
-        channel = self._channel
+        channel = self._open_channel()
         # No wait for ready: an informer's own back-off decides when to try again.
         call = self._stub.Watch(request)
         try:
@@ -406,13 +407,18 @@ class Client:
         self,
         method: Callable[[Any], Callable[..., Awaitable[Any]]],
         request: Any,
-        timeout: float = UNARY_SECONDS_MAX,
+        seconds_max: float = 0.0,
     ) -> Any:
-        channel = self._channel
+        channel = self._open_channel()
         try:
-            return await _await_call(method(self._stub)(request, timeout=timeout))
+            return await _await_call(method(self._stub)(request, timeout=seconds_max or UNARY_SECONDS_MAX))
         except grpc.aio.AioRpcError as error:
             raise self._status(error, channel) from None
+
+    def _open_channel(self) -> grpc.aio.Channel:
+        if self._closed:
+            raise errors.service_unavailable("the client is closed")
+        return self._channel
 
     def _status(self, error: grpc.aio.AioRpcError, channel: grpc.aio.Channel) -> errors.StatusError:
         """The status of a failed call; looks for the server elsewhere where the connection failed."""
