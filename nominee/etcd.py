@@ -20,12 +20,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from machinery.clock import SystemClock
+from machinery import run_files
+from machinery.clock import SystemClock, rfc3339
+from machinery.run_files import RunFile
 
 READY_SECONDS_MAX = 30.0
 _POLL_SECONDS = 0.02
@@ -214,19 +215,10 @@ def wait_healthy(client: str, pid: int, limit_seconds: float = READY_SECONDS_MAX
     while clock.monotonic() < deadline:
         if healthy(client):
             return True
-        if not _alive(pid):
+        if not run_files.is_alive(pid):
             return False
         select.select([], [], [], _POLL_SECONDS)
     return False
-
-
-def _alive(pid: int) -> bool:
-    try:
-        with Path(f"/proc/{pid}/stat").open(encoding="utf-8") as stat:
-            # The state comes after the command, which is in brackets and may hold anything.
-            return stat.read().rpartition(")")[2].split()[0] not in {"Z", "X"}
-    except (OSError, IndexError):
-        return False
 
 
 def die_with_parent() -> None:
@@ -235,22 +227,15 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def _write_atomically(path: Path, document: dict[str, object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(path)
-
-
 def _announce(directory: Path, binary: EtcdBinary, at: EtcdAddresses, pid: int) -> None:
     """Wait for etcd and write its run file; says so on standard error if it does not come."""
     if not wait_healthy(at.client, pid):
-        if _alive(pid):
+        if run_files.is_alive(pid):
             print(f"etcd does not answer on {at.client} after {READY_SECONDS_MAX:.0f} s", file=sys.stderr)
         return
-    started = SystemClock().now()
-    _write_atomically(
-        directory / "run" / "etcd.json",
+    run_files.write(
+        directory,
+        "etcd",
         {
             "component": "etcd",
             "name": "etcd",
@@ -259,7 +244,7 @@ def _announce(directory: Path, binary: EtcdBinary, at: EtcdAddresses, pid: int) 
             "grpc": at.client,
             "peer": at.peer,
             "version": binary.version_text,
-            "startTime": datetime.fromtimestamp(started, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "startTime": rfc3339(SystemClock().now()),
         },
     )
 
@@ -289,6 +274,9 @@ def main(directory: Path, etcd_binary: str, unsafe_no_fsync: bool) -> None:
     die_with_parent()
     directory = directory.resolve()
     data = directory / "etcd"
+    running = RunFile.read(directory, "etcd")
+    if running is not None and running.pid != os.getpid():
+        raise click.ClickException(f"etcd runs already in {directory} (pid {running.pid})")
     try:
         binary = find(etcd_binary)
         if binary.warning:

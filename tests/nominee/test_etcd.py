@@ -1,0 +1,126 @@
+"""Finding, choosing and starting etcd."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from machinery.run_files import RunFile, is_alive
+from nominee import etcd
+from nominee.etcd import EtcdAddresses, EtcdBinary, EtcdError
+from tests.support.etcd import ThrowawayEtcd
+
+
+def binary(*version: int) -> EtcdBinary:
+    return EtcdBinary(Path("/x/etcd"), (version[0], version[1], version[2]))
+
+
+@pytest.mark.parametrize(
+    ("version", "loses"),
+    [((3, 4, 23), False), ((3, 5, 0), True), ((3, 5, 2), True), ((3, 5, 3), False), ((3, 6, 0), False)],
+)
+def test_versions_that_lose_writes(version: tuple[int, int, int], loses: bool) -> None:
+    found = EtcdBinary(Path("/x/etcd"), version)
+    assert found.loses_writes is loses
+    assert bool(found.warning) is loses
+
+
+def test_a_binary_that_keeps_its_promises_is_preferred() -> None:
+    assert etcd.choose([binary(3, 5, 1), binary(3, 4, 23), binary(3, 6, 1)]) == binary(3, 4, 23)
+    assert etcd.choose([binary(3, 5, 1), binary(3, 5, 0)]) == binary(3, 5, 1)
+    assert etcd.choose([]) is None
+
+
+def _fake(directory: Path, text: str) -> Path:
+    directory.mkdir()
+    fake = directory / "etcd"
+    fake.write_text(f"#!/bin/sh\necho '{text}'\n")
+    fake.chmod(0o755)
+    return fake
+
+
+def test_every_etcd_on_the_path_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fake(tmp_path / "a", "etcd Version: 3.5.1")
+    good = _fake(tmp_path / "b", "etcd Version: 3.4.23")
+    _fake(tmp_path / "c", "something else")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'a'}:{tmp_path / 'c'}:{tmp_path / 'b'}:/usr/bin:/bin")
+    assert etcd.find() == EtcdBinary(good, (3, 4, 23))
+
+
+def test_what_is_no_etcd_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EtcdError, match="is no etcd binary that runs"):
+        etcd.find(str(_fake(tmp_path / "a", "hello")))
+    with pytest.raises(EtcdError, match="is no etcd binary that runs"):
+        etcd.find(str(tmp_path / "none"))
+
+
+def test_addresses_are_kept_while_they_are_free(tmp_path: Path) -> None:
+    first = etcd.addresses(tmp_path / "data")
+    assert first.client != first.peer
+    assert etcd.addresses(tmp_path / "data") == first
+
+
+def test_fsync_is_given_up_only_where_etcd_can(tmp_path: Path) -> None:
+    at = EtcdAddresses("127.0.0.1:1", "127.0.0.1:2")
+    assert "--unsafe-no-fsync" not in etcd.arguments(binary(3, 5, 9), tmp_path, at)
+    assert "--unsafe-no-fsync" in etcd.arguments(binary(3, 5, 9), tmp_path, at, no_fsync=True)
+    with pytest.raises(EtcdError, match="does not know"):
+        etcd.arguments(binary(3, 4, 23), tmp_path, at, no_fsync=True)
+
+
+def test_the_process_is_etcd_itself_and_comes_back_at_its_address(own_etcd: ThrowawayEtcd) -> None:
+    run_file = RunFile.read(own_etcd.directory, "etcd")
+    assert run_file is not None
+    assert own_etcd.process is not None
+    assert run_file.pid == own_etcd.process.pid
+    assert b"etcd" in Path(f"/proc/{run_file.pid}/cmdline").read_bytes().split(b"\0")[0]
+    own_etcd.kill()
+    assert RunFile.read(own_etcd.directory, "etcd") is None
+    own_etcd.start()
+    assert own_etcd.address == run_file.grpc
+
+
+def test_a_second_one_in_the_same_directory_is_refused(own_etcd: ThrowawayEtcd) -> None:
+    second = subprocess.run(
+        [sys.executable, "-m", "nominee.etcd", "--dir", str(own_etcd.directory)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert second.returncode == 1
+    assert "runs already" in second.stderr
+
+
+def test_etcd_dies_with_its_parent(tmp_path: Path) -> None:
+    # A parent of its own, which starts etcd, says its pid when it serves, and waits to be killed.
+    parent = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, pathlib; from tests.support.etcd import ThrowawayEtcd\n"
+            "one = ThrowawayEtcd(pathlib.Path(sys.argv[1])); one.start()\n"
+            "print(one.process.pid, flush=True); sys.stdin.read()",
+            str(tmp_path / "orphan"),
+        ],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    assert is_alive(pid)
+    waiter = os.pidfd_open(pid)
+    parent.send_signal(signal.SIGKILL)
+    parent.communicate(timeout=10)
+    try:
+        assert select.select([waiter], [], [], 10)[0], "etcd outlived its parent"
+    finally:
+        os.close(waiter)
