@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.support.etcd", "tests.support.cluster"]
+pytest_plugins = ["tests.support.etcd", "tests.support.etcd_trio", "tests.support.cluster"]
