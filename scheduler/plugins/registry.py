@@ -16,6 +16,7 @@ from scheduler.framework.profile import (
 )
 from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
+from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.plugins.node_ports import NodePorts
@@ -34,6 +35,7 @@ IN_TREE: Mapping[str, type[Plugin]] = {
         NodeAffinity,
         NodePorts,
         NodeResourcesFit,
+        DynamicResources,
         DefaultPreemption,
         NodeResourcesBalancedAllocation,
         ImageLocality,
