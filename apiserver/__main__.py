@@ -1,0 +1,59 @@
+"""`python -m apiserver --dir D`: the API server as a process."""
+
+from __future__ import annotations
+
+import click
+
+from apiserver.options import duration_seconds
+from machinery.process import Process, component_command
+
+
+@component_command("apiserver")
+@click.option(
+    "--etcd-servers",
+    default="",
+    metavar="HOST:PORT,...",
+    help="Etcd's members; default: what DIR/run/etcd.json says.",
+)
+@click.option("--grpc-address", default="127.0.0.1:0", metavar="HOST:PORT", help="Where to serve gRPC.")
+@click.option(
+    "--enable-admission-plugins", default="", metavar="NAME,...", help="In addition to the default ones."
+)
+@click.option("--disable-admission-plugins", default="", metavar="NAME,...")
+@click.option("--event-ttl", default="1h", callback=duration_seconds, help="How long events are kept.")
+@click.option(
+    "--etcd-compaction-interval",
+    default="5m",
+    callback=duration_seconds,
+    help="How often etcd's history is dropped; 0 keeps it.",
+)
+def main(
+    process: Process,
+    etcd_servers: str,
+    grpc_address: str,
+    enable_admission_plugins: str,
+    disable_admission_plugins: str,
+    event_ttl: float,
+    etcd_compaction_interval: float,
+) -> None:
+    """The API server: Kubernetes objects on etcd, over gRPC."""
+    from apiserver.options import Options
+    from apiserver.process import run_apiserver
+
+    options = Options(
+        etcd_servers=etcd_servers,
+        grpc_address=grpc_address,
+        enabled_admission=_names(enable_admission_plugins),
+        disabled_admission=_names(disable_admission_plugins),
+        event_ttl_seconds=int(event_ttl),
+        compaction_seconds=etcd_compaction_interval,
+    )
+    process.run(lambda: run_apiserver(process, options))
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in text.split(",") if part.strip())
+
+
+if __name__ == "__main__":
+    main()

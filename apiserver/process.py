@@ -1,0 +1,57 @@
+"""The API server's life as a process: find etcd, serve, announce."""
+
+from __future__ import annotations
+
+from apiserver.grpc_front import ServerIdentity
+from apiserver.options import Options
+from apiserver.reads import Reads
+from apiserver.registry import Registry, bootstrap
+from apiserver.requests import RegistryAPI
+from apiserver.server import ApiServer, ServerOptions
+from apiserver.storage.channel import endpoints
+from apiserver.storage.etcd_storage import EtcdStorage
+from apiserver.watch_cache import WatchCache
+from machinery.process import Process
+
+
+async def run_apiserver(process: Process, options: Options) -> None:
+    """Serve until the process is told to stop; Fatal where there is no etcd to be found."""
+    servers = endpoints(options.etcd_servers) or [(await process.wait_for("etcd")).grpc]
+    process.step = f"load from etcd at {','.join(servers)}"
+
+    async def make_registry(storage: EtcdStorage, cache: WatchCache) -> RegistryAPI:
+        process.step = "bootstrap"
+        registry = Registry(
+            storage,
+            cache,
+            Reads(storage, cache),
+            gates=process.gates,
+            clock=process.clock,
+            rng=process.rng,
+            disabled_admission=options.disabled_admission,
+        )
+        await bootstrap(registry)
+        return registry
+
+    identity = ServerIdentity(str(process.version), process.gates.all())
+    server = ApiServer(
+        ServerOptions(
+            etcd_servers=servers,
+            bind=options.grpc_address,
+            compaction_seconds=options.compaction_seconds,
+        ),
+        make_registry,
+        identity,
+        process.clock,
+    )
+
+    def etcd_check() -> None:
+        if server.cache is None or not server.cache.connected:
+            raise RuntimeError("etcd does not answer, or its watch does not stand")
+
+    process.serving.add_check("etcd", etcd_check)
+
+    async def on_ready(address: str) -> None:
+        await process.announce(grpc=address)
+
+    await server.run(process.stopping, on_ready)
