@@ -1,0 +1,67 @@
+"""The plugins in upstream's order, less those that are disabled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from apiserver.admission.pod_resize_validator import PodResizeValidator
+from apiserver.admission.priority import Priority
+from apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
+from apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
+from machinery.kinds import Kind
+from machinery.versions import Gates
+
+NAMES = (
+    "NamespaceLifecycle",
+    "TaintNodesByCondition",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "StorageObjectInUseProtection",
+    "PodResizeValidator",
+)
+
+
+def plugins(gates: Gates, disabled: Collection[str] = ()) -> list[Plugin]:
+    """All but the disabled ones; ValueError for a name that is none."""
+    unknown = sorted(set(disabled) - set(NAMES))
+    if unknown:
+        raise ValueError(f'admission-control plugin "{unknown[0]}" is unknown')
+    found: list[Plugin] = [
+        NamespaceLifecycle(),
+        TaintNodesByCondition(),
+        Priority(),
+        DefaultTolerationSeconds(),
+        StorageObjectInUseProtection(),
+        PodResizeValidator(gates),
+    ]
+    return [plugin for plugin in found if plugin.name not in disabled]
+
+
+class Chain:
+    """Runs the plugins that handle a request."""
+
+    def __init__(self, found: Collection[Plugin], lookup: Lookup) -> None:
+        self._plugins = tuple(found)
+        self._lookup = lookup
+        self._handling: dict[tuple[Kind[Any], Operation, str], tuple[Plugin, ...]] = {}
+
+    def handling(self, kind: Kind[Any], operation: Operation, subresource: str) -> tuple[Plugin, ...]:
+        """Those that want to see such requests; empty for most."""
+        key = (kind, operation, subresource)
+        handling = self._handling.get(key)
+        if handling is None:
+            handling = tuple(plugin for plugin in self._plugins if plugin.handles(*key))
+            self._handling[key] = handling
+        return handling
+
+    async def admit(self, request: Request) -> None:
+        for plugin in self.handling(request.kind, request.operation, request.subresource):
+            await plugin.admit(request, self._lookup)
+
+    async def validate(self, request: Request) -> None:
+        for plugin in self.handling(request.kind, request.operation, request.subresource):
+            await plugin.validate(request, self._lookup)

@@ -1,0 +1,34 @@
+"""DefaultTolerationSeconds: a pod stays 300 s on a node that is not ready or unreachable (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from machinery.kinds import POD, Kind
+from machinery.pb import core
+
+SECONDS = 300
+_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_DEFAULTS = tuple(
+    core.Toleration(key=key, operator="Exists", effect="NoExecute", tolerationSeconds=SECONDS)
+    for key in _KEYS
+)
+
+
+class DefaultTolerationSeconds(Plugin):
+    name = "DefaultTolerationSeconds"
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        return kind is POD and operation != "DELETE" and not subresource
+
+    async def admit(self, request: Request, lookup: Lookup) -> None:
+        tolerations = request.obj.spec.tolerations
+        missing = [
+            default
+            for default in _DEFAULTS
+            if not any(
+                found.key in (default.key, "") and found.effect in ("NoExecute", "") for found in tolerations
+            )
+        ]
+        tolerations.extend(missing)

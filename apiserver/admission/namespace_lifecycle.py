@@ -1,0 +1,39 @@
+"""NamespaceLifecycle: nothing new in a namespace that is missing or going (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from machinery import errors
+from machinery.errors import Cause
+from machinery.kinds import NAMESPACE, Kind
+
+IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+
+
+class NamespaceLifecycle(Plugin):
+    name = "NamespaceLifecycle"
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        # Updates need no look: what they change exists, so its namespace does.
+        return kind is NAMESPACE if operation == "DELETE" else operation == "CREATE" and kind.namespaced
+
+    async def admit(self, request: Request, lookup: Lookup) -> None:
+        if request.operation == "DELETE":
+            if request.name in IMMORTAL:
+                raise request.forbidden("this namespace may not be deleted")
+            return
+        name = request.namespace
+        found = await lookup.find(NAMESPACE, "", name)
+        if found is None:
+            raise errors.not_found(NAMESPACE, name)
+        if found.message.status.phase == "Terminating":
+            raise request.forbidden(
+                f"unable to create new content in namespace {name} because it is being terminated",
+                [
+                    Cause(
+                        "NamespaceTerminating", f"namespace {name} is being terminated", "metadata.namespace"
+                    )
+                ],
+            )

@@ -1,0 +1,57 @@
+"""PodResizeValidator: a resize asks for no more than the whole node has (kube-apiserver 1.36).
+
+It compares the whole pod with the node's allocatable, not with what is free, and ignores the old size: that
+is the kubelet's part.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from machinery.errors import Cause
+from machinery.kinds import NODE, POD, Kind
+from machinery.pb import core
+from machinery.resources import node_allocatable, pod_requests
+from machinery.versions import Gates
+
+_OS_LABEL = "kubernetes.io/os"
+
+
+class PodResizeValidator(Plugin):
+    name = "PodResizeValidator"
+
+    def __init__(self, gates: Gates) -> None:
+        self._pod_level = gates.enabled("PodLevelResources")
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        return kind is POD and operation == "UPDATE" and subresource == "resize"
+
+    async def validate(self, request: Request, lookup: Lookup) -> None:
+        pod: core.Pod = request.obj
+        name = pod.spec.nodeName
+        if not name or pod.metadata.generation == request.old.metadata.generation:
+            return
+        found = await lookup.find(NODE, "", name)
+        if found is None:
+            raise request.forbidden(f'node "{name}" not found')
+        node: core.Node = found.message
+        labels = node.metadata.labels
+        if _OS_LABEL in labels and labels[_OS_LABEL] != "linux":
+            problem = f'pod resize is only supported on linux nodes, node "{name}" is "{labels[_OS_LABEL]}"'
+            raise request.forbidden(problem, [Cause("UnsupportedPlatform", "")])
+        self._check(request, pod, node)
+
+    def _check(self, request: Request, pod: core.Pod, node: core.Node) -> None:
+        wanted = pod_requests(pod, pod_level=self._pod_level)
+        allocatable = node_allocatable(node)
+        short = [
+            f"{name}, requested: {wanted[name]}, allocatable: {allocatable.get(name, 0)}"
+            for name in ("cpu", "memory")
+            if wanted.get(name, 0) > allocatable.get(name, 0)
+        ]
+        if short:
+            raise request.forbidden(
+                f"node didn't have enough allocatable resources: {'; '.join(short)}",
+                [Cause("NodeCapacity", "")],
+            )

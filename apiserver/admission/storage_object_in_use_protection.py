@@ -1,0 +1,26 @@
+"""StorageObjectInUseProtection: claims and volumes are kept while something uses them, by a finalizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from machinery.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
+
+_FINALIZERS = {
+    PERSISTENT_VOLUME_CLAIM: "kubernetes.io/pvc-protection",
+    PERSISTENT_VOLUME: "kubernetes.io/pv-protection",
+}
+
+
+class StorageObjectInUseProtection(Plugin):
+    name = "StorageObjectInUseProtection"
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        return kind in _FINALIZERS and operation == "CREATE" and not subresource
+
+    async def admit(self, request: Request, lookup: Lookup) -> None:
+        finalizer = _FINALIZERS[request.kind]
+        finalizers = request.obj.metadata.finalizers
+        if finalizer not in finalizers:
+            finalizers.append(finalizer)

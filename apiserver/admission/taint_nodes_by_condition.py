@@ -1,0 +1,23 @@
+"""TaintNodesByCondition: a new node takes no pods until the node life cycle controller has seen it ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from machinery.kinds import NODE, Kind
+from machinery.taints import find_taint
+
+NOT_READY = "node.kubernetes.io/not-ready"
+
+
+class TaintNodesByCondition(Plugin):
+    name = "TaintNodesByCondition"
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        return kind is NODE and operation == "CREATE" and not subresource
+
+    async def admit(self, request: Request, lookup: Lookup) -> None:
+        taints = request.obj.spec.taints
+        if find_taint(taints, NOT_READY, "NoSchedule") is None:
+            taints.add(key=NOT_READY, effect="NoSchedule")

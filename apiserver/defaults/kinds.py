@@ -1,0 +1,101 @@
+"""Defaults of all kinds but the pod, and the table of them (kube-apiserver 1.36). In place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from apiserver.defaults import pod, quantities
+from machinery import kinds
+from machinery.kinds import Kind
+from machinery.pb import apps, core, scheduling, storage
+from machinery.versions import Gates
+
+Default = Callable[[Any, Gates], None]
+
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+def _namespace(obj: core.Namespace, gates: Gates) -> None:
+    # A namespace always carries its own name as a label; a generated name gets it when it is known.
+    if obj.metadata.name:
+        obj.metadata.labels[NAMESPACE_NAME_LABEL] = obj.metadata.name
+    if not obj.status.phase:
+        obj.status.phase = "Active"
+
+
+def _node(obj: core.Node, gates: Gates) -> None:
+    status = obj.status
+    quantities.resource_list(status.capacity)
+    quantities.resource_list(status.allocatable)
+    if not status.allocatable:
+        for name in status.capacity:
+            status.allocatable[name].string = status.capacity[name].string
+
+
+def _claim(obj: core.PersistentVolumeClaim, gates: Gates) -> None:
+    if not obj.status.phase:
+        obj.status.phase = "Pending"
+    spec = obj.spec
+    if not spec.HasField("volumeMode"):
+        spec.volumeMode = "Filesystem"
+    quantities.requirements(spec.resources)
+    quantities.resource_list(obj.status.capacity)
+    quantities.resource_list(obj.status.allocatedResources)
+
+
+def _volume(obj: core.PersistentVolume, gates: Gates) -> None:
+    if not obj.status.phase:
+        obj.status.phase = "Pending"
+    spec = obj.spec
+    if not spec.persistentVolumeReclaimPolicy:
+        spec.persistentVolumeReclaimPolicy = "Retain"
+    if not spec.HasField("volumeMode"):
+        spec.volumeMode = "Filesystem"
+    source = spec.persistentVolumeSource
+    if source.HasField("hostPath") and not source.hostPath.HasField("type"):
+        source.hostPath.type = ""
+    quantities.resource_list(spec.capacity)
+
+
+def _replica_set(obj: apps.ReplicaSet, gates: Gates) -> None:
+    spec = obj.spec
+    labels = spec.template.metadata.labels
+    # apps/v1 requires the selector; only the object's own labels come from the template.
+    if labels and not obj.metadata.labels:
+        for key, value in labels.items():
+            obj.metadata.labels[key] = value
+    if not spec.HasField("replicas"):
+        spec.replicas = 1
+    pod.pod_template(spec.template)
+
+
+def _storage_class(obj: storage.StorageClass, gates: Gates) -> None:
+    if not obj.HasField("reclaimPolicy"):
+        obj.reclaimPolicy = "Delete"
+    if not obj.HasField("volumeBindingMode"):
+        obj.volumeBindingMode = "Immediate"
+
+
+def _priority_class(obj: scheduling.PriorityClass, gates: Gates) -> None:
+    if not obj.HasField("preemptionPolicy"):
+        obj.preemptionPolicy = "PreemptLowerPriority"
+
+
+_TABLE: dict[Kind[Any], Default] = {
+    kinds.NAMESPACE: _namespace,
+    kinds.NODE: _node,
+    kinds.POD: pod.pod,
+    kinds.PERSISTENT_VOLUME_CLAIM: _claim,
+    kinds.PERSISTENT_VOLUME: _volume,
+    kinds.REPLICA_SET: _replica_set,
+    kinds.STORAGE_CLASS: _storage_class,
+    kinds.PRIORITY_CLASS: _priority_class,
+}
+
+
+def apply(kind: Kind[Any], obj: Any, gates: Gates) -> None:
+    """Fill in what the client left out; StatusError 400 for a quantity that is none."""
+    default = _TABLE.get(kind)
+    if default is not None:
+        default(obj, gates)

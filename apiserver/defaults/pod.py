@@ -1,0 +1,244 @@
+"""A pod's defaults (kube-apiserver 1.36, pkg/apis/core/v1/defaults.go). In place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableSequence
+from functools import lru_cache
+from typing import Any
+
+from apiserver.defaults import quantities
+from machinery.pb import core
+from machinery.quantity import Quantity
+from machinery.versions import Gates
+
+TERMINATION_GRACE_SECONDS = 30
+_FILE_MODE = 0o644
+_TOKEN_SECONDS = 3600
+_PROBE_TIMEOUT_SECONDS, _PROBE_PERIOD_SECONDS = 1, 10
+_PROBE_SUCCESSES, _PROBE_FAILURES = 1, 3
+_POD_LEVEL_RESOURCES = ("cpu", "memory")
+
+
+@lru_cache(maxsize=4096)
+def pull_policy(image: str) -> str:
+    """Always for a `latest` image (also one without tag and digest), else IfNotPresent."""
+    name, at, _ = image.partition("@")
+    last = name.rpartition("/")[2]
+    _, colon, tag = last.partition(":")
+    latest = tag == "latest" if colon else not at
+    return "Always" if latest else "IfNotPresent"
+
+
+def pod(obj: core.Pod, gates: Gates) -> None:
+    spec = obj.spec
+    if not spec.HasField("enableServiceLinks"):
+        spec.enableServiceLinks = True
+    pod_spec(spec)
+    for container in spec.containers:
+        _requests_from_limits(container)
+    for container in spec.initContainers:
+        _requests_from_limits(container)
+    if spec.HasField("resources") and gates.enabled("PodLevelResources"):
+        _pod_level_requests(spec)
+    if obj.HasField("status"):
+        status = obj.status
+        for statuses in (
+            status.containerStatuses,
+            status.initContainerStatuses,
+            status.ephemeralContainerStatuses,
+        ):
+            for row in statuses:
+                quantities.resource_list(row.allocatedResources)
+                if row.HasField("resources"):
+                    quantities.requirements(row.resources)
+
+
+def pod_template(template: core.PodTemplateSpec) -> None:
+    pod_spec(template.spec)
+
+
+def pod_spec(spec: core.PodSpec) -> None:
+    """What holds in pods and in templates of pods."""
+    if not spec.dnsPolicy:
+        spec.dnsPolicy = "ClusterFirst"
+    if not spec.restartPolicy:
+        spec.restartPolicy = "Always"
+    if not spec.HasField("securityContext"):
+        spec.securityContext.SetInParent()
+    if not spec.HasField("terminationGracePeriodSeconds"):
+        spec.terminationGracePeriodSeconds = TERMINATION_GRACE_SECONDS
+    if not spec.schedulerName:
+        spec.schedulerName = "default-scheduler"
+    if spec.hostNetwork:
+        _host_ports(spec.containers)
+        _host_ports(spec.initContainers)
+    for volume in spec.volumes:
+        _volume(volume)
+    for container in spec.containers:
+        _container(container)
+    for container in spec.initContainers:
+        _container(container)
+    for ephemeral in spec.ephemeralContainers:
+        _container(ephemeral.ephemeralContainerCommon)
+    if spec.overhead:
+        quantities.resource_list(spec.overhead)
+    if spec.HasField("resources"):
+        quantities.requirements(spec.resources)
+
+
+def _host_ports(containers: Iterable[core.Container]) -> None:
+    """With host networking the host's port is the container's."""
+    for container in containers:
+        for port in container.ports:
+            if not port.hostPort:
+                port.hostPort = port.containerPort
+
+
+def _container(container: Any) -> None:
+    if not container.terminationMessagePath:
+        container.terminationMessagePath = "/dev/termination-log"
+    if not container.terminationMessagePolicy:
+        container.terminationMessagePolicy = "File"
+    if not container.imagePullPolicy:
+        container.imagePullPolicy = pull_policy(container.image)
+    for port in container.ports:
+        if not port.protocol:
+            port.protocol = "TCP"
+    for variable in container.env:
+        if variable.HasField("valueFrom") and variable.valueFrom.HasField("fieldRef"):
+            _field_ref(variable.valueFrom.fieldRef)
+    quantities.requirements(container.resources)
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if container.HasField(name):
+            _probe(getattr(container, name))
+    if container.HasField("lifecycle"):
+        for name in ("postStart", "preStop"):
+            if container.lifecycle.HasField(name):
+                handler = getattr(container.lifecycle, name)
+                if handler.HasField("httpGet"):
+                    _http_get(handler.httpGet)
+
+
+def _http_get(action: core.HTTPGetAction) -> None:
+    if not action.path:
+        action.path = "/"
+    if not action.scheme:
+        action.scheme = "HTTP"
+
+
+def _probe(probe: core.Probe) -> None:
+    if not probe.timeoutSeconds:
+        probe.timeoutSeconds = _PROBE_TIMEOUT_SECONDS
+    if not probe.periodSeconds:
+        probe.periodSeconds = _PROBE_PERIOD_SECONDS
+    if not probe.successThreshold:
+        probe.successThreshold = _PROBE_SUCCESSES
+    if not probe.failureThreshold:
+        probe.failureThreshold = _PROBE_FAILURES
+    if probe.handler.HasField("httpGet"):
+        _http_get(probe.handler.httpGet)
+    if probe.handler.HasField("grpc") and not probe.handler.grpc.HasField("service"):
+        probe.handler.grpc.service = ""
+
+
+def _field_ref(reference: core.ObjectFieldSelector) -> None:
+    if not reference.apiVersion:
+        reference.apiVersion = "v1"
+
+
+def _volume(volume: core.Volume) -> None:
+    source = volume.volumeSource
+    if not source.ListFields():
+        source.emptyDir.SetInParent()
+        return
+    for name in ("secret", "configMap"):
+        if source.HasField(name) and not getattr(source, name).HasField("defaultMode"):
+            getattr(source, name).defaultMode = _FILE_MODE
+    if source.HasField("hostPath") and not source.hostPath.HasField("type"):
+        source.hostPath.type = ""
+    if source.HasField("downwardAPI"):
+        if not source.downwardAPI.HasField("defaultMode"):
+            source.downwardAPI.defaultMode = _FILE_MODE
+        _downward_items(source.downwardAPI.items)
+    if source.HasField("projected"):
+        if not source.projected.HasField("defaultMode"):
+            source.projected.defaultMode = _FILE_MODE
+        for projection in source.projected.sources:
+            if projection.HasField("downwardAPI"):
+                _downward_items(projection.downwardAPI.items)
+            if projection.HasField("serviceAccountToken") and not projection.serviceAccountToken.HasField(
+                "expirationSeconds"
+            ):
+                projection.serviceAccountToken.expirationSeconds = _TOKEN_SECONDS
+    if source.HasField("ephemeral") and source.ephemeral.HasField("volumeClaimTemplate"):
+        claim = source.ephemeral.volumeClaimTemplate.spec
+        if not claim.HasField("volumeMode"):
+            claim.volumeMode = "Filesystem"
+        quantities.requirements(claim.resources)
+    if source.HasField("emptyDir") and source.emptyDir.HasField("sizeLimit"):
+        quantities.single(source.emptyDir.sizeLimit)
+
+
+def _downward_items(items: Iterable[core.DownwardAPIVolumeFile]) -> None:
+    for item in items:
+        if item.HasField("fieldRef"):
+            _field_ref(item.fieldRef)
+
+
+def _requests_from_limits(container: core.Container) -> None:
+    limits, requests = container.resources.limits, container.resources.requests
+    for name in limits:
+        if name not in requests:
+            requests[name].string = limits[name].string
+
+
+def _pod_level_requests(spec: core.PodSpec) -> None:
+    """Where the pod itself has limits: its requests are what its containers request, else the limits."""
+    limits, requests = spec.resources.limits, spec.resources.requests
+    if not limits:
+        return
+    for name in _POD_LEVEL_RESOURCES:
+        if name in requests:
+            continue
+        total = container_requests(spec, name)
+        if total is not None:
+            requests[name].string = str(total)
+    for name in limits:
+        if name not in requests and (name in _POD_LEVEL_RESOURCES or name.startswith("hugepages-")):
+            requests[name].string = limits[name].string
+
+
+def container_requests(spec: core.PodSpec, name: str) -> Quantity | None:
+    """The effective request of all containers for one resource, None where none asks for it."""
+    total = _sum(spec.containers, name)
+    sidecars: Quantity | None = None
+    peak: Quantity | None = None
+    for container in spec.initContainers:
+        requests = container.resources.requests
+        own = Quantity.parse(requests[name].string) if name in requests else None
+        if container.restartPolicy == "Always":
+            sidecars = _plus(sidecars, own)
+            at_start = sidecars
+        else:
+            at_start = _plus(sidecars, own)
+        if at_start is not None and (peak is None or peak < at_start):
+            peak = at_start
+    total = _plus(total, sidecars)
+    if total is None or (peak is not None and total < peak):
+        return peak
+    return total
+
+
+def _sum(containers: MutableSequence[Any], name: str) -> Quantity | None:
+    total: Quantity | None = None
+    for container in containers:
+        requests = container.resources.requests
+        if name in requests:
+            total = _plus(total, Quantity.parse(requests[name].string))
+    return total
+
+
+def _plus(left: Quantity | None, right: Quantity | None) -> Quantity | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return left + right

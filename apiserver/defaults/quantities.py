@@ -1,0 +1,52 @@
+"""Quantities as they are stored: canonical, rounded up to thousandths.
+
+Source: kube-apiserver 1.36, SetDefaults_ResourceList and Quantity's own marshalling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from machinery.errors import bad_request
+from machinery.pb import core, resource
+from machinery.quantity import Quantity, QuantityError
+
+_MILLI = -3
+
+
+@lru_cache(maxsize=65536)
+def _rounded(text: str) -> str:
+    return str(Quantity.parse(text).round_up(_MILLI)[0])
+
+
+@lru_cache(maxsize=65536)
+def _canonical(text: str) -> str:
+    return str(Quantity.parse(text))
+
+
+def resource_list(values: Mapping[str, resource.Quantity]) -> None:
+    """Canonical texts, in place; StatusError 400 for what is no quantity."""
+    for quantity in values.values():
+        text = quantity.string
+        try:
+            stored = _rounded(text or "0")
+        except QuantityError as error:
+            raise bad_request(str(error)) from None
+        if stored != text:
+            quantity.string = stored
+
+
+def single(quantity: resource.Quantity) -> None:
+    """One quantity's canonical text, in place; StatusError 400 for what is none."""
+    try:
+        stored = _canonical(quantity.string or "0")
+    except QuantityError as error:
+        raise bad_request(str(error)) from None
+    if stored != quantity.string:
+        quantity.string = stored
+
+
+def requirements(requirements: core.ResourceRequirements | core.VolumeResourceRequirements) -> None:
+    resource_list(requirements.limits)
+    resource_list(requirements.requests)

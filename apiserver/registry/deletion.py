@@ -1,0 +1,261 @@
+"""Deleting an object: at once, gracefully, or when its finalizers are gone. Pure but for the Store's writes.
+
+Source: kube-apiserver 1.36, registry/rest/delete.go (`begin`) and registry/generic/registry/store.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from apiserver.cached_object import CachedObject
+from apiserver.registry.store import Preconditions, Store, Verdict
+from apiserver.registry.strategy import Environment, Strategy
+from apiserver.validation import field
+from machinery import errors
+from machinery.errors import GroupKind, GroupResource
+from machinery.pb import meta
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+_POLICIES = ("Background", "Foreground", "Orphan")
+
+
+class Way(Enum):
+    """How a deletion goes on."""
+
+    NOW = auto()
+    """Nothing holds the object: remove it."""
+    MARKED = auto()
+    """It carries (or now gets) a deletion time; what follows depends on its grace and finalizers."""
+    PENDING = auto()
+    """A deletion that is at least as quick is under way already."""
+
+
+def validate_options(options: meta.DeleteOptions) -> None:
+    """422 for options that contradict themselves."""
+    causes = []
+    if options.HasField("propagationPolicy") and options.HasField("orphanDependents"):
+        causes.append(
+            field.invalid(
+                "propagationPolicy",
+                options.propagationPolicy,
+                "orphanDependents and deletionPropagation cannot be both set",
+            )
+        )
+    if options.HasField("propagationPolicy") and options.propagationPolicy not in _POLICIES:
+        causes.append(
+            field.not_supported("propagationPolicy", options.propagationPolicy, (*sorted(_POLICIES), "nil"))
+        )
+    if any(value != "All" for value in options.dryRun):
+        causes.append(field.not_supported("dryRun", list(options.dryRun), ("All",)))
+    if causes:
+        raise errors.invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", causes)
+
+
+def check_preconditions(strategy: Strategy, metadata: meta.ObjectMeta, options: meta.DeleteOptions) -> None:
+    """409 when the object is not the one that the caller meant."""
+    if not options.HasField("preconditions"):
+        return
+    wanted = options.preconditions
+    problem = ""
+    if wanted.HasField("uid") and wanted.uid != metadata.uid:
+        problem = (
+            f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({metadata.uid})."
+            " The object might have been deleted and then recreated"
+        )
+    elif wanted.HasField("resourceVersion") and wanted.resourceVersion != metadata.resourceVersion:
+        problem = (
+            f"the ResourceVersion in the precondition ({wanted.resourceVersion}) does not match the"
+            f" ResourceVersion in record ({metadata.resourceVersion}). The object might have been modified"
+        )
+    if problem:
+        # Upstream names the kind where the resource belongs.
+        raise errors.conflict(GroupResource(strategy.kind.group, strategy.kind.kind), metadata.name, problem)
+
+
+def begin(strategy: Strategy, new: Any, options: meta.DeleteOptions, env: Environment) -> Way:
+    """Decide, and mark `new` with its deletion time where that is how it goes.
+
+    Changes `options.gracePeriodSeconds` to what holds.
+    """
+    metadata = new.metadata
+    check_preconditions(strategy, metadata, options)
+    if options.HasField("gracePeriodSeconds") and options.gracePeriodSeconds < 0:
+        options.gracePeriodSeconds = 1
+    if metadata.HasField("deletionGracePeriodSeconds") and metadata.deletionGracePeriodSeconds < 0:
+        metadata.deletionGracePeriodSeconds = 1
+    if not strategy.graceful:
+        return Way.NOW
+    if metadata.HasField("deletionTimestamp"):
+        return _again(metadata, options, env)
+    if not strategy.check_graceful_delete(new, options):
+        return Way.NOW
+    grace = options.gracePeriodSeconds
+    metadata.deletionTimestamp.seconds = env.now.seconds + grace
+    metadata.deletionTimestamp.nanos = 0
+    metadata.deletionGracePeriodSeconds = grace
+    if metadata.generation > 0:
+        metadata.generation += 1
+    return Way.MARKED
+
+
+def _again(metadata: meta.ObjectMeta, options: meta.DeleteOptions, env: Environment) -> Way:
+    """A further DELETE of what is being deleted: only a shorter grace period changes something."""
+    grace = metadata.deletionGracePeriodSeconds
+    if grace == 0:
+        # Marked, but the removal did not follow: a crash in between, or a pod whose finalizers are gone.
+        return Way.NOW
+    if not options.HasField("gracePeriodSeconds"):
+        options.gracePeriodSeconds = grace
+        return Way.PENDING
+    wanted = options.gracePeriodSeconds
+    if wanted >= grace:
+        return Way.PENDING
+    seconds = metadata.deletionTimestamp.seconds - grace + wanted
+    if seconds < env.now.seconds:
+        seconds = env.now.seconds
+        if wanted != 0:
+            wanted = 1
+    metadata.deletionTimestamp.seconds = seconds
+    metadata.deletionGracePeriodSeconds = wanted
+    options.gracePeriodSeconds = wanted
+    return Way.MARKED
+
+
+def mark_deleted(metadata: meta.ObjectMeta, env: Environment) -> None:
+    """What is kept by finalizers only: deletion time now, grace 0."""
+    if not metadata.HasField("deletionGracePeriodSeconds") and metadata.generation > 0:
+        metadata.generation += 1
+    if not metadata.HasField("deletionTimestamp") or metadata.deletionTimestamp.seconds > env.now.seconds:
+        metadata.deletionTimestamp.CopyFrom(env.now)
+    metadata.deletionGracePeriodSeconds = 0
+
+
+def garbage_finalizers(strategy: Strategy, finalizers: list[str], options: meta.DeleteOptions) -> list[str]:
+    """The finalizers after the options' wish for the dependents: orphan them, or wait for them."""
+    if not strategy.collects_garbage:
+        return finalizers
+    policy = options.propagationPolicy if options.HasField("propagationPolicy") else ""
+    if options.HasField("orphanDependents"):
+        orphan, foreground = options.orphanDependents, False
+    elif policy:
+        orphan, foreground = policy == "Orphan", policy == "Foreground"
+    else:
+        orphan, foreground = ORPHAN in finalizers, FOREGROUND in finalizers
+    kept = [name for name in finalizers if name not in (ORPHAN, FOREGROUND)]
+    wanted = [*kept, *([ORPHAN] if orphan else ()), *([FOREGROUND] if foreground else ())]
+    return finalizers if set(wanted) == set(finalizers) else wanted
+
+
+class _DeleteNow(Verdict):
+    """Nothing to mark: remove it."""
+
+
+class _Pending(Verdict):
+    """It is being deleted as it is."""
+
+
+@dataclass(slots=True)
+class Deletion:
+    """One DELETE of one object: `run` is the whole of it. Times are the environment's."""
+
+    store: Store
+    strategy: Strategy
+    namespace: str
+    name: str
+    options: meta.DeleteOptions
+    env: Environment
+    finalizers_left: bool = False
+    newest: CachedObject | None = None
+
+    @property
+    def _dry_run(self) -> bool:
+        return bool(self.options.dryRun)
+
+    async def run(self) -> tuple[CachedObject, bool]:
+        """The object and whether it is gone. Raises 404, 409 and 422."""
+        validate_options(self.options)
+        store, strategy = self.store, self.strategy
+        current = await store.read(strategy.kind, self.namespace, self.name)
+        trial = copy(current)
+        options = meta.DeleteOptions()
+        options.CopyFrom(self.options)
+        way = begin(strategy, trial, options, self.env)
+        if way is Way.PENDING:
+            return current, False
+        finalizers = list(trial.metadata.finalizers)
+        wanted = garbage_finalizers(strategy, finalizers, options)
+        if way is Way.MARKED or finalizers or wanted != finalizers:
+            marked = await self._mark(current)
+            if not marked:
+                assert self.newest is not None
+                return self.newest, False
+        return await self._remove(current)
+
+    async def _mark(self, current: CachedObject) -> bool:
+        """Write the mark; True when removal follows at once."""
+        grace = 0
+
+        async def mutate(found: CachedObject) -> Any:
+            nonlocal grace
+            self.newest = found
+            new = copy(found)
+            options = meta.DeleteOptions()
+            options.CopyFrom(self.options)
+            way = begin(self.strategy, new, options, self.env)
+            if way is Way.PENDING:
+                raise _Pending
+            finalizers = list(new.metadata.finalizers)
+            wanted = garbage_finalizers(self.strategy, finalizers, options)
+            if wanted != finalizers:
+                new.metadata.ClearField("finalizers")
+                new.metadata.finalizers.extend(wanted)
+            self.finalizers_left = bool(wanted)
+            if way is Way.NOW:
+                if not wanted:
+                    raise _DeleteNow
+                mark_deleted(new.metadata, self.env)
+            grace = options.gracePeriodSeconds
+            return new
+
+        try:
+            self.newest = await self.store.update(
+                self.strategy.kind, self.namespace, self.name, mutate, dry_run=self._dry_run, at=current
+            )
+        except _DeleteNow:
+            return True
+        except _Pending:
+            return False
+        return not self.finalizers_left and grace <= 0
+
+    async def _remove(self, current: CachedObject) -> tuple[CachedObject, bool]:
+        latest = self.newest or current
+        wanted = self.options.preconditions
+        preconditions = Preconditions(
+            uid=wanted.uid,
+            resource_version=str(latest.revision) if wanted.HasField("resourceVersion") else "",
+        )
+        try:
+            gone = await self.store.delete(
+                self.strategy.kind,
+                self.namespace,
+                self.name,
+                preconditions=preconditions,
+                dry_run=self._dry_run,
+                at=latest,
+            )
+        except errors.StatusError as error:
+            # Somebody else may remove a marked object first; that is as good.
+            if errors.is_not_found(error) and self.newest is not None:
+                return self.newest, True
+            raise
+        return gone, True
+
+
+def copy(obj: CachedObject) -> Any:
+    """A message of one's own, with its resource version."""
+    new = obj.kind.message()
+    new.CopyFrom(obj.message)
+    return new

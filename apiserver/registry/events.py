@@ -1,0 +1,134 @@
+"""Events: one store for both API groups, kept for an hour.
+
+What is stored is the core v1 Event; events.k8s.io shows it by its own names. Source: kube-apiserver 1.36,
+pkg/apis/events/v1/conversion.go, registry/core/event, validation/events.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.cached_object import CachedObject
+from apiserver.registry.strategy import Environment, Strategy
+from apiserver.validation import field, metadata, names
+from machinery.errors import Cause
+from machinery.kinds import EVENT, EVENTS_EVENT
+from machinery.pb import core, events
+from machinery.wire import envelope
+
+TTL_SECONDS = 3600
+_TYPES = ("Normal", "Warning")
+_NOTE_LENGTH_MAX = 1024
+_TEXT_LENGTH_MAX = 128
+_SAME = (
+    "metadata",
+    "series",
+    "related",
+    "reportingInstance",
+    "action",
+    "reason",
+    "type",
+    "eventTime",
+)
+# core name -> events.k8s.io name
+_RENAMED = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_TO_NEW = {**{name: name for name in _SAME}, **_RENAMED}
+
+
+def _move(source: Any, target: Any, names_of: dict[str, str]) -> None:
+    for descriptor, value in source.ListFields():
+        name = names_of[descriptor.name]
+        if hasattr(value, "SerializeToString"):
+            # The series is a message of each group's own, field for field the same.
+            getattr(target, name).MergeFromString(value.SerializeToString())
+            getattr(target, name).SetInParent()
+        else:
+            setattr(target, name, value)
+
+
+_TO_CORE = {new: old for old, new in _TO_NEW.items()}
+
+
+def to_core(event: events.Event) -> core.Event:
+    """An events.k8s.io Event as it is stored."""
+    stored = core.Event()
+    _move(event, stored, _TO_CORE)
+    return stored
+
+
+def to_events(stored: core.Event) -> events.Event:
+    """A stored Event as events.k8s.io shows it."""
+    event = events.Event()
+    _move(stored, event, _TO_NEW)
+    return event
+
+
+def convert(stored: CachedObject) -> CachedObject:
+    """What a watch or a list of events.k8s.io shows."""
+    shown = to_events(stored.message)
+    shown.metadata.resourceVersion = ""
+    data = envelope.encode(shown)
+    return CachedObject(EVENTS_EVENT, stored.namespace, stored.name, stored.revision, stored=data)
+
+
+class EventStrategy(Strategy):
+    """Events as core v1 has always taken them."""
+
+    allow_create_on_update = True
+    collects_garbage = False
+    ttl_seconds = TTL_SECONDS
+
+    def __init__(self) -> None:
+        super().__init__(EVENT)
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return _namespace(new) + self.validate_metadata(new)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return _namespace(new) + metadata.object_meta_update(new.metadata, old.metadata)
+
+
+class NewEventStrategy(EventStrategy):
+    """Events that came by events.k8s.io: complete, and never changed but for their series."""
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        errors = super().validate(new, env)
+        if not new.eventTime.seconds and not new.eventTime.nanos:
+            errors.append(field.required("eventTime"))
+        # Types and texts; each with its limit.
+        if new.type not in _TYPES:
+            errors.append(field.invalid("type", new.type, "has invalid value: " + new.type))
+        if not new.reportingComponent:
+            errors.append(field.required("reportingController"))
+        else:
+            errors += [
+                field.invalid("reportingController", new.reportingComponent, problem)
+                for problem in names.qualified_name(new.reportingComponent)
+            ]
+        for name in ("reportingInstance", "action", "reason"):
+            value = getattr(new, name)
+            if not value:
+                errors.append(field.required(name))
+            elif len(value.encode()) > _TEXT_LENGTH_MAX:
+                problem = f"can have at most {_TEXT_LENGTH_MAX} characters"
+                errors.append(field.invalid(name, "", problem))
+        if len(new.message.encode()) > _NOTE_LENGTH_MAX:
+            errors.append(field.invalid("message", "", f"can have at most {_NOTE_LENGTH_MAX} characters"))
+        return errors
+
+
+def _namespace(event: core.Event) -> list[Cause]:
+    """An event lies where its object does; those about cluster-scoped objects in "default"."""
+    about, own = event.involvedObject.namespace, event.metadata.namespace
+    fits = own in ("", "default", "kube-system") if not about else own == about
+    return (
+        [] if fits else [field.invalid("involvedObject.namespace", about, "does not match event.namespace")]
+    )

@@ -1,0 +1,167 @@
+"""The strategies of the kinds that need few rules (kube-apiserver 1.36, pkg/registry/*/strategy.go)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
+from apiserver.validation import budgets, config, nodes, priority_classes, replica_sets, storage
+from apiserver.validation import metadata as metadata_rules
+from machinery.errors import Cause
+from machinery.versions import Version
+
+NODE_POD_PREEMPTION_POLICY_SINCE = Version(1, 37)
+
+
+def _drop_node_fields(new: Any, old: Any | None, env: Environment) -> None:
+    known = env.version >= NODE_POD_PREEMPTION_POLICY_SINCE and env.gates.enabled(
+        "InPlacePodVerticalScalingSchedulerPreemption"
+    )
+    if not known and new.spec.HasField("podPreemptionPolicy"):
+        if old is None or not old.spec.HasField("podPreemptionPolicy"):
+            new.spec.ClearField("podPreemptionPolicy")
+
+
+class NodeStrategy(Strategy):
+    """Nodes may come with a status: the kubelet registers itself so."""
+
+    def prepare_for_create(self, new: Any, env: Environment) -> None:
+        self.drop_disabled(new, None, env)
+
+    def drop_disabled(self, new: Any, old: Any | None, env: Environment) -> None:
+        _drop_node_fields(new, old, env)
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + nodes.node(new)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return nodes.update(new, old)
+
+
+class NodeStatusStrategy(StatusStrategy):
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return nodes.update(new, old)
+
+
+class ConfigMapStrategy(Strategy):
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + config.config_map(new)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return (
+            metadata_rules.object_meta_update(new.metadata, old.metadata)
+            + config.config_map_update(new, old)
+            + self.validate_metadata(new)
+            + config.config_map(new)
+        )
+
+
+class ClaimStrategy(Strategy):
+    def prepare_for_create(self, new: Any, env: Environment) -> None:
+        super().prepare_for_create(new, env)
+        new.status.phase = "Pending"
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + storage.claim(new)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + storage.claim(new) + storage.claim_update(new, old)
+
+
+class ClaimStatusStrategy(StatusStrategy):
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return storage.claim_status_update(new, old)
+
+
+class VolumeStrategy(Strategy):
+    def prepare_for_create(self, new: Any, env: Environment) -> None:
+        super().prepare_for_create(new, env)
+        new.status.phase = "Pending"
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + storage.volume(new)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + storage.volume(new) + storage.volume_update(new, old)
+
+
+class VolumeStatusStrategy(StatusStrategy):
+    def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
+        super().prepare_for_update(new, old, env)
+        # The time of the phase is the server's (PersistentVolumeLastPhaseTransitionTime, GA in 1.31).
+        if new.status.phase != old.status.phase:
+            if new.status.lastPhaseTransitionTime == old.status.lastPhaseTransitionTime:
+                new.status.lastPhaseTransitionTime.CopyFrom(env.now)
+        elif not new.status.HasField("lastPhaseTransitionTime") and old.status.HasField(
+            "lastPhaseTransitionTime"
+        ):
+            new.status.lastPhaseTransitionTime.CopyFrom(old.status.lastPhaseTransitionTime)
+
+
+class PriorityClassStrategy(Strategy):
+    def prepare_for_create(self, new: Any, env: Environment) -> None:
+        new.metadata.generation = 1
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + priority_classes.priority_class(new)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return priority_classes.update(new, old)
+
+
+class BudgetStrategy(Strategy):
+    counts_generation = True
+    allow_unconditional_update = False
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + budgets.budget(new)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return metadata_rules.object_meta_update(new.metadata, old.metadata) + budgets.budget(new)
+
+
+class BudgetStatusStrategy(StatusStrategy):
+    allow_unconditional_update = False
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return metadata_rules.object_meta_update(new.metadata, old.metadata) + budgets.status(new.status)
+
+
+class StorageClassStrategy(Strategy):
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + storage.storage_class(new)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return metadata_rules.object_meta_update(new.metadata, old.metadata) + storage.storage_class_update(
+            new, old
+        )
+
+
+class ReplicaSetStrategy(Strategy):
+    counts_generation = True
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + replica_sets.spec(new.spec)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return (
+            metadata_rules.object_meta_update(new.metadata, old.metadata)
+            + replica_sets.spec(new.spec)
+            + replica_sets.immutable_selector(new.spec, old.spec)
+        )
+
+
+class ReplicaSetStatusStrategy(StatusStrategy):
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return metadata_rules.object_meta_update(new.metadata, old.metadata) + replica_sets.status(new.status)
+
+
+class LeaseStrategy(Strategy):
+    allow_create_on_update = True
+    allow_unconditional_update = False
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + config.lease(new)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return metadata_rules.object_meta_update(new.metadata, old.metadata) + config.lease(new)

@@ -1,0 +1,78 @@
+"""Binding a pod to a node: one write that sets the node, PodScheduled and clears the nomination.
+
+Source: kube-apiserver 1.36, BindingREST; KEP-5278, "The API server clears NominatedNodeName".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.cached_object import CachedObject
+from apiserver.registry.store import Preconditions, Store
+from apiserver.registry.strategy import Environment
+from apiserver.validation import field
+from machinery import errors
+from machinery.errors import GroupResource, StatusError
+from machinery.kinds import POD
+from machinery.objects import set_condition
+from machinery.pb import core
+from machinery.versions import Version
+
+_RESOURCE = GroupResource("", "pods/binding")
+_LABELS_SINCE = Version(1, 35)
+"""PodTopologyLabelsAdmission: labels of the Binding are copied, too (on by default since)."""
+
+
+async def bind(
+    store: Store, namespace: str, name: str, binding: core.Binding, env: Environment, *, dry_run: bool = False
+) -> CachedObject:
+    """Bind; raises 400, 404, 409 (bound, deleted or gated pod; preconditions) and 500 (invalid target)."""
+    metadata = binding.metadata
+    if metadata.name != name:
+        raise errors.bad_request("name in URL does not match name in Binding object")
+    _check_target(binding.target)
+    node = binding.target.name
+
+    async def mutate(current: CachedObject) -> Any:
+        old = current.message
+        problem = _refusal(old)
+        if problem:
+            raise errors.conflict(_RESOURCE, name, problem)
+        new = core.Pod()
+        new.CopyFrom(old)
+        new.spec.nodeName = node
+        if metadata.annotations:
+            new.metadata.annotations.update(metadata.annotations)
+        if metadata.labels and env.version >= _LABELS_SINCE:
+            new.metadata.labels.update(metadata.labels)
+        status = new.status
+        set_condition(status.conditions, core.PodCondition(type="PodScheduled", status="True"), env.now)
+        if status.nominatedNodeName and env.gates.enabled("ClearingNominatedNodeNameAfterBinding"):
+            status.nominatedNodeName = ""
+        return new
+
+    preconditions = Preconditions(uid=metadata.uid, resource_version=metadata.resourceVersion)
+    return await store.update(POD, namespace, name, mutate, preconditions=preconditions, dry_run=dry_run)
+
+
+def _check_target(target: core.ObjectReference) -> None:
+    causes = []
+    if target.kind not in ("", "Node"):
+        causes.append(field.not_supported("target.kind", target.kind, ("Node", "<empty>")))
+    if not target.name:
+        causes.append(field.required("target.name"))
+    if causes:
+        # Upstream answers with a plain error here, which has neither reason nor details.
+        raise StatusError(500, "", field.aggregate(causes))
+
+
+def _refusal(pod: core.Pod) -> str:
+    """Why this pod cannot be bound, or ""; in upstream's order."""
+    name = pod.metadata.name
+    if pod.metadata.HasField("deletionTimestamp"):
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if pod.spec.nodeName:
+        return f'pod {name} is already assigned to node "{pod.spec.nodeName}"'
+    if pod.spec.schedulingGates:
+        return f"pod {name} has non-empty .spec.schedulingGates"
+    return ""

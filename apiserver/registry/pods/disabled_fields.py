@@ -1,0 +1,52 @@
+"""Fields of a pod that this version, or its gates, do not know: dropped on write unless stored before.
+
+Source: kube-apiserver 1.36, DropDisabledPodFields; facts of gates by version in machinery.gate_table.
+"""
+
+from __future__ import annotations
+
+from machinery.pb import core
+from machinery.versions import Gates
+
+
+def drop(new: core.Pod, old: core.Pod | None, gates: Gates) -> None:
+    """In place. `old` is what is stored (None on create): what it uses may stay."""
+    spec = new.spec
+    if spec.HasField("resources") and not gates.enabled("PodLevelResources"):
+        if old is None or not old.spec.HasField("resources"):
+            spec.ClearField("resources")
+    if spec.schedulingGates and not gates.enabled("PodSchedulingReadiness"):
+        if old is None or not old.spec.schedulingGates:
+            spec.ClearField("schedulingGates")
+    if spec.HasField("schedulingGroup") and not gates.enabled("GenericWorkload"):
+        if old is None or not old.spec.HasField("schedulingGroup"):
+            spec.ClearField("schedulingGroup")
+    if not gates.enabled("InPlacePodVerticalScaling"):
+        _drop_resize(new, old)
+    if not gates.enabled("PodObservedGenerationTracking"):
+        _drop_observed_generation(new, old)
+
+
+def _drop_resize(new: core.Pod, old: core.Pod | None) -> None:
+    used = old is not None and any(container.resizePolicy for container in old.spec.containers)
+    if not used:
+        for container in (*new.spec.containers, *new.spec.initContainers):
+            container.ClearField("resizePolicy")
+    status_used = old is not None and any(
+        row.allocatedResources or row.HasField("resources") for row in old.status.containerStatuses
+    )
+    if not status_used:
+        for row in (*new.status.containerStatuses, *new.status.initContainerStatuses):
+            row.ClearField("allocatedResources")
+            row.ClearField("resources")
+        new.status.ClearField("resize")
+
+
+def _drop_observed_generation(new: core.Pod, old: core.Pod | None) -> None:
+    if old is not None and old.status.observedGeneration:
+        return
+    if new.status.observedGeneration:
+        new.status.observedGeneration = 0
+    for condition in new.status.conditions:
+        if condition.observedGeneration:
+            condition.observedGeneration = 0

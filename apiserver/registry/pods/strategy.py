@@ -1,0 +1,127 @@
+"""How pods are created, changed and deleted, and their status (kube-apiserver 1.36, registry/core/pod)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.registry.pods import disabled_fields
+from apiserver.registry.strategy import Environment, Strategy, keep
+from apiserver.validation import pod as validation
+from apiserver.validation import pod_status
+from machinery import qos
+from machinery.errors import Cause
+from machinery.kinds import POD
+from machinery.pb import core, meta
+
+GATED_REASON = "SchedulingGated"
+_GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
+
+
+class PodStrategy(Strategy):
+    """The main resource."""
+
+    graceful = True
+
+    def prepare_for_create(self, new: Any, env: Environment) -> None:
+        new.metadata.generation = 1
+        new.ClearField("status")
+        new.status.phase = "Pending"
+        self.drop_disabled(new, None, env)
+        new.status.qosClass = qos.qos_class(new, pod_level=env.gates.enabled("PodLevelResources"))
+        if new.spec.schedulingGates:
+            condition = new.status.conditions.add(
+                type="PodScheduled", status="False", reason=GATED_REASON, message=_GATED_MESSAGE
+            )
+            condition.lastTransitionTime.CopyFrom(env.now)
+        _merge_label_keys(new, env)
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return validation.create(new)
+
+    def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
+        keep(new, old, "status")
+        self.drop_disabled(new, old, env)
+        bump_generation(new, old)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return validation.update(new, old)
+
+    def drop_disabled(self, new: Any, old: Any | None, env: Environment) -> None:
+        disabled_fields.drop(new, old, env.gates)
+
+    def check_graceful_delete(self, obj: Any, options: meta.DeleteOptions) -> bool:
+        if options.HasField("gracePeriodSeconds"):
+            grace = options.gracePeriodSeconds
+        else:
+            grace = obj.spec.terminationGracePeriodSeconds
+        if not obj.spec.nodeName or obj.status.phase in ("Failed", "Succeeded"):
+            # No kubelet has to stop anything.
+            grace = 0
+        options.gracePeriodSeconds = grace if grace >= 0 else 1
+        return True
+
+
+class PodStatusStrategy(PodStrategy):
+    """PUT of `status`; also what the eviction writes its condition through."""
+
+    def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
+        keep(new, old, "spec")
+        new.metadata.ClearField("deletionTimestamp")
+        keep(new.metadata, old.metadata, "ownerReferences")
+        if not new.status.qosClass:
+            new.status.qosClass = old.status.qosClass
+        _keep_observed_generations(new.status, old.status)
+        self.drop_disabled(new, old, env)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return pod_status.update(new, old, env.gates)
+
+
+def bump_generation(new: core.Pod, old: core.Pod) -> None:
+    if new.spec != old.spec:
+        new.metadata.generation = old.metadata.generation + 1
+
+
+def _keep_observed_generations(new: core.PodStatus, old: core.PodStatus) -> None:
+    """A writer that does not know observedGeneration must not clear it; one list a type, since types repeat."""
+    if not new.observedGeneration and old.observedGeneration:
+        new.observedGeneration = old.observedGeneration
+    before: dict[str, list[int]] = {}
+    for condition in old.conditions:
+        before.setdefault(condition.type, []).append(condition.observedGeneration)
+    for condition in new.conditions:
+        generations = before.get(condition.type)
+        was = generations.pop(0) if generations else 0
+        if was and not condition.observedGeneration:
+            condition.observedGeneration = was
+
+
+def _merge_label_keys(pod: core.Pod, env: Environment) -> None:
+    """matchLabelKeys become part of the selectors at creation, by the pod's own labels."""
+    spec = pod.spec
+    if spec.HasField("affinity") and env.gates.enabled("MatchLabelKeysInPodAffinity"):
+        for pods in (spec.affinity.podAffinity, spec.affinity.podAntiAffinity):
+            terms = [
+                *pods.requiredDuringSchedulingIgnoredDuringExecution,
+                *(each.podAffinityTerm for each in pods.preferredDuringSchedulingIgnoredDuringExecution),
+            ]
+            for term in terms:
+                if term.HasField("labelSelector"):
+                    _merge_keys(term.labelSelector, term.matchLabelKeys, "In", pod)
+                    _merge_keys(term.labelSelector, term.mismatchLabelKeys, "NotIn", pod)
+    if spec.topologySpreadConstraints and (
+        env.gates.enabled("MatchLabelKeysInPodTopologySpread")
+        and env.gates.enabled("MatchLabelKeysInPodTopologySpreadSelectorMerge")
+    ):
+        for constraint in spec.topologySpreadConstraints:
+            if constraint.HasField("labelSelector"):
+                _merge_keys(constraint.labelSelector, constraint.matchLabelKeys, "In", pod)
+
+
+def _merge_keys(selector: meta.LabelSelector, keys: Any, operator: str, pod: core.Pod) -> None:
+    for key in keys:
+        if key in pod.metadata.labels:
+            selector.matchExpressions.add(key=key, operator=operator, values=[pod.metadata.labels[key]])
+
+
+POD_STATUS = PodStatusStrategy(POD)

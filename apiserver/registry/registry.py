@@ -1,0 +1,479 @@
+"""Requests of all kinds, by their strategies: get, list, watch, create, update, patch, delete.
+
+Implements `apiserver.requests.RegistryAPI`. The order of steps is kube-apiserver 1.36's: admission that fills
+in, the strategy's preparation and validation, admission that refuses, one write.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from google.protobuf.message import Message
+
+from apiserver import defaults
+from apiserver.admission.chain import Chain, plugins
+from apiserver.admission.interface import Operation, Request
+from apiserver.cached_object import CachedObject
+from apiserver.kind_cache import Convert
+from apiserver.registry import events, generate_name, namespaces, patching, rules
+from apiserver.registry.deletion import Deletion
+from apiserver.registry.pods.binding import bind
+from apiserver.registry.pods.eviction import EvictionRequest
+from apiserver.registry.pods.resize import RESIZE_SINCE
+from apiserver.registry.store import DeleteInstead, Preconditions, Snapshot, Store
+from apiserver.registry.strategies import strategy_of
+from apiserver.registry.strategy import Environment, Strategy
+from apiserver.requests import (
+    NO_OPTIONS,
+    DeleteResult,
+    ListOptions,
+    ListPage,
+    PatchKind,
+    WatchOptions,
+    WriteOptions,
+)
+from apiserver.storage.interface import Storage, StorageError
+from apiserver.storage.status import to_status
+from apiserver.validation import field
+from apiserver.watcher import Watcher
+from machinery import errors, kinds
+from machinery.clock import Clock, to_time
+from machinery.errors import StatusError
+from machinery.kinds import Kind
+from machinery.pb import core, meta, policy
+from machinery.versions import Gates
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_SETTLED = (kinds.NAMESPACE, kinds.PRIORITY_CLASS)
+"""Kinds that admission reads from the cache: a write of them is answered when the cache has it."""
+
+
+class Reader(Protocol):
+    """Reading from cache and storage (`apiserver.reads.Reads`)."""
+
+    async def get(
+        self, kind: Kind[Any], namespace: str, name: str, *, resource_version: str = ""
+    ) -> CachedObject | None: ...
+
+    async def list(
+        self, kind: Kind[Any], namespace: str, options: ListOptions, *, convert: Convert | None = None
+    ) -> ListPage: ...
+
+    async def watch(
+        self, kind: Kind[Any], namespace: str, options: WatchOptions, *, convert: Convert | None = None
+    ) -> Watcher: ...
+
+
+class Cache(Snapshot, Protocol):
+    """The watch cache, as far as writes use it."""
+
+    def list(self, kind: Kind[Any], namespace: str = "") -> Sequence[CachedObject]: ...
+
+    async def wait_until(self, revision: int) -> None: ...
+
+
+def _statuses(
+    method: Callable[Concatenate[Registry, _P], Awaitable[_T]],
+) -> Callable[Concatenate[Registry, _P], Awaitable[_T]]:
+    """Storage's errors become statuses."""
+
+    @wraps(method)
+    async def wrapped(self: Registry, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return await method(self, *args, **kwargs)
+        except StorageError as error:
+            raise to_status(error) from error
+
+    return wrapped
+
+
+class Registry:
+    """See the module. Without a cache (tests of rules) everything is read from storage."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        cache: Cache | None,
+        reads: Reader | None,
+        *,
+        gates: Gates,
+        clock: Clock,
+        rng: random.Random,
+        disabled_admission: Collection[str] = (),
+    ) -> None:
+        self._store = Store(storage, cache)
+        self._cache = cache
+        self._reads = reads
+        self._gates = gates
+        self._clock = clock
+        self._rng = rng
+        self._chain = Chain(plugins(gates, disabled_admission), self)
+
+    # For admission.
+
+    async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
+        """An object from the cache, or from etcd where the cache has none."""
+        return await self._store.find(kind, namespace, name)
+
+    async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
+        """All objects of a cluster-scoped kind, as far as the cache knows them."""
+        return self._cache.list(kind) if self._cache is not None else await self._store.list(kind)
+
+    # Reading.
+
+    @_statuses
+    async def get(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        subresource: str = "",
+        *,
+        resource_version: str = "",
+    ) -> CachedObject:
+        """One object; its subresources show the same. 404."""
+        if subresource:
+            self._strategy(kind, subresource)
+        stored = _stored(kind)
+        if self._reads is not None:
+            found = await self._reads.get(stored, namespace, name, resource_version=resource_version)
+        else:
+            found = await self._store.find(stored, namespace, name)
+        if found is None:
+            raise errors.not_found(kind, name)
+        return _shown(kind, found)
+
+    @_statuses
+    async def list(self, kind: Kind[Any], namespace: str, options: ListOptions) -> ListPage:
+        return await self._reader().list(kind, namespace, options, convert=_conversion(kind))
+
+    @_statuses
+    async def watch(self, kind: Kind[Any], namespace: str, options: WatchOptions) -> Watcher:
+        return await self._reader().watch(kind, namespace, options, convert=_conversion(kind))
+
+    def _reader(self) -> Reader:
+        if self._reads is None:
+            raise errors.service_unavailable("this server cannot list or watch: it has no cache")
+        return self._reads
+
+    # Creating.
+
+    @_statuses
+    async def create(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        subresource: str,
+        body: Message,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> CachedObject:
+        """Create `body`, or bind or evict the pod `name`. Raises 400, 403, 404, 409, 422, 429."""
+        if subresource:
+            return await self._act(kind, namespace, name, subresource, body, options)
+        strategy = strategy_of(kind)
+        obj = _as_stored(kind, body)
+        _check_namespace(strategy, namespace, obj.metadata)
+        env = self._environment()
+        defaults.apply(strategy.kind, obj, self._gates)
+        rules.fill_metadata(obj.metadata, str(uuid.UUID(int=self._rng.getrandbits(128), version=4)), env)
+        await self._admit("CREATE", kind, obj, None)
+        prefix = "" if obj.metadata.name else obj.metadata.generateName
+        if not prefix:
+            return _shown(kind, await self._create(strategy, obj, options, env))
+        return _shown(kind, await self._create_named(strategy, obj, prefix, options, env))
+
+    async def _create_named(
+        self, strategy: Strategy, obj: Any, prefix: str, options: WriteOptions, env: Environment
+    ) -> CachedObject:
+        """With a generated name, again with another where it is taken."""
+        for attempt in range(generate_name.ATTEMPTS_MAX):
+            trial = strategy.kind.message()
+            trial.CopyFrom(obj)
+            trial.metadata.name = generate_name.generate(prefix, self._rng)
+            try:
+                return await self._create(strategy, trial, options, env)
+            except StatusError as error:
+                if not errors.is_already_exists(error):
+                    raise
+                if attempt + 1 == generate_name.ATTEMPTS_MAX:
+                    raise errors.generate_name_conflict(strategy.kind, trial.metadata.name) from error
+        raise AssertionError("unreachable")
+
+    async def _create(
+        self, strategy: Strategy, obj: Any, options: WriteOptions, env: Environment
+    ) -> CachedObject:
+        kind = strategy.kind
+        if kind is kinds.NAMESPACE:
+            obj.metadata.labels[defaults.NAMESPACE_NAME_LABEL] = obj.metadata.name
+        rules.before_create(strategy, obj, env)
+        await self._validate("CREATE", kind, "", obj, None)
+        created = await self._store.create(
+            kind, obj, dry_run=options.dry_run, lease_seconds=strategy.ttl_seconds
+        )
+        await self._settle(kind, created)
+        return created
+
+    async def _act(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        subresource: str,
+        body: Any,
+        options: WriteOptions,
+    ) -> CachedObject:
+        """What a pod's binding and eviction do."""
+        if kind is not kinds.POD or subresource not in ("binding", "eviction"):
+            raise errors.unknown_resource()
+        _check_namespace(strategy_of(kind), namespace, body.metadata)
+        env = self._environment()
+        if self._chain.handling(kind, "CREATE", subresource):
+            request = Request("CREATE", kind, namespace, name, subresource, body)
+            await self._chain.admit(request)
+            await self._chain.validate(request)
+        if isinstance(body, core.Binding):
+            return await bind(self._store, namespace, name, body, env, dry_run=options.dry_run)
+        assert isinstance(body, policy.Eviction)
+        eviction = EvictionRequest(
+            self._store, strategy_of(kind), self._change_pod_status, self._clock, env, namespace, name
+        )
+        return await eviction.run(body, dry_run=options.dry_run)
+
+    # Changing.
+
+    @_statuses
+    async def update(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        subresource: str,
+        body: Message,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> CachedObject:
+        """PUT. Raises 400, 403, 404, 409, 422."""
+        strategy = self._strategy(kind, subresource)
+        obj = _as_stored(kind, body)
+        if obj.metadata.name != name:
+            raise errors.bad_request(
+                f"the name of the object ({obj.metadata.name or '<empty>'}) does not match the name on the URL"
+                f" ({name})"
+            )
+        _check_namespace(strategy, namespace, obj.metadata)
+        defaults.apply(strategy.kind, obj, self._gates)
+
+        async def change(current: CachedObject) -> Any:
+            new = strategy.kind.message()
+            new.CopyFrom(obj)
+            return new
+
+        preconditions = Preconditions(uid=obj.metadata.uid)
+        try:
+            changed = await self._change(
+                kind, strategy, namespace, name, subresource, change, options, preconditions
+            )
+        except StatusError as error:
+            if not (strategy.allow_create_on_update and errors.is_not_found(error) and not subresource):
+                raise
+            if obj.metadata.resourceVersion or obj.metadata.uid:
+                raise
+            return await self.create(kind, namespace, "", "", obj, options)
+        return _shown(kind, changed)
+
+    @_statuses
+    async def patch(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        subresource: str,
+        patch_kind: PatchKind,
+        patch: bytes,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> CachedObject:
+        """PATCH, applied to the newest object. Raises 400, 403, 404, 409, 415, 422."""
+        strategy = self._strategy(kind, subresource)
+        document = patching.parse(patch_kind, patch)
+
+        async def change(current: CachedObject) -> Any:
+            shown = _shown(kind, current).message
+            new = _as_stored(kind, patching.apply(kind, patch_kind, document, shown))
+            if not new.metadata.resourceVersion:
+                new.metadata.resourceVersion = str(current.revision)
+            defaults.apply(strategy.kind, new, self._gates)
+            return new
+
+        changed = await self._change(kind, strategy, namespace, name, subresource, change, options)
+        return _shown(kind, changed)
+
+    async def _change(
+        self,
+        kind: Kind[Any],
+        strategy: Strategy,
+        namespace: str,
+        name: str,
+        subresource: str,
+        change: Callable[[CachedObject], Awaitable[Any]],
+        options: WriteOptions,
+        preconditions: Preconditions | None = None,
+    ) -> CachedObject:
+        """One guaranteed update by the strategy's rules; deletes the object where its last finalizer goes."""
+        env = self._environment()
+        stored = strategy.kind
+        deleting: CachedObject | None = None
+
+        async def mutate(current: CachedObject) -> Any:
+            nonlocal deleting
+            new = await change(current)
+            _check_revision(strategy, new.metadata, current)
+            await self._admit("UPDATE", kind, new, current.message, subresource)
+            rules.before_update(strategy, new, current.message, env)
+            await self._validate("UPDATE", kind, subresource, new, current.message)
+            if strategy.deleted_by_update(new, current.message):
+                deleting = current
+                raise DeleteInstead
+            return new
+
+        try:
+            changed = await self._store.update(
+                stored,
+                namespace if stored.namespaced else "",
+                name,
+                mutate,
+                preconditions=preconditions or Preconditions(),
+                dry_run=options.dry_run,
+                lease_seconds=strategy.ttl_seconds,
+            )
+        except DeleteInstead:
+            return await self._store.delete(
+                stored, namespace if stored.namespaced else "", name, dry_run=options.dry_run, at=deleting
+            )
+        await self._settle(stored, changed)
+        return changed
+
+    async def _change_pod_status(
+        self, namespace: str, name: str, change_in_place: Callable[[Any], None], dry_run: bool
+    ) -> CachedObject:
+        strategy = self._strategy(kinds.POD, "status")
+
+        async def change(current: CachedObject) -> Any:
+            new = core.Pod()
+            new.CopyFrom(current.message)
+            change_in_place(new)
+            return new
+
+        options = WriteOptions(dry_run=dry_run)
+        return await self._change(kinds.POD, strategy, namespace, name, "status", change, options)
+
+    # Deleting.
+
+    @_statuses
+    async def delete(
+        self, kind: Kind[Any], namespace: str, name: str, options: meta.DeleteOptions
+    ) -> DeleteResult:
+        """DELETE, at once or gracefully. Raises 403, 404, 409, 422."""
+        strategy = strategy_of(kind)
+        env = self._environment()
+        if self._chain.handling(kind, "DELETE", ""):
+            await self._chain.admit(Request("DELETE", kind, namespace, name, "", None))
+        if kind is kinds.NAMESPACE:
+            found, gone = await namespaces.delete(self._store, strategy, name, options, env)
+        else:
+            where = namespace if kind.namespaced else ""
+            found, gone = await Deletion(self._store, strategy, where, name, options, env).run()
+        await self._settle(strategy.kind, found)
+        return DeleteResult(_shown(kind, found), gone)
+
+    # Common.
+
+    def _environment(self) -> Environment:
+        return Environment(self._gates, to_time(self._clock.now()))
+
+    def _strategy(self, kind: Kind[Any], subresource: str) -> Strategy:
+        strategy = strategy_of(kind)
+        if not subresource:
+            return strategy
+        found = strategy.subresources.get(subresource)
+        if found is None or (
+            subresource == "resize"
+            and (self._gates.version < RESIZE_SINCE or not self._gates.enabled("InPlacePodVerticalScaling"))
+        ):
+            raise errors.unknown_resource()
+        return found
+
+    async def _admit(
+        self, operation: Operation, kind: Kind[Any], obj: Any, old: Any, subresource: str = ""
+    ) -> None:
+        if self._chain.handling(kind, operation, subresource):
+            metadata = obj.metadata
+            await self._chain.admit(
+                Request(operation, kind, metadata.namespace, metadata.name, subresource, obj, old)
+            )
+
+    async def _validate(
+        self, operation: Operation, kind: Kind[Any], subresource: str, obj: Any, old: Any
+    ) -> None:
+        if self._chain.handling(kind, operation, subresource):
+            metadata = obj.metadata
+            await self._chain.validate(
+                Request(operation, kind, metadata.namespace, metadata.name, subresource, obj, old)
+            )
+
+    async def _settle(self, kind: Kind[Any], written: CachedObject) -> None:
+        """Let the cache see a write that admission of the next request depends on."""
+        if self._cache is None or kind not in _SETTLED or not written.revision:
+            return
+        try:
+            await self._cache.wait_until(written.revision)
+        except StatusError as error:
+            # The write stands; the cache will see it later.
+            if not errors.is_timeout(error):
+                raise
+
+
+def _stored(kind: Kind[Any]) -> Kind[Any]:
+    return kinds.EVENT if kind is kinds.EVENTS_EVENT else kind
+
+
+def _conversion(kind: Kind[Any]) -> Convert | None:
+    return events.convert if kind is kinds.EVENTS_EVENT else None
+
+
+def _shown(kind: Kind[Any], stored: CachedObject) -> CachedObject:
+    return stored.converted(events.convert) if kind is kinds.EVENTS_EVENT else stored
+
+
+def _as_stored(kind: Kind[Any], body: Any) -> Any:
+    return events.to_core(body) if kind is kinds.EVENTS_EVENT and isinstance(body, kind.message) else body
+
+
+def _check_namespace(strategy: Strategy, namespace: str, metadata: meta.ObjectMeta) -> None:
+    """The body's namespace is the request's, or is taken from it."""
+    if not strategy.kind.namespaced:
+        if metadata.namespace:
+            metadata.namespace = ""
+        return
+    if not metadata.namespace:
+        metadata.namespace = namespace
+    elif metadata.namespace != namespace:
+        raise errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+
+
+def _check_revision(strategy: Strategy, metadata: meta.ObjectMeta, current: CachedObject) -> None:
+    """Optimistic concurrency: 409 for an old version, 422 for none where one is needed."""
+    version = metadata.resourceVersion
+    if not version or version == "0":
+        if not strategy.allow_unconditional_update:
+            problem = field.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise errors.invalid(strategy.kind, current.name, [problem])
+        metadata.resourceVersion = str(current.revision)
+    elif version != str(current.revision):
+        raise errors.conflict(strategy.kind, current.name)

@@ -1,0 +1,55 @@
+"""The steps around a strategy that hold for every kind (kube-apiserver 1.36, registry/rest). Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.registry.strategy import Environment, Strategy
+from apiserver.validation import metadata
+from machinery import errors
+from machinery.pb import meta
+from machinery.wire import presence
+
+
+def fill_metadata(new: meta.ObjectMeta, uid: str, env: Environment) -> None:
+    """What the server alone decides about a new object; the rest of what it owns is wiped."""
+    new.creationTimestamp.CopyFrom(env.now)
+    new.uid = uid
+    new.ClearField("deletionTimestamp")
+    new.ClearField("deletionGracePeriodSeconds")
+    if new.selfLink:
+        new.selfLink = ""
+
+
+def before_create(strategy: Strategy, new: Any, env: Environment) -> None:
+    """Prepare and validate a new object in place; raises 422."""
+    strategy.prepare_for_create(new, env)
+    causes = strategy.validate(new, env)
+    if causes:
+        raise errors.invalid(strategy.kind, new.metadata.name, causes)
+    strategy.canonicalize(new)
+
+
+def before_update(strategy: Strategy, new: Any, old: Any, env: Environment) -> None:
+    """Prepare and validate a changed object in place; raises 422. Fills presence in `new`."""
+    presence.fill(new)
+    metadata_new, metadata_old = new.metadata, old.metadata
+    if not strategy.kind.namespaced and metadata_new.namespace:
+        metadata_new.namespace = ""
+    metadata_new.generation = metadata_old.generation
+    strategy.prepare_for_update(new, old, env)
+    if not metadata_new.uid:
+        metadata_new.uid = metadata_old.uid
+    metadata_new.creationTimestamp.CopyFrom(metadata_old.creationTimestamp)
+    if metadata_old.HasField("deletionTimestamp"):
+        metadata_new.deletionTimestamp.CopyFrom(metadata_old.deletionTimestamp)
+    if metadata_old.HasField("deletionGracePeriodSeconds") and not metadata_new.HasField(
+        "deletionGracePeriodSeconds"
+    ):
+        metadata_new.deletionGracePeriodSeconds = metadata_old.deletionGracePeriodSeconds
+    causes = metadata.object_meta(metadata_new, namespaced=strategy.kind.namespaced)
+    causes += metadata.object_meta_update(metadata_new, metadata_old)
+    causes += strategy.validate_update(new, old, env)
+    if causes:
+        raise errors.invalid(strategy.kind, metadata_new.name, causes)
+    strategy.canonicalize(new)

@@ -1,0 +1,237 @@
+"""Objects in storage: read, create, change and delete with optimistic concurrency, for every kind.
+
+What kube-apiserver's etcd3 store and its dry-run wrapper do (1.36): a change starts from the watch cache's
+object, which may be old, and is tried again on the newest one when it fails or would change nothing. No rules
+of kinds here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from google.protobuf.message import Message
+
+from apiserver.cached_object import CachedObject
+from apiserver.storage.interface import KeyExists, RevisionMismatch, Storage, StoredValue
+from machinery import errors
+from machinery.errors import StatusError
+from machinery.kinds import Kind
+from machinery.wire import envelope
+
+UPDATE_ATTEMPTS_MAX = 64
+"""Of one change against other writers; each failure means that somebody else's write succeeded."""
+
+
+class Snapshot(Protocol):
+    """Where a change may start from without asking etcd: the watch cache."""
+
+    def get(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """What must hold of the stored object; "" is no condition."""
+
+    uid: str = ""
+    resource_version: str = ""
+
+    def check(self, kind: Kind[Any], current: CachedObject) -> None:
+        """Raises the 409 that storage gives."""
+        uid = current.message.metadata.uid
+        problem = ""
+        if self.uid and self.uid != uid:
+            problem = f"UID in precondition: {self.uid}, UID in object meta: {uid}"
+        elif self.resource_version and self.resource_version != str(current.revision):
+            problem = (
+                f"ResourceVersion in precondition: {self.resource_version},"
+                f" ResourceVersion in object meta: {current.revision}"
+            )
+        if problem:
+            raise errors.conflict(
+                kind,
+                current.name,
+                f"StorageError: invalid object, Code: 4, Key: {current.key}, ResourceVersion: 0,"
+                f" AdditionalErrorMsg: Precondition failed: {problem}",
+            )
+
+
+NO_PRECONDITIONS = Preconditions()
+
+
+class Verdict(Exception):
+    """A mutation says that there is nothing to write, for a reason that the caller knows."""
+
+
+class DeleteInstead(Verdict):
+    """Do not write the object but delete it: its last finalizer went."""
+
+
+Mutation = Callable[[CachedObject], Awaitable[Message]]
+
+
+class Store:
+    """See the module."""
+
+    def __init__(self, storage: Storage, snapshot: Snapshot | None = None) -> None:
+        self._storage = storage
+        self._snapshot = snapshot
+
+    @property
+    def storage(self) -> Storage:
+        return self._storage
+
+    # Reading.
+
+    async def read(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject:
+        """The newest version; 404."""
+        value = await self._storage.get(kind.key(namespace, name))
+        if value is None:
+            raise errors.not_found(kind, name)
+        return self._object(kind, namespace, name, value)
+
+    async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
+        """For looking things up: from the cache, and from etcd where the cache has nothing."""
+        cached = self._snapshot.get(kind, namespace, name) if self._snapshot is not None else None
+        if cached is not None:
+            return cached
+        value = await self._storage.get(kind.key(namespace, name))
+        return self._object(kind, namespace, name, value) if value is not None else None
+
+    async def list(self, kind: Kind[Any], namespace: str = "") -> list[CachedObject]:
+        """All objects, from etcd itself."""
+        prefix = kind.key_prefix(namespace if kind.namespaced else "")
+        found = await self._storage.range(prefix)
+        below = len(kind.key_prefix())
+        objects = []
+        for value in found.items:
+            where, _, name = value.key[below:].rpartition("/")
+            objects.append(self._object(kind, where, name, value))
+        return objects
+
+    def _object(self, kind: Kind[Any], namespace: str, name: str, value: StoredValue) -> CachedObject:
+        return CachedObject(kind, namespace, name, value.mod_revision, stored=value.data)
+
+    # Writing.
+
+    async def create(
+        self, kind: Kind[Any], obj: Any, *, dry_run: bool = False, lease_seconds: int = 0
+    ) -> CachedObject:
+        """Write a new object; 409 AlreadyExists."""
+        metadata = obj.metadata
+        if metadata.resourceVersion:
+            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+        data = encode(kind, obj)
+        namespace = metadata.namespace if kind.namespaced else ""
+        name = metadata.name
+        key = kind.key(namespace, name)
+        try:
+            if dry_run:
+                if await self._storage.get(key) is not None:
+                    raise KeyExists(key)
+                revision = 0
+            else:
+                revision = await self._storage.create(key, data, lease_seconds=lease_seconds)
+        except KeyExists:
+            raise await self._exists(kind, namespace, name) from None
+        return CachedObject(kind, namespace, name, revision, stored=data)
+
+    async def _exists(self, kind: Kind[Any], namespace: str, name: str) -> StatusError:
+        error = errors.already_exists(kind, name)
+        value = await self._storage.get(kind.key(namespace, name))
+        if value is None:
+            return error
+        current = self._object(kind, namespace, name, value)
+        if current.message.metadata.HasField("deletionTimestamp"):
+            text = f"object is being deleted: {error.message}"
+            return StatusError(error.code, error.reason, text, details=error.details)
+        return error
+
+    async def update(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        mutate: Mutation,
+        *,
+        preconditions: Preconditions = NO_PRECONDITIONS,
+        dry_run: bool = False,
+        lease_seconds: int = 0,
+        at: CachedObject | None = None,
+    ) -> CachedObject:
+        """Change an object: `mutate` makes the new message (never changing the old one) or raises.
+
+        Writes nothing when nothing changes. `mutate` may run several times. `at` is the newest version as the
+        caller has just read it. Raises 404 where there is none, what `mutate` raises on the newest version,
+        409 after too many attempts.
+        """
+        cached = None
+        if at is None and self._snapshot is not None:
+            cached = self._snapshot.get(kind, namespace, name)
+        current = at or cached or await self.read(kind, namespace, name)
+        newest = cached is None
+        key = kind.key(namespace, name)
+        for _ in range(UPDATE_ATTEMPTS_MAX):
+            try:
+                if preconditions is not NO_PRECONDITIONS:
+                    preconditions.check(kind, current)
+                data = encode(kind, await mutate(current))
+            except (StatusError, Verdict):
+                if newest:
+                    raise
+                current, newest = await self.read(kind, namespace, name), True
+                continue
+            if data == current.stored and not lease_seconds:
+                if newest:
+                    return current
+                current, newest = await self.read(kind, namespace, name), True
+                continue
+            if dry_run:
+                return CachedObject(kind, namespace, name, current.revision, stored=data)
+            try:
+                revision = await self._storage.update(
+                    key, data, expected_revision=current.revision, lease_seconds=lease_seconds
+                )
+            except RevisionMismatch as mismatch:
+                if mismatch.current is None:
+                    raise errors.not_found(kind, name) from None
+                current, newest = self._object(kind, namespace, name, mismatch.current), True
+                continue
+            return CachedObject(kind, namespace, name, revision, stored=data)
+        raise errors.conflict(kind, name)
+
+    async def delete(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        *,
+        preconditions: Preconditions = NO_PRECONDITIONS,
+        dry_run: bool = False,
+        at: CachedObject | None = None,
+    ) -> CachedObject:
+        """Remove an object's key, whatever its version; its last state. 404, or 409 by the preconditions.
+
+        `at` is the version the caller knows, to start from.
+        """
+        current = at or await self.read(kind, namespace, name)
+        for _ in range(UPDATE_ATTEMPTS_MAX):
+            preconditions.check(kind, current)
+            if dry_run:
+                return current
+            try:
+                revision = await self._storage.delete(current.key, expected_revision=current.revision)
+            except RevisionMismatch as mismatch:
+                if mismatch.current is None:
+                    raise errors.not_found(kind, name) from None
+                current = self._object(kind, namespace, name, mismatch.current)
+                continue
+            return current.at_revision(revision)
+        raise errors.conflict(kind, name)
+
+
+def encode(kind: Kind[Any], obj: Any) -> bytes:
+    """An object as it is stored: without a resource version, which is the key's revision."""
+    obj.metadata.resourceVersion = ""
+    return envelope.encode(obj)

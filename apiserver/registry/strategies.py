@@ -1,0 +1,62 @@
+"""Which strategy each kind has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.registry import namespaces
+from apiserver.registry.events import EventStrategy, NewEventStrategy
+from apiserver.registry.other_kinds import (
+    BudgetStatusStrategy,
+    BudgetStrategy,
+    ClaimStatusStrategy,
+    ClaimStrategy,
+    ConfigMapStrategy,
+    LeaseStrategy,
+    NodeStatusStrategy,
+    NodeStrategy,
+    PriorityClassStrategy,
+    ReplicaSetStatusStrategy,
+    ReplicaSetStrategy,
+    StorageClassStrategy,
+    VolumeStatusStrategy,
+    VolumeStrategy,
+)
+from apiserver.registry.pods.resize import POD_RESIZE
+from apiserver.registry.pods.strategy import POD_STATUS, PodStrategy
+from apiserver.registry.strategy import StatusStrategy, Strategy
+from machinery import kinds
+from machinery.kinds import Kind
+
+STRATEGIES: dict[Kind[Any], Strategy] = {
+    kinds.NAMESPACE: namespaces.strategy(),
+    kinds.NODE: NodeStrategy(kinds.NODE, {"status": NodeStatusStrategy(kinds.NODE)}),
+    kinds.POD: PodStrategy(kinds.POD, {"status": POD_STATUS, "resize": POD_RESIZE}),
+    kinds.CONFIG_MAP: ConfigMapStrategy(kinds.CONFIG_MAP),
+    kinds.PERSISTENT_VOLUME_CLAIM: ClaimStrategy(
+        kinds.PERSISTENT_VOLUME_CLAIM, {"status": ClaimStatusStrategy(kinds.PERSISTENT_VOLUME_CLAIM)}
+    ),
+    kinds.PERSISTENT_VOLUME: VolumeStrategy(
+        kinds.PERSISTENT_VOLUME, {"status": VolumeStatusStrategy(kinds.PERSISTENT_VOLUME)}
+    ),
+    kinds.EVENT: EventStrategy(),
+    kinds.EVENTS_EVENT: NewEventStrategy(),
+    kinds.PRIORITY_CLASS: PriorityClassStrategy(kinds.PRIORITY_CLASS),
+    kinds.POD_DISRUPTION_BUDGET: BudgetStrategy(
+        kinds.POD_DISRUPTION_BUDGET, {"status": BudgetStatusStrategy(kinds.POD_DISRUPTION_BUDGET)}
+    ),
+    kinds.STORAGE_CLASS: StorageClassStrategy(kinds.STORAGE_CLASS),
+    kinds.REPLICA_SET: ReplicaSetStrategy(
+        kinds.REPLICA_SET, {"status": ReplicaSetStatusStrategy(kinds.REPLICA_SET)}
+    ),
+    kinds.LEASE: LeaseStrategy(kinds.LEASE),
+}
+
+
+def strategy_of(kind: Kind[Any]) -> Strategy:
+    """The kind's strategy; for one that has no rules of its own, what holds for all."""
+    found = STRATEGIES.get(kind)
+    if found is None:
+        status = {"status": StatusStrategy(kind)} if "status" in kind.subresources else {}
+        found = STRATEGIES[kind] = Strategy(kind, status)
+    return found

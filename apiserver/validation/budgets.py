@@ -1,0 +1,64 @@
+"""PodDisruptionBudgets (kube-apiserver 1.36, pkg/apis/policy/validation)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.validation import field, names
+from apiserver.validation.selectors import label_selector
+from machinery.errors import Cause
+from machinery.pb import intstr, policy
+from machinery.wire import codec
+
+_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+_INT = 0
+
+
+def budget(obj: policy.PodDisruptionBudget) -> list[Cause]:
+    """The spec."""
+    spec = obj.spec
+    errors: list[Cause] = []
+    least, most = spec.HasField("minAvailable"), spec.HasField("maxUnavailable")
+    if least and most:
+        value = {
+            "MinAvailable": _number(spec.minAvailable),
+            "Selector": codec.to_json(spec.selector) if spec.HasField("selector") else None,
+            "MaxUnavailable": _number(spec.maxUnavailable),
+            "UnhealthyPodEvictionPolicy": (
+                spec.unhealthyPodEvictionPolicy if spec.HasField("unhealthyPodEvictionPolicy") else None
+            ),
+        }
+        errors.append(field.invalid("spec", value, "minAvailable and maxUnavailable cannot be both set"))
+    if least:
+        errors += int_or_percent("spec.minAvailable", spec.minAvailable)
+    if most:
+        errors += int_or_percent("spec.maxUnavailable", spec.maxUnavailable)
+    if spec.HasField("selector"):
+        errors += label_selector("spec.selector", spec.selector)
+    if spec.HasField("unhealthyPodEvictionPolicy") and spec.unhealthyPodEvictionPolicy not in _POLICIES:
+        errors.append(
+            field.not_supported("spec.unhealthyPodEvictionPolicy", spec.unhealthyPodEvictionPolicy, _POLICIES)
+        )
+    return errors
+
+
+def _number(value: intstr.IntOrString) -> Any:
+    return value.intVal if value.type == _INT else value.strVal
+
+
+def int_or_percent(path: str, value: intstr.IntOrString) -> list[Cause]:
+    """Not negative; a text is a percentage, at most 100."""
+    if value.type == _INT:
+        return field.non_negative(path, value.intVal)
+    if not names.is_percent(value.strVal):
+        return [field.invalid(path, value.strVal, names.PERCENT_PROBLEM)]
+    if int(value.strVal[:-1]) > 100:
+        return [field.invalid(path, value.strVal, "must not be greater than 100%")]
+    return []
+
+
+def status(found: policy.PodDisruptionBudgetStatus) -> list[Cause]:
+    errors: list[Cause] = []
+    for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+        errors += field.non_negative(f"status.{name}", getattr(found, name))
+    return errors

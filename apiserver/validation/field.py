@@ -1,0 +1,88 @@
+"""Field errors: one constructor for each of upstream's error types.
+
+Source: k8s.io/apimachinery/pkg/util/validation/field 1.36. A path is text ("spec.containers[0].name"); the
+empty path prints `[]`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from machinery.errors import Cause
+
+ROOT = "[]"
+
+OMIT = object()
+"""As a value: leave it out of the message."""
+
+
+def shown(value: Any) -> str:
+    """A value as error messages show it: texts quoted, numbers plain, structures as JSON."""
+    if value is OMIT:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _with_detail(text: str, detail: str) -> str:
+    return f"{text}: {detail}" if detail else text
+
+
+def invalid(path: str, value: Any, detail: str) -> Cause:
+    text = "Invalid value" if value is OMIT else f"Invalid value: {shown(value)}"
+    return Cause("FieldValueInvalid", _with_detail(text, detail), path or ROOT)
+
+
+def required(path: str, detail: str = "") -> Cause:
+    return Cause("FieldValueRequired", _with_detail("Required value", detail), path or ROOT)
+
+
+def forbidden(path: str, detail: str) -> Cause:
+    return Cause("FieldValueForbidden", _with_detail("Forbidden", detail), path or ROOT)
+
+
+def not_supported(path: str, value: Any, supported: Iterable[str]) -> Cause:
+    """`supported` in the order to print."""
+    listed = ", ".join(shown(choice) for choice in supported)
+    text = f"Unsupported value: {shown(value)}"
+    return Cause("FieldValueNotSupported", _with_detail(text, listed and f"supported values: {listed}"), path)
+
+
+def duplicate(path: str, value: Any) -> Cause:
+    return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", path)
+
+
+def not_found(path: str, value: Any, detail: str = "") -> Cause:
+    return Cause("FieldValueNotFound", _with_detail(f"Not found: {shown(value)}", detail), path)
+
+
+def too_long(path: str, bytes_max: int) -> Cause:
+    return Cause("FieldValueTooLong", f"Too long: may not be more than {bytes_max} bytes", path or ROOT)
+
+
+def too_many(path: str, count: int, count_max: int) -> Cause:
+    items = "item" if count_max == 1 else "items"
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {count_max} {items}", path)
+
+
+def aggregate(causes: Iterable[Cause]) -> str:
+    """Several errors as one text, the way upstream's aggregate prints them (equal texts once)."""
+    texts = list(dict.fromkeys(str(cause) for cause in causes))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+IMMUTABLE = "field is immutable"
+
+
+def immutable(path: str, new: Any, old: Any) -> list[Cause]:
+    """An error when a field that must never change did."""
+    return [] if new == old else [invalid(path, new, IMMUTABLE)]
+
+
+def non_negative(path: str, value: int) -> list[Cause]:
+    return [] if value >= 0 else [invalid(path, value, "must be greater than or equal to 0")]

@@ -1,0 +1,211 @@
+"""What must hold for the metadata of every kind (apimachinery/pkg/api/validation/objectmeta.go 1.36)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from apiserver.validation import field, names
+from apiserver.validation.names import Problems
+from machinery.errors import Cause
+from machinery.pb import meta
+from machinery.wire import codec
+
+ANNOTATIONS_BYTES_MAX = 256 * 1024
+PATH = "metadata"
+
+NameRule = Callable[[str], Problems]
+
+_FINALIZER_PREFIXES = frozenset(
+    {
+        "kubernetes",
+        "orphan",
+        "foregroundDeletion",
+        "kubernetes.io/pv-protection",
+        "kubernetes.io/pvc-protection",
+    }
+)
+
+
+def labels(path: str, values: Mapping[str, str]) -> list[Cause]:
+    errors: list[Cause] = []
+    for key, value in values.items():
+        for problem in names.qualified_name(key):
+            errors.append(field.invalid(path, key, problem))
+        for problem in names.label_value(value):
+            errors.append(field.invalid(path, value, problem))
+    return errors
+
+
+def annotations(path: str, values: Mapping[str, str]) -> list[Cause]:
+    errors: list[Cause] = []
+    size = 0
+    for key, value in values.items():
+        # Unlike labels, annotation keys may be upper case.
+        for problem in names.qualified_name(key.lower()):
+            errors.append(field.invalid(path, key, problem))
+        size += len(key.encode()) + len(value.encode())
+    if size > ANNOTATIONS_BYTES_MAX:
+        errors.append(field.too_long(path, ANNOTATIONS_BYTES_MAX))
+    return errors
+
+
+def owner_references(path: str, references: Iterable[meta.OwnerReference]) -> list[Cause]:
+    errors: list[Cause] = []
+    controller: meta.OwnerReference | None = None
+    listed = list(references)
+    for reference in listed:
+        group, _, version = reference.apiVersion.rpartition("/")
+        if not version:
+            errors.append(
+                field.invalid(f"{path}.apiVersion", reference.apiVersion, "version must not be empty")
+            )
+        if not reference.kind:
+            errors.append(field.invalid(f"{path}.kind", reference.kind, "must not be empty"))
+        if not reference.name:
+            errors.append(field.invalid(f"{path}.name", reference.name, "must not be empty"))
+        if not reference.uid:
+            errors.append(field.invalid(f"{path}.uid", reference.uid, "must not be empty"))
+        if not group and version == "v1" and reference.kind == "Event":
+            errors.append(
+                field.invalid(
+                    path, codec.to_json(reference), "/v1, Kind=Event is disallowed from being an owner"
+                )
+            )
+        if reference.controller:
+            if controller is not None:
+                first, second = (f"{r.kind}/{r.name}" for r in (controller, reference))
+                errors.append(
+                    field.invalid(
+                        path,
+                        [_shown(r) for r in listed],
+                        "Only one reference can have Controller set to true."
+                        f' Found "true" in references for {first} and {second}',
+                    )
+                )
+            controller = reference
+    return errors
+
+
+def _shown(reference: meta.OwnerReference) -> Any:
+    return codec.to_json(reference)
+
+
+def finalizers(path: str, values: Iterable[str]) -> list[Cause]:
+    """Each is a qualified name; the core ones need no prefix."""
+    errors: list[Cause] = []
+    orphan = foreground = False
+    for value in values:
+        errors += [field.invalid(path, value, problem) for problem in names.qualified_name(value)]
+        if "/" not in value and value not in _FINALIZER_PREFIXES:
+            errors.append(
+                field.invalid(
+                    path, value, "name is neither a standard finalizer name nor is it fully qualified"
+                )
+            )
+        orphan = orphan or value == "orphan"
+        foreground = foreground or value == "foregroundDeletion"
+    if orphan and foreground:
+        errors.append(
+            field.invalid(
+                path,
+                list(values),
+                'finalizer "orphan" and "foregroundDeletion" cannot be both set',
+            )
+        )
+    return errors
+
+
+def object_meta(
+    metadata: meta.ObjectMeta, *, namespaced: bool, name_rule: NameRule = names.path_segment, path: str = PATH
+) -> list[Cause]:
+    """What a whole metadata must be. `name_rule` judges the name and the prefix in generateName."""
+    errors: list[Cause] = []
+    if metadata.generateName:
+        # A prefix may end with the character that a name may not end with.
+        prefix = metadata.generateName.rstrip("-")
+        prefix = prefix + "a" if prefix != metadata.generateName else prefix
+        errors += [
+            field.invalid(f"{path}.generateName", metadata.generateName, problem)
+            for problem in name_rule(prefix)
+        ]
+    if not metadata.name:
+        errors.append(field.required(f"{path}.name", "name or generateName is required"))
+    else:
+        errors += [
+            field.invalid(f"{path}.name", metadata.name, problem) for problem in name_rule(metadata.name)
+        ]
+    if namespaced:
+        if not metadata.namespace:
+            errors.append(field.required(f"{path}.namespace"))
+        else:
+            errors += [
+                field.invalid(f"{path}.namespace", metadata.namespace, problem)
+                for problem in names.dns_label(metadata.namespace)
+            ]
+    elif metadata.namespace:
+        errors.append(field.forbidden(f"{path}.namespace", "not allowed on this type"))
+    errors += _common(metadata, path)
+    return errors
+
+
+def _common(metadata: meta.ObjectMeta, path: str) -> list[Cause]:
+    errors: list[Cause] = []
+    if metadata.generation < 0:
+        errors += field.non_negative(f"{path}.generation", metadata.generation)
+    if metadata.labels:
+        errors += labels(f"{path}.labels", metadata.labels)
+    if metadata.annotations:
+        errors += annotations(f"{path}.annotations", metadata.annotations)
+    if metadata.ownerReferences:
+        errors += owner_references(f"{path}.ownerReferences", metadata.ownerReferences)
+    if metadata.finalizers:
+        errors += finalizers(f"{path}.finalizers", metadata.finalizers)
+    return errors
+
+
+def object_meta_update(new: meta.ObjectMeta, old: meta.ObjectMeta, path: str = PATH) -> list[Cause]:
+    """What may not change in metadata."""
+    errors: list[Cause] = []
+    if old.HasField("deletionTimestamp"):
+        added = set(new.finalizers) - set(old.finalizers)
+        if added:
+            listed = [value for value in new.finalizers if value in added]
+            errors.append(
+                field.forbidden(
+                    f"{path}.finalizers",
+                    "no new finalizers can be added if the object is being deleted, found new finalizers"
+                    f" []string{{{', '.join(field.shown(value) for value in listed)}}}",
+                )
+            )
+    if not new.resourceVersion:
+        errors.append(
+            field.invalid(f"{path}.resourceVersion", new.resourceVersion, "must be specified for an update")
+        )
+    if new.generation < old.generation:
+        errors.append(field.invalid(f"{path}.generation", new.generation, "must not be decremented"))
+    errors += field.immutable(f"{path}.name", new.name, old.name)
+    errors += field.immutable(f"{path}.namespace", new.namespace, old.namespace)
+    errors += field.immutable(f"{path}.uid", new.uid, old.uid)
+    if new.creationTimestamp != old.creationTimestamp:
+        errors.append(_time_changed(f"{path}.creationTimestamp", new.creationTimestamp))
+    if new.HasField("deletionTimestamp") != old.HasField("deletionTimestamp") or (
+        new.deletionTimestamp != old.deletionTimestamp
+    ):
+        errors.append(_time_changed(f"{path}.deletionTimestamp", new.deletionTimestamp))
+    grace = new.deletionGracePeriodSeconds if new.HasField("deletionGracePeriodSeconds") else None
+    old_grace = old.deletionGracePeriodSeconds if old.HasField("deletionGracePeriodSeconds") else None
+    errors += field.immutable(f"{path}.deletionGracePeriodSeconds", grace, old_grace)
+    if new.labels:
+        errors += labels(f"{path}.labels", new.labels)
+    if new.annotations:
+        errors += annotations(f"{path}.annotations", new.annotations)
+    if new.ownerReferences:
+        errors += owner_references(f"{path}.ownerReferences", new.ownerReferences)
+    return errors
+
+
+def _time_changed(path: str, value: meta.Time) -> Cause:
+    from machinery.clock import rfc3339
+
+    return field.invalid(path, rfc3339(value) if value.seconds else None, field.IMMUTABLE)

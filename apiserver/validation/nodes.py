@@ -1,0 +1,73 @@
+"""Nodes (kube-apiserver 1.36, ValidateNode, ValidateNodeUpdate). Names of taints' paths are upstream's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from apiserver.validation import field, metadata, names, quantities
+from apiserver.validation.scheduling_terms import label_name, taint_effect
+from machinery.errors import Cause
+from machinery.pb import core
+
+_CIDR_CHANGED = 'node updates may not change podCIDR except from "" to valid'
+_PROVIDER_CHANGED = 'node updates may not change providerID except from "" to valid'
+
+
+def node(obj: core.Node) -> list[Cause]:
+    """Beside its metadata."""
+    return taints("metadata.taints", obj.spec.taints) + _amounts(obj)
+
+
+def update(new: core.Node, old: core.Node) -> list[Cause]:
+    errors = metadata.object_meta_update(new.metadata, old.metadata)
+    errors += _amounts(new)
+    seen: set[tuple[str, str]] = set()
+    for index, address in enumerate(new.status.addresses):
+        pair = (address.type, address.address)
+        if pair in seen:
+            value = {"Type": address.type, "Address": address.address}
+            errors.append(field.duplicate(f"status.addresses[{index}]", value))
+        seen.add(pair)
+    if old.spec.podCIDRs and list(old.spec.podCIDRs) != list(new.spec.podCIDRs):
+        errors.append(field.forbidden("spec.podCIDRs", _CIDR_CHANGED))
+    if old.spec.providerID and old.spec.providerID != new.spec.providerID:
+        errors.append(field.forbidden("spec.providerID", _PROVIDER_CHANGED))
+    if new.spec.taints:
+        errors += taints("spec.taints", new.spec.taints)
+    return errors
+
+
+def taints(path: str, found: Iterable[core.Taint]) -> list[Cause]:
+    errors: list[Cause] = []
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(found):
+        at = f"{path}[{index}]"
+        errors += label_name(f"{at}.key", taint.key)
+        problems = names.label_value(taint.value)
+        if problems:
+            errors.append(field.invalid(f"{at}.value", taint.value, ";".join(problems)))
+        errors += taint_effect(f"{at}.effect", taint.effect, allow_empty=False)
+        pair = (taint.key, taint.effect)
+        if pair in seen:
+            errors.append(_twice(at, taint))
+        seen.add(pair)
+    return errors
+
+
+def _twice(path: str, taint: core.Taint) -> Cause:
+    value: dict[str, Any] = {"key": taint.key}
+    if taint.value:
+        value["value"] = taint.value
+    value["effect"] = taint.effect
+    error = field.duplicate(path, value)
+    return Cause(error.reason, f"{error.message}: taints must be unique by key and effect pair", path)
+
+
+def _amounts(obj: core.Node) -> list[Cause]:
+    errors: list[Cause] = []
+    for part in ("capacity", "allocatable"):
+        values = getattr(obj.status, part)
+        for name in values:
+            errors += quantities.amount(f"status.{part}.{name}", name, values[name])
+    return errors

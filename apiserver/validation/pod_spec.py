@@ -1,0 +1,168 @@
+"""A pod's spec, in pods and in templates of pods (kube-apiserver 1.36, ValidatePodSpec).
+
+Paths begin with the caller's ("spec", "spec.template.spec").
+"""
+
+from __future__ import annotations
+
+from apiserver.validation import containers, field, names, quantities, scheduling_terms, volumes
+from apiserver.validation.metadata import labels
+from machinery.errors import Cause
+from machinery.pb import core
+
+INT32_MAX = 2**31 - 1
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_SYSTEM_PRIORITIES_FROM = 1_000_000_000
+_PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
+
+
+def in_range(path: str, value: int, least: int, most: int) -> list[Cause]:
+    if least <= value <= most:
+        return []
+    return [field.invalid(path, value, f"must be between {least} and {most}, inclusive")]
+
+
+def pod_spec(path: str, spec: core.PodSpec) -> list[Cause]:
+    errors: list[Cause] = []
+    if spec.volumes:
+        errors += volumes.volumes(f"{path}.volumes", spec.volumes)
+    claims = frozenset(claim.name for claim in spec.resourceClaims)
+    if spec.resourceClaims:
+        errors += _resource_claims(f"{path}.resourceClaims", spec)
+    errors += containers.containers(f"{path}.containers", spec.containers, claims)
+    if spec.initContainers:
+        errors += containers.init_containers(
+            f"{path}.initContainers", spec.initContainers, spec.containers, claims
+        )
+    if spec.HasField("resources"):
+        errors += _pod_resources(f"{path}.resources", spec)
+    if spec.restartPolicy not in _RESTART_POLICIES:
+        errors.append(_choice(f"{path}.restartPolicy", spec.restartPolicy, _RESTART_POLICIES))
+    if spec.dnsPolicy not in _DNS_POLICIES:
+        errors.append(_choice(f"{path}.dnsPolicy", spec.dnsPolicy, _DNS_POLICIES))
+    if spec.nodeSelector:
+        errors += labels(f"{path}.nodeSelector", spec.nodeSelector)
+    if spec.serviceAccountName:
+        errors += _names(f"{path}.serviceAccountName", spec.serviceAccountName)
+    if spec.nodeName:
+        errors += _names(f"{path}.nodeName", spec.nodeName)
+    if spec.HasField("activeDeadlineSeconds"):
+        errors += in_range(f"{path}.activeDeadlineSeconds", spec.activeDeadlineSeconds, 1, INT32_MAX)
+    if spec.hostname:
+        errors += [
+            field.invalid(f"{path}.hostname", spec.hostname, problem)
+            for problem in names.dns_label(spec.hostname)
+        ]
+    if spec.subdomain:
+        errors += [
+            field.invalid(f"{path}.subdomain", spec.subdomain, problem)
+            for problem in names.dns_label(spec.subdomain)
+        ]
+    if spec.tolerations:
+        errors += scheduling_terms.tolerations(f"{path}.tolerations", spec.tolerations)
+    if spec.HasField("affinity"):
+        errors += scheduling_terms.affinity(f"{path}.affinity", spec.affinity)
+    if spec.topologySpreadConstraints:
+        errors += scheduling_terms.spread(f"{path}.topologySpreadConstraints", spec.topologySpreadConstraints)
+    if spec.schedulingGates:
+        errors += scheduling_terms.gates(f"{path}.schedulingGates", spec.schedulingGates)
+    if spec.priorityClassName:
+        errors += _names(f"{path}.priorityClassName", spec.priorityClassName)
+    if spec.HasField("preemptionPolicy") and spec.preemptionPolicy not in _PREEMPTION_POLICIES:
+        errors.append(_choice(f"{path}.preemptionPolicy", spec.preemptionPolicy, _PREEMPTION_POLICIES))
+    if spec.HasField("os") and spec.os.name not in ("linux", "windows"):
+        errors.append(_choice(f"{path}.os", spec.os.name, ("linux", "windows")))
+    if spec.HasField("shareProcessNamespace") and spec.shareProcessNamespace and spec.hostPID:
+        errors.append(
+            field.invalid(
+                f"{path}.securityContext.shareProcessNamespace",
+                spec.shareProcessNamespace,
+                "ShareProcessNamespace and HostPID cannot both be enabled",
+            )
+        )
+    for name in spec.overhead:
+        at = f"{path}.overhead[{name}]"
+        errors += quantities.container_resource_name(at, name)
+        errors += quantities.amount(at, name, spec.overhead[name])
+    return errors
+
+
+def _choice(path: str, value: str, choices: tuple[str, ...]) -> Cause:
+    return field.not_supported(path, value, choices) if value else field.required(path)
+
+
+def _names(path: str, name: str) -> list[Cause]:
+    return [field.invalid(path, name, problem) for problem in names.dns_subdomain(name)]
+
+
+def _resource_claims(path: str, spec: core.PodSpec) -> list[Cause]:
+    errors: list[Cause] = []
+    seen: set[str] = set()
+    for index, claim in enumerate(spec.resourceClaims):
+        at = f"{path}[{index}]"
+        if not claim.name:
+            errors.append(field.required(f"{at}.name"))
+        elif claim.name in seen:
+            errors.append(field.duplicate(f"{at}.name", claim.name))
+        else:
+            errors += [
+                field.invalid(f"{at}.name", claim.name, problem) for problem in names.dns_label(claim.name)
+            ]
+        seen.add(claim.name)
+        direct, template = claim.HasField("resourceClaimName"), claim.HasField("resourceClaimTemplateName")
+        if direct == template:
+            value = {
+                "Name": claim.name,
+                "ResourceClaimName": claim.resourceClaimName if direct else None,
+                "ResourceClaimTemplateName": claim.resourceClaimTemplateName if template else None,
+            }
+            choices = "`resourceClaimName`, `resourceClaimTemplateName`"
+            problem = (
+                f"at most one of {choices} may be specified" if direct else f"must specify one of: {choices}"
+            )
+            errors.append(field.invalid(at, value, problem))
+    return errors
+
+
+def _pod_resources(path: str, spec: core.PodSpec) -> list[Cause]:
+    """What a pod as a whole asks for: at least what its containers ask for together."""
+    resources = spec.resources
+    errors: list[Cause] = []
+    if resources.claims:
+        errors.append(field.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
+    errors += quantities.requirements(path, resources.requests, resources.limits, pod_level=True)
+    errors += _against_containers(path, spec)
+    return errors
+
+
+def _against_containers(path: str, spec: core.PodSpec) -> list[Cause]:
+    from apiserver.defaults.pod import container_requests
+
+    errors: list[Cause] = []
+    resources = spec.resources
+    for name in sorted(resources.requests):
+        total = container_requests(spec, name)
+        if total is not None and total > quantities.Quantity.parse(resources.requests[name].string):
+            errors.append(
+                field.invalid(
+                    f"{path}.requests[{name}]",
+                    resources.requests[name].string,
+                    f"must be greater than or equal to aggregate container requests of {total}",
+                )
+            )
+    for index, container in enumerate(spec.containers):
+        for name in sorted(resources.limits):
+            limits = container.resources.limits
+            if name in limits and quantities.Quantity.parse(limits[name].string) > quantities.Quantity.parse(
+                resources.limits[name].string
+            ):
+                at = path.removesuffix("resources") + f"containers[{index}].resources.limits"
+                errors.append(
+                    field.invalid(
+                        at,
+                        limits[name].string,
+                        f"must be less than or equal to pod limits of {resources.limits[name].string}",
+                    )
+                )
+    return errors

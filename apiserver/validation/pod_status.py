@@ -1,0 +1,130 @@
+"""A pod's status as PUT to the subresource (kube-apiserver 1.36, ValidatePodStatusUpdate)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+
+from apiserver.validation import field, metadata, names
+from machinery.errors import Cause
+from machinery.pb import core
+from machinery.versions import Gates
+
+NON_NEGATIVE = "must be a non-negative integer"
+_BOUND = "may not be set on pods that are already bound to a node"
+_SYSTEM_CONDITIONS = frozenset({
+    "ContainersReady", "Ready", "PodScheduled", "Initialized", "PodReadyToStartContainers", "DisruptionTarget",
+    "PodResizePending", "PodResizeInProgress", "AllContainersRestarting"})  # fmt: skip
+
+
+def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
+    errors = metadata.object_meta_update(new.metadata, old.metadata)
+    status, before = new.status, old.status
+    errors += _conditions("status.conditions", status.conditions)
+    nominated = status.nominatedNodeName
+    if nominated:
+        path = "status.nominatedNodeName"
+        errors += [field.invalid(path, nominated, problem) for problem in names.dns_subdomain(nominated)]
+        if (
+            new.spec.nodeName
+            and nominated != before.nominatedNodeName
+            and gates.enabled("ClearingNominatedNodeNameAfterBinding")
+        ):
+            errors.append(field.forbidden(path, _BOUND))
+    if before.qosClass and status.qosClass != before.qosClass:
+        errors.append(field.invalid("status.qosClass", status.qosClass, field.IMMUTABLE))
+    errors += _restarts(
+        "status.containerStatuses", status.containerStatuses, before.containerStatuses, old.spec
+    )
+    errors += _init_restarts(
+        "status.initContainerStatuses", status.initContainerStatuses, before.initContainerStatuses, old.spec
+    )
+    errors += _addresses("status.podIPs", [address.ip for address in status.podIPs])
+    errors += _addresses("status.hostIPs", [address.ip for address in status.hostIPs])
+    if status.observedGeneration < 0:
+        errors.append(field.invalid("status.observedGeneration", status.observedGeneration, NON_NEGATIVE))
+    return errors
+
+
+def _conditions(path: str, conditions: Sequence[core.PodCondition]) -> list[Cause]:
+    errors: list[Cause] = []
+    for index, condition in enumerate(conditions):
+        if condition.observedGeneration < 0:
+            errors.append(
+                field.invalid(
+                    f"{path}[{index}].observedGeneration", condition.observedGeneration, NON_NEGATIVE
+                )
+            )
+        if condition.type not in _SYSTEM_CONDITIONS:
+            at = f"{path}[{index}].Type"
+            errors += [
+                field.invalid(at, condition.type, problem) for problem in names.qualified_name(condition.type)
+            ]
+    return errors
+
+
+_NO_RESTART = "may not be transitioned to non-terminated state"
+
+
+def _restarts(
+    path: str, new: Sequence[core.ContainerStatus], old: Sequence[core.ContainerStatus], spec: core.PodSpec
+) -> list[Cause]:
+    """A container that ended may run again only where its restart policy says so."""
+    if spec.restartPolicy == "Always":
+        return []
+    policies = {container.name: container for container in spec.containers}
+    errors: list[Cause] = []
+    for index, before in enumerate(old):
+        if not before.state.HasField("terminated"):
+            continue
+        container = policies.get(before.name)
+        policy = container.restartPolicy if container and container.restartPolicy else spec.restartPolicy
+        if policy == "Always" or (before.state.terminated.exitCode != 0 and policy == "OnFailure"):
+            continue
+        if container is not None and container.restartPolicyRules:
+            continue
+        errors += _left_terminated(path, index, before, new)
+    return errors
+
+
+def _left_terminated(
+    path: str, index: int, before: core.ContainerStatus, new: Sequence[core.ContainerStatus]
+) -> list[Cause]:
+    return [
+        field.forbidden(f"{path}[{index}].state", _NO_RESTART)
+        for status in new
+        if status.name == before.name and not status.state.HasField("terminated")
+    ]
+
+
+def _init_restarts(
+    path: str, new: Sequence[core.ContainerStatus], old: Sequence[core.ContainerStatus], spec: core.PodSpec
+) -> list[Cause]:
+    if spec.restartPolicy == "Always":
+        return []
+    errors: list[Cause] = []
+    sidecars = {container.name for container in spec.initContainers if container.restartPolicy == "Always"}
+    for index, before in enumerate(old):
+        if not before.state.HasField("terminated") or before.name in sidecars:
+            continue
+        if before.state.terminated.exitCode != 0 and spec.restartPolicy == "OnFailure":
+            continue
+        errors += _left_terminated(path, index, before, new)
+    return errors
+
+
+def _addresses(path: str, addresses: list[str]) -> list[Cause]:
+    errors: list[Cause] = []
+    seen: set[str] = set()
+    for index, address in enumerate(addresses):
+        at = f"{path}[{index}]"
+        try:
+            ipaddress.ip_address(address)
+        except ValueError:
+            errors.append(
+                field.invalid(at, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+            )
+        if address in seen:
+            errors.append(field.duplicate(at, address))
+        seen.add(address)
+    return errors

@@ -1,0 +1,79 @@
+"""ReplicaSets (kube-apiserver 1.36, pkg/apis/apps/validation)."""
+
+from __future__ import annotations
+
+from apiserver.validation import field
+from apiserver.validation import metadata as metadata_rules
+from apiserver.validation.pod_spec import pod_spec
+from apiserver.validation.selectors import label_selector
+from machinery.errors import Cause
+from machinery.pb import apps, meta
+from machinery.selectors import LabelSelector, SelectorError
+from machinery.wire import codec
+
+
+def spec(found: apps.ReplicaSetSpec) -> list[Cause]:
+    errors = field.non_negative("spec.replicas", found.replicas)
+    errors += field.non_negative("spec.minReadySeconds", found.minReadySeconds)
+    selector: LabelSelector | None = None
+    if not found.HasField("selector"):
+        errors.append(field.required("spec.selector"))
+    else:
+        errors += label_selector("spec.selector", found.selector)
+        if not found.selector.matchLabels and not found.selector.matchExpressions:
+            problem = "empty selector is invalid for deployment"
+            errors.append(field.invalid("spec.selector", _shown(found.selector), problem))
+        try:
+            selector = LabelSelector.from_message(found.selector)
+        except SelectorError:
+            errors.append(field.invalid("spec.selector", _shown(found.selector), "invalid label selector"))
+    if selector is not None:
+        errors += _template(found, selector)
+    return errors
+
+
+def _shown(selector: meta.LabelSelector) -> dict[str, object]:
+    return codec.to_json(selector)
+
+
+def _template(found: apps.ReplicaSetSpec, selector: LabelSelector) -> list[Cause]:
+    errors: list[Cause] = []
+    path, template = "spec.template", found.template
+    labels = template.metadata.labels
+    selects = found.selector.matchLabels or found.selector.matchExpressions
+    if selects and not selector.matches(labels):
+        value = dict(sorted(labels.items())) if labels else None
+        problem = "`selector` does not match template `labels`"
+        errors.append(field.invalid(f"{path}.metadata.labels", value, problem))
+    errors += metadata_rules.labels(f"{path}.labels", labels)
+    errors += metadata_rules.annotations(f"{path}.annotations", template.metadata.annotations)
+    errors += pod_spec(f"{path}.spec", template.spec)
+    if template.spec.restartPolicy != "Always":
+        errors.append(
+            field.not_supported(f"{path}.spec.restartPolicy", template.spec.restartPolicy, ("Always",))
+        )
+    if template.spec.HasField("activeDeadlineSeconds"):
+        problem = "activeDeadlineSeconds in ReplicaSet is not Supported"
+        errors.append(field.forbidden(f"{path}.spec.activeDeadlineSeconds", problem))
+    return errors
+
+
+def immutable_selector(new: apps.ReplicaSetSpec, old: apps.ReplicaSetSpec) -> list[Cause]:
+    if new.selector == old.selector:
+        return []
+    return [field.invalid("spec.selector", _shown(new.selector), field.IMMUTABLE)]
+
+
+def status(found: apps.ReplicaSetStatus) -> list[Cause]:
+    errors: list[Cause] = []
+    counted = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
+    for name in counted:
+        errors += field.non_negative(f"status.{name}", getattr(found, name))
+    for name in counted[1:4]:
+        if getattr(found, name) > found.replicas:
+            problem = "cannot be greater than status.replicas"
+            errors.append(field.invalid(f"status.{name}", getattr(found, name), problem))
+    if found.availableReplicas > found.readyReplicas:
+        problem = "cannot be greater than readyReplicas"
+        errors.append(field.invalid("status.availableReplicas", found.availableReplicas, problem))
+    return errors

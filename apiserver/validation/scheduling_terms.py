@@ -1,0 +1,235 @@
+"""What a pod says about where it may run: tolerations, affinity, spreading, gates (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from apiserver.validation import field, names
+from apiserver.validation.selectors import label_selector
+from machinery.errors import Cause
+from machinery.pb import core
+
+TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_TOLERATION_OPERATORS = ("Equal", "Exists")
+_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
+_NODE_OPERATORS = ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def label_name(path: str, name: str) -> list[Cause]:
+    return [field.invalid(path, name, problem) for problem in names.qualified_name(name)]
+
+
+def tolerations(path: str, found: Iterable[core.Toleration]) -> list[Cause]:
+    errors: list[Cause] = []
+    for index, toleration in enumerate(found):
+        at = f"{path}[{index}]"
+        if toleration.key:
+            errors += label_name(f"{at}.key", toleration.key)
+        elif toleration.operator != "Exists":
+            errors.append(
+                field.invalid(
+                    f"{at}.operator",
+                    toleration.operator,
+                    'operator must be Exists when `key` is empty, which means "match all values and all keys"',
+                )
+            )
+        if toleration.HasField("tolerationSeconds") and toleration.effect != "NoExecute":
+            errors.append(
+                field.invalid(
+                    f"{at}.effect",
+                    toleration.effect,
+                    "effect must be 'NoExecute' when `tolerationSeconds` is set",
+                )
+            )
+        if toleration.operator in ("", "Equal"):
+            problems = names.label_value(toleration.value)
+            if problems:
+                errors.append(field.invalid(f"{at}.operator", toleration.value, ";".join(problems)))
+        elif toleration.operator == "Exists":
+            if toleration.value:
+                errors.append(
+                    field.invalid(
+                        f"{at}.operator", toleration.value, "value must be empty when `operator` is 'Exists'"
+                    )
+                )
+        else:
+            errors.append(field.not_supported(f"{at}.operator", toleration.operator, _TOLERATION_OPERATORS))
+        if toleration.effect:
+            errors += taint_effect(f"{at}.effect", toleration.effect, allow_empty=True)
+    return errors
+
+
+def taint_effect(path: str, effect: str, *, allow_empty: bool) -> list[Cause]:
+    if effect in TAINT_EFFECTS or (allow_empty and not effect):
+        return []
+    return [field.not_supported(path, effect, TAINT_EFFECTS) if effect else field.required(path)]
+
+
+def affinity(path: str, found: core.Affinity) -> list[Cause]:
+    errors: list[Cause] = []
+    if found.HasField("nodeAffinity"):
+        node, at = found.nodeAffinity, f"{path}.nodeAffinity"
+        if node.HasField("requiredDuringSchedulingIgnoredDuringExecution"):
+            errors += node_selector(f"{at}.{_REQUIRED}", node.requiredDuringSchedulingIgnoredDuringExecution)
+        for index, preferred in enumerate(node.preferredDuringSchedulingIgnoredDuringExecution):
+            where = f"{at}.{_PREFERRED}[{index}]"
+            if not 1 <= preferred.weight <= 100:
+                errors.append(
+                    field.invalid(f"{where}.weight", preferred.weight, "must be in the range 1-100")
+                )
+            errors += _node_term(f"{where}.preference", preferred.preference)
+    for name in ("podAffinity", "podAntiAffinity"):
+        if not found.HasField(name):  # type: ignore[arg-type]
+            continue
+        pods, at = getattr(found, name), f"{path}.{name}"
+        for index, term in enumerate(pods.requiredDuringSchedulingIgnoredDuringExecution):
+            errors += _pod_term(f"{at}.{_REQUIRED}[{index}]", term)
+        for index, weighted in enumerate(pods.preferredDuringSchedulingIgnoredDuringExecution):
+            where = f"{at}.{_PREFERRED}[{index}]"
+            if not 1 <= weighted.weight <= 100:
+                errors.append(field.invalid(f"{where}.weight", weighted.weight, "must be in the range 1-100"))
+            errors += _pod_term(f"{where}.podAffinityTerm", weighted.podAffinityTerm)
+    return errors
+
+
+def node_selector(path: str, selector: core.NodeSelector) -> list[Cause]:
+    terms = selector.nodeSelectorTerms
+    if not terms:
+        return [field.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
+    errors: list[Cause] = []
+    for index, term in enumerate(terms):
+        errors += _node_term(f"{path}.nodeSelectorTerms[{index}]", term)
+    return errors
+
+
+def _node_term(path: str, term: core.NodeSelectorTerm) -> list[Cause]:
+    errors: list[Cause] = []
+    for index, expression in enumerate(term.matchExpressions):
+        errors += _node_expression(f"{path}.matchExpressions[{index}]", expression)
+    for index, expression in enumerate(term.matchFields):
+        errors += _node_field(f"{path}.matchFields[{index}]", expression)
+    return errors
+
+
+def _node_expression(path: str, expression: core.NodeSelectorRequirement) -> list[Cause]:
+    errors: list[Cause] = []
+    values = expression.values
+    match expression.operator:
+        case "In" | "NotIn":
+            if not values:
+                errors.append(
+                    field.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+                )
+        case "Exists" | "DoesNotExist":
+            if values:
+                errors.append(
+                    field.forbidden(
+                        f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                    )
+                )
+        case "Gt" | "Lt":
+            if len(values) != 1:
+                errors.append(
+                    field.required(
+                        f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
+                    )
+                )
+        case other:
+            errors.append(field.invalid(f"{path}.operator", other, "not a valid selector operator"))
+    errors += label_name(f"{path}.key", expression.key)
+    for index, value in enumerate(values):
+        errors += [
+            field.invalid(f"{path}.values[{index}]", value, problem) for problem in names.label_value(value)
+        ]
+    return errors
+
+
+def _node_field(path: str, expression: core.NodeSelectorRequirement) -> list[Cause]:
+    errors: list[Cause] = []
+    if expression.operator not in ("In", "NotIn"):
+        errors.append(field.invalid(f"{path}.operator", expression.operator, "not a valid selector operator"))
+    elif len(expression.values) != 1:
+        errors.append(
+            field.required(
+                f"{path}.values",
+                "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+            )
+        )
+    if expression.key != "metadata.name":
+        errors.append(field.invalid(f"{path}.key", expression.key, "not a valid field selector key"))
+    else:
+        for index, value in enumerate(expression.values):
+            errors += [
+                field.invalid(f"{path}.values[{index}]", value, problem)
+                for problem in names.dns_subdomain(value)
+            ]
+    return errors
+
+
+def _pod_term(path: str, term: core.PodAffinityTerm) -> list[Cause]:
+    errors: list[Cause] = []
+    if term.HasField("labelSelector"):
+        errors += label_selector(f"{path}.labelSelector", term.labelSelector)
+    if term.HasField("namespaceSelector"):
+        errors += label_selector(f"{path}.namespaceSelector", term.namespaceSelector)
+    for namespace in term.namespaces:
+        errors += [
+            field.invalid(f"{path}.namespace", namespace, problem) for problem in names.dns_label(namespace)
+        ]
+    if not term.topologyKey:
+        errors.append(field.required(f"{path}.topologyKey", "can not be empty"))
+    return [*errors, *label_name(f"{path}.topologyKey", term.topologyKey)]
+
+
+def spread(path: str, constraints: Sequence[core.TopologySpreadConstraint]) -> list[Cause]:
+    errors: list[Cause] = []
+    seen: set[tuple[str, str]] = set()
+    for index, constraint in enumerate(constraints):
+        at = f"{path}[{index}]"
+        if constraint.maxSkew <= 0:
+            errors.append(field.invalid(f"{at}.maxSkew", constraint.maxSkew, "must be greater than zero"))
+        if not constraint.topologyKey:
+            errors.append(field.required(f"{at}.topologyKey", "can not be empty"))
+        else:
+            errors += label_name(f"{at}.topologyKey", constraint.topologyKey)
+        policy = constraint.whenUnsatisfiable
+        if policy not in _UNSATISFIABLE:
+            errors.append(field.not_supported(f"{at}.whenUnsatisfiable", policy, _UNSATISFIABLE))
+        pair = (constraint.topologyKey, policy)
+        if pair in seen:
+            errors.append(field.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", "{%s, %s}" % pair))  # noqa: UP031
+        seen.add(pair)
+        if constraint.HasField("minDomains"):
+            if constraint.minDomains <= 0:
+                errors.append(
+                    field.invalid(f"{at}.minDomains", constraint.minDomains, "must be greater than zero")
+                )
+            if policy != "DoNotSchedule":
+                errors.append(
+                    field.invalid(
+                        f"{at}.minDomains",
+                        constraint.minDomains,
+                        f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {policy}",
+                    )
+                )
+        for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            value = getattr(constraint, name)
+            if constraint.HasField(name) and value not in ("Honor", "Ignore"):  # type: ignore[arg-type]
+                errors.append(field.not_supported(f"{at}.{name}", value, ("Honor", "Ignore")))
+        if constraint.HasField("labelSelector"):
+            errors += label_selector(f"{at}.labelSelector", constraint.labelSelector)
+    return errors
+
+
+def gates(path: str, found: Sequence[core.PodSchedulingGate]) -> list[Cause]:
+    errors: list[Cause] = []
+    seen: set[str] = set()
+    for index, gate in enumerate(found):
+        at = f"{path}[{index}]"
+        errors += [field.invalid(at, gate.name, problem) for problem in names.qualified_name(gate.name)]
+        if gate.name in seen:
+            errors.append(field.duplicate(at, gate.name))
+        seen.add(gate.name)
+    return errors

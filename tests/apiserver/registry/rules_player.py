@@ -1,0 +1,278 @@
+"""Plays a case of apiserver_rules.jsonl through the Registry on a real etcd and says what differs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from apiserver.admission.chain import NAMES
+from apiserver.registry import Registry
+from apiserver.requests import WriteOptions
+from apiserver.watcher import Watcher, WatchEvent
+from machinery import kinds
+from machinery.clock import FakeClock, rfc3339
+from machinery.errors import StatusError
+from machinery.pb import core, meta, policy
+from machinery.versions import Gates, Version
+from machinery.wire import codec, envelope
+from tests.apiserver.test_watch_cache import LIMIT_SECONDS, Bench
+
+VERSION = Version(1, 36)
+NAMESPACE = "default"
+_PODS = kinds.POD.key_prefix(NAMESPACE)
+_BODIES: dict[str, Any] = {"binding": core.Binding, "eviction": policy.Eviction}
+_CONDITION_FIELDS = ("type", "status", "reason", "message", "observedGeneration")
+_IGNORED_CASE_KEYS = {"id", "rule", "pod", "pdbs", "requests", "expect", "gates", "note", "pdbConflicts"}
+
+
+class QuickClock(FakeClock):
+    """Time passes only by sleeping, and sleeping takes no time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.set(self.now() + seconds)
+        await anyio.lowlevel.checkpoint()
+
+
+def registry_of(
+    bench: Bench,
+    *,
+    gates: Mapping[str, bool] | None = None,
+    version: Version = VERSION,
+    disabled: Collection[str] = NAMES,
+    clock: Any = None,
+    seed: int = 1,
+) -> Registry:
+    """A registry at a version; by default without admission, as the golden data was made."""
+    return Registry(
+        bench.storage,
+        bench.cache,
+        None,
+        gates=Gates("apiserver", version, gates or {}),
+        clock=clock or QuickClock(),
+        rng=random.Random(seed),
+        disabled_admission=disabled,
+    )
+
+
+@dataclass
+class Player:
+    """One case; `differences` are the ways in which we were not like the real server."""
+
+    bench: Bench
+    case: dict[str, Any]
+    clock: QuickClock = field(default_factory=QuickClock)
+    differences: list[str] = field(default_factory=list)
+
+    async def play(self) -> list[str]:
+        unknown = set(self.case) - _IGNORED_CASE_KEYS
+        if unknown:
+            self.differences.append(f"this test does not know {sorted(unknown)}")
+        storage = self.bench.storage
+        await self._store_budgets()
+        revision = await self._store_pod()
+        before = await storage.current_revision()
+        await self.bench.cache.wait_until(before)
+        watcher = self.bench.cache.watch(kinds.POD, NAMESPACE, since_revision=before)
+        try:
+            registry = registry_of(self.bench, gates=self.case.get("gates"), clock=self.clock)
+            failure: StatusError | None = None
+            for request in self.case["requests"]:
+                failure = await self._request(registry, request, revision)
+            self._check_answer(failure, revision)
+            await self._check_stored(revision)
+            await self._check_events(watcher)
+            await self._check_budgets()
+        finally:
+            watcher.close()
+            await self._clean()
+        return self.differences
+
+    # Arranging.
+
+    def _document(self, document: dict[str, Any], revision: int) -> dict[str, Any]:
+        """With this run's resource version and times."""
+        made = {**document, "metadata": dict(document.get("metadata", {}))}
+        metadata = made["metadata"]
+        if metadata.get("resourceVersion") == "CURRENT":
+            metadata["resourceVersion"] = str(revision) if revision else ""
+        stamp = metadata.get("deletionTimestamp", "")
+        if stamp.startswith("NOW"):
+            metadata["deletionTimestamp"] = rfc3339(self.clock.now() + float(stamp[3:].rstrip("s") or 0))
+        return made
+
+    async def _store_pod(self) -> int:
+        if "pod" not in self.case or self.case["pod"] is None:
+            return 0
+        obj = codec.from_json(core.Pod, self._document(self.case["pod"], 0))
+        obj.metadata.resourceVersion = ""
+        key = kinds.POD.key(obj.metadata.namespace, obj.metadata.name)
+        return await self.bench.storage.create(key, envelope.encode(obj))
+
+    async def _store_budgets(self) -> None:
+        for document in self.case.get("pdbs") or []:
+            obj = codec.from_json(policy.PodDisruptionBudget, document)
+            obj.metadata.resourceVersion = ""
+            key = kinds.POD_DISRUPTION_BUDGET.key(obj.metadata.namespace, obj.metadata.name)
+            await self.bench.storage.create(key, envelope.encode(obj))
+
+    async def _clean(self) -> None:
+        for prefix in ("/registry/pods/", "/registry/poddisruptionbudgets/"):
+            found = await self.bench.storage.range(prefix)
+            for value in found.items:
+                await self.bench.storage.delete(value.key, expected_revision=value.mod_revision)
+
+    # Acting.
+
+    async def _request(
+        self, registry: Registry, request: dict[str, Any], revision: int
+    ) -> StatusError | None:
+        plural, _, rest = request["path"].partition("/")
+        assert plural == "pods"
+        name, _, subresource = rest.partition("/")
+        options = WriteOptions(dry_run=bool(request.get("dryRun")))
+        try:
+            if request["verb"] == "DELETE":
+                document = self._options(request.get("options") or {}, revision)
+                delete = codec.from_json(meta.DeleteOptions, document)
+                if options.dry_run:
+                    delete.dryRun.append("All")
+                await registry.delete(kinds.POD, NAMESPACE, name, delete)
+                return None
+            document = self._document(request["body"], revision)
+            if "deleteOptions" in document:
+                document["deleteOptions"] = self._options(document["deleteOptions"], revision)
+            body = codec.from_json(_BODIES.get(subresource, core.Pod), document)
+            call = registry.create if request["verb"] == "POST" else registry.update
+            await call(kinds.POD, NAMESPACE, name, subresource, body, options)
+        except StatusError as error:
+            return error
+        return None
+
+    def _options(self, options: dict[str, Any], revision: int) -> dict[str, Any]:
+        preconditions = options.get("preconditions")
+        if preconditions and preconditions.get("resourceVersion") == "CURRENT":
+            options = {**options, "preconditions": {**preconditions, "resourceVersion": str(revision)}}
+        return options
+
+    # Checking.
+
+    def _differ(self, what: str, got: Any, wanted: Any) -> None:
+        if got != wanted:
+            self.differences.append(f"{what}: got {got!r}, want {wanted!r}")
+
+    def _check_answer(self, failure: StatusError | None, revision: int) -> None:
+        expect = self.case["expect"]
+        self._differ("ok", failure is None, expect["ok"])
+        if failure is None or expect["ok"]:
+            if failure is not None:
+                self.differences.append(f"failed: {failure!r}")
+            return
+        self._differ("code", failure.code, expect["code"])
+        self._differ("reason", failure.reason, expect.get("reason", ""))
+        wanted = expect["message"].replace("<CURRENT>", str(revision))
+        prefix = expect.get("messageIsPrefix")
+        got = failure.message[: len(wanted)] if prefix else failure.message
+        self._differ("message", got, wanted)
+        self._differ("retryAfterSeconds", failure.retry_after_seconds, expect.get("retryAfterSeconds", 0))
+        causes = expect.get("causes")
+        if causes is not None:
+            wanted_causes = [(c["type"], c["message"], c.get("field", "")) for c in causes]
+            got_causes = [
+                (c.reason, c.message[: len(w[1])] if prefix else c.message, c.field)
+                for c, w in zip(failure.causes, wanted_causes, strict=False)
+            ]
+            self._differ("causes", got_causes, wanted_causes)
+            self._differ("number of causes", len(failure.causes), len(causes))
+
+    async def _check_stored(self, revision: int) -> None:
+        expect = self.case["expect"]
+        name = (self.case.get("pod") or {}).get("metadata", {}).get("name", "p")
+        value = await self.bench.storage.get(_PODS + name)
+        self._differ("podExistsAfter", value is not None, expect["podExistsAfter"])
+        changed = value is not None and value.mod_revision != revision
+        self._differ("resourceVersionChanged", changed, expect["resourceVersionChanged"])
+        if value is None or "after" not in expect:
+            return
+        got = _after(envelope.decode(kinds.POD, value.data))
+        for key, wanted in expect["after"].items():
+            if key == "conditions":
+                wanted = wanted or []
+            self._differ(f"after.{key}", got.get(key, "<not told by the test>"), wanted)
+        for key in ("deletionGracePeriodSeconds", "observedGeneration"):
+            if key not in expect["after"]:
+                self._differ(f"after.{key}", got.get(key), None)
+
+    async def _check_events(self, watcher: Watcher) -> None:
+        await self.bench.cache.wait_until(await self.bench.storage.current_revision())
+        found: list[WatchEvent] = []
+        with anyio.fail_after(LIMIT_SECONDS):
+            while watcher.queued:
+                found += await anext(watcher)
+        self._differ("watchEvents", [_event(event) for event in found], self.case["expect"]["watchEvents"])
+
+    async def _check_budgets(self) -> None:
+        for name, wanted in self.case["expect"].get("pdbAfter", {}).items():
+            namespaces = {
+                p["metadata"]["namespace"] for p in self.case["pdbs"] if p["metadata"]["name"] == name
+            }
+            kind = kinds.POD_DISRUPTION_BUDGET
+            value = await self.bench.storage.get(kind.key(namespaces.pop(), name))
+            assert value is not None
+            status = envelope.decode(kind, value.data).status
+            self._differ(f"pdb {name} allowed", status.disruptionsAllowed, wanted["disruptionsAllowed"])
+            disrupted = sorted(status.disruptedPods)
+            self._differ(f"pdb {name} disrupted", disrupted, sorted(wanted["disruptedPods"] or []))
+
+
+def _condition(condition: core.PodCondition) -> dict[str, Any]:
+    told = {name: getattr(condition, name) for name in _CONDITION_FIELDS}
+    return {name: value for name, value in told.items() if value}
+
+
+def _after(pod: core.Pod) -> dict[str, Any]:
+    """What the golden data tells of a stored pod."""
+    container = pod.spec.containers[0]
+    requests = container.resources.requests
+    told: dict[str, Any] = {
+        "conditions": [_condition(condition) for condition in pod.status.conditions],
+        "cpuRequest": requests["cpu"].string if "cpu" in requests else "",
+        "deletionTimestampSet": pod.metadata.HasField("deletionTimestamp"),
+        "generation": pod.metadata.generation,
+        "image": container.image,
+        "labels": dict(pod.metadata.labels) or None,
+        "annotations": dict(pod.metadata.annotations) or None,
+        "finalizers": list(pod.metadata.finalizers) or None,
+        "ownerReferences": [codec.to_json(owner) for owner in pod.metadata.ownerReferences] or None,
+        "schedulingGates": [gate.name for gate in pod.spec.schedulingGates] or None,
+        "nodeName": pod.spec.nodeName,
+        "nominatedNodeName": pod.status.nominatedNodeName,
+        "phase": pod.status.phase,
+        "qosClass": pod.status.qosClass,
+    }
+    if pod.metadata.HasField("deletionGracePeriodSeconds"):
+        told["deletionGracePeriodSeconds"] = pod.metadata.deletionGracePeriodSeconds
+    if pod.status.observedGeneration:
+        told["observedGeneration"] = pod.status.observedGeneration
+    return told
+
+
+def _event(event: WatchEvent) -> str:
+    pod: core.Pod = event.object.message
+    text = event.type.name
+    if pod.metadata.HasField("deletionTimestamp"):
+        text += f" deleting(grace={pod.metadata.deletionGracePeriodSeconds})"
+    if any(condition.type == "DisruptionTarget" for condition in pod.status.conditions):
+        text += " DisruptionTarget"
+    return text
+
+
+__all__ = ["Player", "QuickClock", "registry_of"]
