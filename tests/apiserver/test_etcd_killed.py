@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from machinery import errors, kinds
-from machinery.client import Client
+from machinery.client import Client, retry_unavailable
 from machinery.errors import StatusError
 from machinery.pb import core
 from tests.apiserver.test_grpc_front import serving
@@ -31,6 +31,16 @@ class Seen:
     disorder: list[str] = field(default_factory=list)
     last_revision: int = 0
     _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    def restart(self, listed: dict[str, core.Pod], revision: int) -> None:
+        """Begin again with a list, which must not be older than what was seen."""
+        if revision < self.last_revision:
+            self.disorder.append(f"a list at {revision} after {self.last_revision}")
+        self.last_revision = revision
+        self.newest = {name: int(obj.metadata.resourceVersion) for name, obj in listed.items()}
+        self.present = {name: obj.metadata.labels.get("n", "") for name, obj in listed.items()}
+        self._changed.set()
+        self._changed = anyio.Event()
 
     async def reach(self, revision: int) -> None:
         while self.last_revision < revision:
@@ -102,15 +112,12 @@ async def write(client: Client, name: str, ledger: Ledger, stop: anyio.Event) ->
 
 
 async def read_again(client: Client, name: str) -> core.Pod | None:
-    for _ in range(100):
-        try:
-            return await client.get(kinds.POD, name, "default")
-        except StatusError as error:
-            if errors.is_not_found(error):
-                return None
-            if not errors.is_retryable(error):
-                raise
-    raise AssertionError(f"{name} could not be read")
+    try:
+        return await retry_unavailable(lambda: client.get(kinds.POD, name, "default"), attempts_max=30)
+    except StatusError as error:
+        if errors.is_not_found(error):
+            return None
+        raise
 
 
 async def follow(client: Client, seen: Seen, started: anyio.Event) -> None:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import anyio
+import pytest
 
-from machinery import kinds
-from machinery.client import Client
-from machinery.pb import core
-from machinery.run_files import RunFile
+from machinery import errors, kinds
+from machinery.client import Client, retry_unavailable
+from machinery.errors import StatusError
+from tests.apiserver.test_etcd_killed import Ledger, Seen, write
+from tests.apiserver.test_watch_cache import pod
 from tests.support.cluster import Cluster
+from tests.support.etcd import skip_if_etcd_loses_writes
 
-LIMIT_SECONDS = 60.0
-
-
-def pod(name: str, **labels: str) -> core.Pod:
-    made = core.Pod()
-    made.metadata.name, made.metadata.namespace = name, "default"
-    made.metadata.labels.update(labels)
-    container = made.spec.containers.add()
-    container.name, container.image = "c", "i"
-    return made
+LIMIT_SECONDS = 90.0
+WRITERS = 8
+WRITES_BETWEEN_KILLS = 100
+KILLS = 3
 
 
 async def test_create_get_list_watch_bind_delete(cluster: Cluster) -> None:
@@ -45,3 +42,65 @@ async def test_create_get_list_watch_bind_delete(cluster: Cluster) -> None:
         await client.delete(kinds.POD, "a", "default", grace_period_seconds=0)
         await batches.aclose()
     assert await cluster.stop("apiserver") == 0
+
+
+async def follow_over_restarts(client: Client, seen: Seen, started: anyio.Event) -> None:
+    """List and watch as an informer does: on from the last revision, and anew where that has expired."""
+    while True:
+        try:
+            listed = await retry_unavailable(lambda: client.list(kinds.POD), attempts_max=30)
+            seen.restart({p.metadata.name: p for p in listed.items}, int(listed.resource_version))
+            started.set()
+            while True:
+                await watch_once(client, seen)
+        except StatusError as error:
+            if not errors.is_gone(error):
+                raise
+
+
+async def watch_once(client: Client, seen: Seen) -> None:
+    try:
+        async for batch in client.watch_batches(kinds.POD, resource_version=str(seen.last_revision)):
+            for event in batch:
+                seen.note(event.type, event.object, event.revision)
+    except StatusError as error:
+        if not errors.is_retryable(error):
+            raise
+        await retry_unavailable(client.server_info, attempts_max=30)
+
+
+async def kill_under_writes(cluster: Cluster, victim: str) -> None:
+    ledger, seen, stop = Ledger(), Seen(), anyio.Event()
+    await cluster.start("etcd", "apiserver")
+    async with cluster.client() as client:
+        with anyio.fail_after(LIMIT_SECONDS):
+            async with anyio.create_task_group() as group:
+                started = anyio.Event()
+                group.start_soon(follow_over_restarts, client, seen, started)
+                await started.wait()
+                async with anyio.create_task_group() as writers:
+                    for number in range(WRITERS):
+                        writers.start_soon(write, client, f"w{number}", ledger, stop)
+                    for _ in range(KILLS):
+                        await ledger.reach(ledger.writes + WRITES_BETWEEN_KILLS)
+                        cluster.kill(victim)
+                        await cluster.start(victim)
+                    await ledger.reach(ledger.writes + WRITES_BETWEEN_KILLS)
+                    stop.set()
+                listed = await client.list(kinds.POD)
+                await seen.reach(int(listed.resource_version))
+                group.cancel_scope.cancel()
+    stored = {p.metadata.name: p.metadata.labels["n"] for p in listed.items}
+    assert stored == {name: str(number) for name, number in ledger.numbers.items()}
+    assert seen.disorder == []
+    assert seen.present == stored
+
+
+async def test_kill_9_of_the_api_server_loses_nothing_and_clients_go_on(cluster: Cluster) -> None:
+    await kill_under_writes(cluster, "apiserver")
+
+
+@pytest.mark.chaos
+async def test_kill_9_of_etcd_loses_nothing_and_clients_go_on(cluster: Cluster) -> None:
+    skip_if_etcd_loses_writes()
+    await kill_under_writes(cluster, "etcd")

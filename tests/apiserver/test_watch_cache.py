@@ -29,6 +29,8 @@ def pod(name: str, namespace: str = "default", **labels: str) -> core.Pod:
     made = core.Pod()
     made.metadata.name, made.metadata.namespace = name, namespace
     made.metadata.labels.update(labels)
+    container = made.spec.containers.add()
+    container.name, container.image = "c", "i"
     return made
 
 
