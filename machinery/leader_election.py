@@ -7,6 +7,7 @@ stops leading. Source: client-go 1.36, tools/leaderelection (defaults of kube-sc
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import anyio
 from machinery import kinds
 from machinery.client import Client
 from machinery.clock import Clock, SystemClock, to_micro_time
-from machinery.errors import StatusError, is_not_found
+from machinery.errors import StatusError, is_conflict, is_not_found
 from machinery.pb import coordination
 
 JITTER = 1.2
@@ -73,6 +74,7 @@ class LeaderElector:
         self._observed: coordination.Lease | None = None
         self._observed_at = 0.0
         self._reported = ""
+        self._renewed_at = 0.0
         self.leading = False
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
@@ -105,13 +107,17 @@ class LeaderElector:
             raise LeadershipLostError(f"lease {self._namespace}/{self._name} lost by {self._identity}")
 
     async def _renew_until_lost(self) -> None:
-        renewed_at = self._clock.monotonic()
-        while self._clock.monotonic() - renewed_at < self._timing.renew_deadline_seconds:
-            await self._clock.sleep(self._timing.retry_seconds)
-            if await self._try_acquire():
-                renewed_at = self._clock.monotonic()
-            elif self._observed is not None and self._observed.spec.holderIdentity != self._identity:
+        """Returns as soon as this process may no longer lead, also where the API server does not answer."""
+        while (left := self._seconds_left()) > 0:
+            await self._clock.sleep(min(self._timing.retry_seconds, left))
+            # A call's own deadline may be later than the lease's end.
+            with anyio.move_on_after(max(self._seconds_left(), 0.0)):
+                await self._try_acquire()
+            if self._observed is not None and self._observed.spec.holderIdentity != self._identity:
                 return
+
+    def _seconds_left(self) -> float:
+        return self._renewed_at + self._timing.renew_deadline_seconds - self._clock.monotonic()
 
     async def _try_acquire(self) -> bool:
         """Takes or renews the lease; False where another holds it or the API server did not answer."""
@@ -121,6 +127,13 @@ class LeaderElector:
             return False
 
     async def _acquire(self) -> bool:
+        if self.leading and self._observed is not None:
+            try:
+                await self._write(self._observed)
+                return True
+            except StatusError as error:
+                if not (is_conflict(error) or is_not_found(error)):
+                    raise
         try:
             lease = await self._client.get(kinds.LEASE, self._name, self._namespace)
         except StatusError as error:
@@ -128,8 +141,7 @@ class LeaderElector:
                 raise
             lease = coordination.Lease()
             lease.metadata.name, lease.metadata.namespace = self._name, self._namespace
-            self._fill(lease, acquired=True)
-            self._observe(await self._client.create(lease))
+            await self._write(lease)
             return True
         if self._observed is None or lease.spec != self._observed.spec:
             self._observe(lease)
@@ -138,23 +150,25 @@ class LeaderElector:
         expired = self._clock.monotonic() - self._observed_at >= duration
         if holder and holder != self._identity and not expired:
             return False
-        new = coordination.Lease()
-        new.CopyFrom(lease)
-        if holder != self._identity:
-            new.spec.leaseTransitions = lease.spec.leaseTransitions + 1
-        self._fill(new, acquired=holder != self._identity)
-        self._observe(await self._client.update(new))
+        await self._write(lease)
         return True
 
-    def _fill(self, lease: coordination.Lease, *, acquired: bool) -> None:
-        now = self._clock.now()
-        lease.spec.holderIdentity = self._identity
-        lease.spec.leaseDurationSeconds = int(self._timing.lease_seconds)
-        lease.spec.renewTime.CopyFrom(to_micro_time(now))
-        if acquired:
-            lease.spec.acquireTime.CopyFrom(to_micro_time(now))
-        if not lease.spec.HasField("leaseTransitions"):
-            lease.spec.leaseTransitions = 0
+    async def _write(self, lease: coordination.Lease) -> None:
+        """Take or renew the lease as it was read (without a resourceVersion: make it)."""
+        new = coordination.Lease()
+        new.CopyFrom(lease)
+        spec, now = new.spec, to_micro_time(self._clock.now())
+        if spec.holderIdentity != self._identity:
+            spec.acquireTime.CopyFrom(now)
+            spec.leaseTransitions = spec.leaseTransitions + 1 if lease.metadata.resourceVersion else 0
+        spec.holderIdentity = self._identity
+        spec.leaseDurationSeconds = math.ceil(self._timing.lease_seconds)
+        spec.renewTime.CopyFrom(now)
+        # Others count from when they see this, which is later.
+        asked_at = self._clock.monotonic()
+        exists = bool(lease.metadata.resourceVersion)
+        self._observe(await (self._client.update(new) if exists else self._client.create(new)))
+        self._renewed_at = asked_at
 
     def _observe(self, lease: coordination.Lease) -> None:
         self._observed = lease
