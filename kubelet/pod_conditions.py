@@ -12,7 +12,11 @@ from machinery.pb import core
 
 
 def write_resize_conditions(
-    status: core.PodStatus, pending: ResizeCondition | None, in_progress: ResizeCondition | None
+    status: core.PodStatus,
+    pending: ResizeCondition | None,
+    in_progress: ResizeCondition | None,
+    *,
+    observed_generation: bool = True,
 ) -> None:
     """Sets or removes both conditions (1.33 and later)."""
     for name, held in ((conditions.PENDING, pending), (conditions.IN_PROGRESS, in_progress)):
@@ -27,7 +31,8 @@ def write_resize_conditions(
         row.status = "True"
         row.reason = held.reason
         row.message = held.message
-        row.observedGeneration = held.observed_generation
+        if observed_generation:
+            row.observedGeneration = held.observed_generation
         row.lastTransitionTime.CopyFrom(clock.to_time(held.since))
         row.lastProbeTime.CopyFrom(clock.to_time(held.probed))
 

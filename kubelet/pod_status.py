@@ -1,37 +1,260 @@
-"""A pod's status as this kubelet writes it."""
+"""A pod's status as this kubelet writes it: phase, conditions, container statuses, resources.
+
+A pure function of what the API has, what is allocated and what the runtime does. Fields that others own
+(nominatedNodeName, conditions such as PodScheduled) stay as they are. Source: kubelet 1.36,
+generateAPIPodStatus; KEP-1287, "API Changes".
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kubelet.conditions import ResizeCondition
+from kubelet.features import StatusFeatures
+from kubelet.pod_conditions import resize_status, write_resize_conditions
 from kubelet.pod_resources import PodResources
-from machinery.pb import core
+from kubelet.runtime import Container, PodSandbox
+from machinery import clock, objects
+from machinery.pb import core, meta
+from machinery.qos import recorded_qos_class
+
+PREEMPTED_CONDITION = "Pod was preempted by Kubelet to accommodate a critical pod."
 
 
-def write_resources(pod: core.Pod, allocated: PodResources, actuated: PodResources) -> None:
-    """Sets `allocatedResources` and `resources` in the container statuses (and the pod's, at pod level).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Why this kubelet ended a pod, or would not start it."""
 
-    KEP-1287, "API Changes". A missing container status is added.
-    """
-    status = pod.status
-    for spec_rows, rows in (
-        (pod.spec.initContainers, status.initContainerStatuses),
-        (pod.spec.containers, status.containerStatuses),
-    ):
-        by_name = {row.name: row for row in rows}
-        for container in spec_rows:
-            if allocated.get(container.name) is None:
-                continue
-            row = by_name.get(container.name)
-            if row is None:
-                row = rows.add()
-                row.name = container.name
-            row.ClearField("allocatedResources")
-            row.ClearField("resources")
-            allocated.of(container.name).requests.write(row.allocatedResources)
-            actuated.of(container.name).write(row.resources)
-            row.resources.SetInParent()
+    reason: str
+    message: str
+    preempted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """All that a status is made of. `pod` is the API's object; `now` in seconds since the epoch."""
+
+    pod: core.Pod
+    host_ip: str
+    now: float
+    base: core.PodStatus | None = None
+    """The newest status that is known, where the API's object lags behind our own writes."""
+    sandbox: PodSandbox | None = None
+    allocated: PodResources | None = None
+    pending: ResizeCondition | None = None
+    in_progress: ResizeCondition | None = None
+    outcome: Outcome | None = None
+    terminal: bool = False
+    """Its containers have stopped and will not run again."""
+
+
+def build(view: View, features: StatusFeatures) -> core.PodStatus:
+    """The whole status."""
+    pod, sandbox = view.pod, view.sandbox
+    status = core.PodStatus()
+    status.CopyFrom(pod.status if view.base is None else view.base)
+    now = clock.to_time(view.now)
+    if not status.qosClass:
+        status.qosClass = recorded_qos_class(pod)
+    if not status.HasField("startTime"):
+        status.startTime.CopyFrom(clock.to_time(sandbox.started if sandbox is not None else view.now))
+    if features.observed_generation and pod.metadata.generation:
+        status.observedGeneration = pod.metadata.generation
+    if sandbox is not None:
+        _write_addresses(status, view.host_ip, sandbox.ip)
+        _write_containers(status, pod, sandbox, view.now)
+    status.phase = _phase(view)
+    if view.outcome is not None:
+        status.reason, status.message = view.outcome.reason, view.outcome.message
+    if view.outcome is not None and view.outcome.preempted:
+        _set(
+            status, "DisruptionTarget", True, "TerminationByKubelet", PREEMPTED_CONDITION, view, features, now
+        )
+    if sandbox is not None:
+        _write_conditions(status, view, sandbox, features, now)
+    if features.resize and sandbox is not None and view.allocated is not None:
+        write_resources(pod, status, view.allocated, sandbox, pod_level=features.resize_pod_level)
+    _write_resize(status, view, features)
+    return status
+
+
+def _phase(view: View) -> str:
+    if view.outcome is not None:
+        return "Failed"
+    sandbox = view.sandbox
+    if view.terminal:
+        if sandbox is None or not sandbox.begun:
+            return "Failed"
+        succeeded = all(
+            container.exit_code == 0
+            for container in sandbox.containers
+            if container.state == "exited" and not container.init
+        )
+        return "Succeeded" if succeeded else "Failed"
+    if sandbox is not None and sandbox.begun:
+        return "Running"
+    return "Pending"
+
+
+def _write_addresses(status: core.PodStatus, host_ip: str, ip: str) -> None:
+    status.hostIP = host_ip
+    del status.hostIPs[:]
+    status.hostIPs.add(ip=host_ip)
+    if ip:
+        status.podIP = ip
+        del status.podIPs[:]
+        status.podIPs.add(ip=ip)
+
+
+def _write_containers(status: core.PodStatus, pod: core.Pod, sandbox: PodSandbox, now: float) -> None:
+    images = {row.name: row.image for row in (*pod.spec.initContainers, *pod.spec.containers)}
+    del status.initContainerStatuses[:]
+    del status.containerStatuses[:]
+    for container in sandbox.containers:
+        rows = status.initContainerStatuses if container.init else status.containerStatuses
+        row = rows.add()
+        row.name = container.name
+        row.image = images.get(container.name, "")
+        row.imageID = _image_id(row.image) if container.id else ""
+        row.ready = container.ready
+        row.restartCount = container.restarts
+        row.started = container.state == "running"
+        if container.id:
+            row.containerID = container.id
+        _write_state(row.state, container, pod)
+        if container.last_id:
+            last = row.lastState.terminated
+            _write_terminated(
+                last,
+                container.last_exit_code,
+                container.last_id,
+                container.last_started,
+                container.last_finished,
+            )
+
+
+def _write_state(state: core.ContainerState, container: Container, pod: core.Pod) -> None:
+    if container.state == "waiting":
+        state.waiting.reason = "PodInitializing" if pod.spec.initContainers and not container.init else ""
+        state.waiting.reason = state.waiting.reason or "ContainerCreating"
+    elif container.state == "running":
+        state.running.startedAt.CopyFrom(clock.to_time(container.started))
+    else:
+        _write_terminated(
+            state.terminated, container.exit_code, container.id, container.started, container.finished
+        )
+
+
+def _write_terminated(
+    state: core.ContainerStateTerminated, exit_code: int, container: str, started: float, finished: float
+) -> None:
+    state.exitCode = exit_code
+    state.reason = "Completed" if exit_code == 0 else "Error"
+    state.startedAt.CopyFrom(clock.to_time(started))
+    state.finishedAt.CopyFrom(clock.to_time(finished))
+    state.containerID = container
+
+
+def _image_id(image: str) -> str:
+    return f"{image.split('@')[0].rsplit(':', 1)[0]}@sha256:{hashlib.sha256(image.encode()).hexdigest()}"
+
+
+def _write_conditions(
+    status: core.PodStatus, view: View, sandbox: PodSandbox, features: StatusFeatures, now: meta.Time
+) -> None:
+    has_sandbox = bool(sandbox.ip) and not view.terminal
+    _set(status, "PodReadyToStartContainers", has_sandbox, "", "", view, features, now)
+    waiting = [one.name for one in sandbox.containers if one.init and one.state == "waiting"]
+    if waiting and status.phase != "Succeeded":
+        message = f"containers with incomplete status: [{' '.join(waiting)}]"
+        _set(status, "Initialized", False, "ContainersNotInitialized", message, view, features, now)
+    else:
+        _set(status, "Initialized", True, "", "", view, features, now)
+    reason, message = _unready(status, sandbox)
+    _set(status, "ContainersReady", not reason, reason, message, view, features, now)
+    if not reason:
+        reason, message = _unmet_gates(status, view.pod)
+    _set(status, "Ready", not reason, reason, message, view, features, now)
+
+
+def _unmet_gates(status: core.PodStatus, pod: core.Pod) -> tuple[str, str]:
+    """Reason and message for readiness gates whose condition is missing or not True."""
+    lines = []
+    for gate in pod.spec.readinessGates:
+        name = gate.conditionType
+        condition = objects.get_condition(status.conditions, name)
+        if condition is None:
+            lines.append(f'corresponding condition of pod readiness gate "{name}" does not exist.')
+        elif condition.status != "True":
+            lines.append(f'the status of pod readiness gate "{name}" is not "True", but {condition.status}')
+    return ("ReadinessGatesNotReady", ", ".join(lines)) if lines else ("", "")
+
+
+def _unready(status: core.PodStatus, sandbox: PodSandbox) -> tuple[str, str]:
+    """Reason and message of Ready=False; empty when all containers are ready."""
+    if status.phase == "Succeeded":
+        return "PodCompleted", ""
+    if status.phase == "Failed":
+        return "PodFailed", ""
+    names = [one.name for one in sandbox.containers if (one.sidecar or not one.init) and not one.ready]
+    return (
+        ("ContainersNotReady", f"containers with unready status: [{' '.join(names)}]") if names else ("", "")
+    )
+
+
+def _set(
+    status: core.PodStatus,
+    name: str,
+    value: bool,
+    reason: str,
+    message: str,
+    view: View,
+    features: StatusFeatures,
+    now: meta.Time,
+) -> None:
+    row = core.PodCondition(type=name, status="True" if value else "False", reason=reason, message=message)
+    if features.observed_generation and view.pod.metadata.generation:
+        row.observedGeneration = view.pod.metadata.generation
+    objects.set_condition(status.conditions, row, now)
+
+
+def write_resources(
+    pod: core.Pod,
+    status: core.PodStatus,
+    allocated: PodResources,
+    sandbox: PodSandbox,
+    *,
+    pod_level: bool = True,
+) -> None:
+    """`allocatedResources` and `resources` of the containers that have run, and of the pod itself."""
+    rows: Iterable[core.ContainerStatus] = (*status.initContainerStatuses, *status.containerStatuses)
+    for row in rows:
+        container = sandbox.get(row.name)
+        own = allocated.get(row.name)
+        if container is None or own is None or container.state == "waiting":
+            continue
+        own.requests.write(row.allocatedResources)
+        container.resources.write(row.resources)
+        row.resources.SetInParent()
     status.ClearField("allocatedResources")
     status.ClearField("resources")
-    if allocated.pod is not None:
+    if pod_level and allocated.pod is not None and pod.spec.HasField("resources"):
         allocated.pod.requests.write(status.allocatedResources)
-        (actuated.pod or allocated.pod).write(status.resources)
+        (sandbox.pod_resources or allocated.pod).write(status.resources)
         status.resources.SetInParent()
+
+
+def _write_resize(status: core.PodStatus, view: View, features: StatusFeatures) -> None:
+    pending, in_progress = view.pending, view.in_progress
+    if view.terminal or view.outcome is not None:
+        pending = in_progress = None
+    if features.resize_conditions:
+        write_resize_conditions(
+            status, pending, in_progress, observed_generation=features.observed_generation
+        )
+    elif features.resize:
+        status.resize = resize_status(pending, in_progress)
+        if not status.resize:
+            status.ClearField("resize")

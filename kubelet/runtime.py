@@ -50,6 +50,8 @@ class PodSandbox:
     """When the kubelet took the pod (status.startTime)."""
     ip: str = ""
     containers: tuple[Container, ...] = field(default=())
+    pod_resources: Requirements | None = None
+    """What is in force for the pod as a whole."""
 
     def get(self, name: str) -> Container | None:
         for container in self.containers:
@@ -73,11 +75,10 @@ class PodSandbox:
             container.ready for container in self.containers if container.sidecar or not container.init
         )
 
-    def actuated(self, pod_level: Requirements | None = None) -> PodResources:
-        """What is in force, by container."""
-        return PodResources(
-            tuple((container.name, container.resources) for container in self.containers), pod_level
-        )
+    def actuated(self) -> PodResources:
+        """What is in force."""
+        rows = tuple((container.name, container.resources) for container in self.containers)
+        return PodResources(rows, self.pod_resources)
 
 
 def prepare(pod: core.Pod, *, now: float) -> PodSandbox:
@@ -95,6 +96,7 @@ def start(sandbox: PodSandbox, resources: PodResources, *, ip: str, now: float) 
     return replace(
         sandbox,
         ip=ip,
+        pod_resources=resources.pod,
         containers=tuple(
             _run(sandbox.uid, container, resources.of(container.name), now)
             for container in sandbox.containers
@@ -136,10 +138,16 @@ def restart(
     return replace(sandbox, containers=tuple(rows))
 
 
-def with_resources(sandbox: PodSandbox, resources: Mapping[str, Requirements]) -> PodSandbox:
+def with_resources(
+    sandbox: PodSandbox,
+    resources: Mapping[str, Requirements],
+    *,
+    pod_resources: Requirements | None = None,
+) -> PodSandbox:
     """Other resources in force, without a restart."""
     return replace(
         sandbox,
+        pod_resources=pod_resources,
         containers=tuple(
             replace(container, resources=resources.get(container.name, container.resources))
             for container in sandbox.containers
@@ -192,7 +200,10 @@ def to_json(sandbox: PodSandbox) -> dict[str, Any]:
         if container.resources != EMPTY:
             row["resources"] = container.resources.to_json()
         rows.append(row)
-    return {"started": sandbox.started, "ip": sandbox.ip, "containers": rows}
+    document = {"started": sandbox.started, "ip": sandbox.ip, "containers": rows}
+    if sandbox.pod_resources is not None:
+        document["pod"] = sandbox.pod_resources.to_json()
+    return document
 
 
 def from_json(uid: str, document: Mapping[str, Any]) -> PodSandbox:
@@ -202,7 +213,14 @@ def from_json(uid: str, document: Mapping[str, Any]) -> PodSandbox:
         fields = dict(row)
         fields["resources"] = Requirements.from_json(fields.get("resources", {}))
         rows.append(Container(**fields))
-    return PodSandbox(uid=uid, started=document["started"], ip=document["ip"], containers=tuple(rows))
+    pod = document.get("pod")
+    return PodSandbox(
+        uid=uid,
+        started=document["started"],
+        ip=document["ip"],
+        containers=tuple(rows),
+        pod_resources=None if pod is None else Requirements.from_json(pod),
+    )
 
 
 _DEFAULTS = {

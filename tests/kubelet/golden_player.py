@@ -15,6 +15,7 @@ from kubelet.node_state import NodeSettings, NodeState, PodRecord
 from kubelet.pod_conditions import write_resize_conditions
 from kubelet.pod_resources import PodResources, desired_resources
 from kubelet.pod_status import write_resources
+from kubelet.runtime import Container, PodSandbox
 from machinery.pb import core
 from tests.kubelet.golden import Case
 
@@ -174,7 +175,7 @@ class Player:
         write_resize_conditions(pod.status, record.pending, record.in_progress)
         if record.active:
             pod.status.phase = "Running"
-            write_resources(pod, self.node.allocated(record), self.actuated[record.uid])
+            write_containers(pod, self.node.allocated(record), self.actuated[record.uid])
         self.api[name] = pod
         return pod
 
@@ -323,3 +324,20 @@ def node_message(row: Case, old: core.Node | None) -> core.Node:
     for taint in row.get("taints", []):
         node.spec.taints.add(**taint)
     return node
+
+
+def write_containers(pod: core.Pod, allocated: PodResources, actuated: PodResources) -> None:
+    """Container statuses with resources, as of containers that run."""
+    for specs, rows in (
+        (pod.spec.initContainers, pod.status.initContainerStatuses),
+        (pod.spec.containers, pod.status.containerStatuses),
+    ):
+        del rows[:]
+        for container in specs:
+            rows.add(name=container.name)
+    containers = tuple(
+        Container(name=name, state="running", resources=requirements)
+        for name, requirements in actuated.containers
+    )
+    sandbox = PodSandbox(uid=pod.metadata.uid, started=0.0, containers=containers, pod_resources=actuated.pod)
+    write_resources(pod, pod.status, allocated, sandbox)

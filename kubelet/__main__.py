@@ -1,0 +1,123 @@
+"""`python -m kubelet --dir D --nodes 100`: one process that carries many nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from kubelet.options import Delays, Heartbeats, NodeShape, seconds
+from kubelet.shell.process import KubeletConfig, run_kubelet
+from machinery.process import Process, component_command
+from machinery.quantity import Quantity, QuantityError
+
+
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return seconds(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no duration; write 500ms, 10s or 1m30s", param, ctx)
+
+
+class _Quantity(click.ParamType[str]):
+    name = "quantity"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return Quantity.parse(str(value)).canonical()
+        except QuantityError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+
+def _pairs(_: click.Context, param: click.Parameter, text: str) -> Mapping[str, str]:
+    pairs = {}
+    for part in filter(None, text.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{part!r}: write key=value,key=value", param=param)
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+DURATION, QUANTITY = _Duration(), _Quantity()
+
+
+@component_command("kubelet")
+@click.option("--nodes", default=1, type=click.IntRange(0, 10_000), help="How many nodes to run.")
+@click.option("--first-node", default=0, type=click.IntRange(0), help="Number of the first node.")
+@click.option("--node-name-prefix", default="node-", help="Nodes are named by this and their number.")
+@click.option("--node-cpu", default="4", type=QUANTITY)
+@click.option("--node-memory", default="32Gi", type=QUANTITY)
+@click.option("--node-pods", default="110", type=QUANTITY)
+@click.option("--node-resources", default="", callback=_pairs, help="More resources: name=quantity,...")
+@click.option("--node-labels", default="", callback=_pairs, help="key=value,...")
+@click.option("--node-zones", default="", help="Zones to spread the nodes over: a,b,c.")
+@click.option("--node-region", default="")
+@click.option("--cpu-manager-policy", default="none", type=click.Choice(["none", "static"]))
+@click.option("--memory-manager-policy", default="None", type=click.Choice(["None", "Static"]))
+@click.option("--start-delay", default="0s", type=DURATION, help="From admission until containers run.")
+@click.option("--ready-delay", default="0s", type=DURATION, help="From running until ready.")
+@click.option("--stop-delay", default="0s", type=DURATION, help="How long containers take to stop.")
+@click.option("--actuation-delay", default="0s", type=DURATION, help="How long a resize takes.")
+@click.option("--node-status-update-frequency", default="10s", type=DURATION)
+@click.option("--node-status-report-frequency", default="5m", type=DURATION)
+@click.option("--node-lease-duration", default="40s", type=DURATION)
+@click.option("--cloud-address", default="", metavar="HOST:PORT", help="Run the instances of this cloud too.")
+@click.option("--cloud", is_flag=True, help="The same, with the address in DIR/run/cloud.json.")
+def main(
+    process: Process,
+    *,
+    nodes: int,
+    first_node: int,
+    node_name_prefix: str,
+    node_cpu: str,
+    node_memory: str,
+    node_pods: str,
+    node_resources: Mapping[str, str],
+    node_labels: Mapping[str, str],
+    node_zones: str,
+    node_region: str,
+    cpu_manager_policy: str,
+    memory_manager_policy: str,
+    start_delay: float,
+    ready_delay: float,
+    stop_delay: float,
+    actuation_delay: float,
+    node_status_update_frequency: float,
+    node_status_report_frequency: float,
+    node_lease_duration: float,
+    cloud_address: str,
+    cloud: bool,
+) -> None:
+    """Registers nodes, runs the pods bound to them, and resizes them in place."""
+    config = KubeletConfig(
+        nodes=nodes,
+        first_node=first_node,
+        name_prefix=node_name_prefix,
+        shape=NodeShape(
+            capacity={"cpu": node_cpu, "memory": node_memory, "pods": node_pods, **node_resources},
+            labels=node_labels,
+            zones=tuple(filter(None, node_zones.split(","))),
+            region=node_region,
+            cpu_manager_policy=cpu_manager_policy,
+            memory_manager_policy=memory_manager_policy,
+        ),
+        delays=Delays(start=start_delay, ready=ready_delay, stop=stop_delay, actuation=actuation_delay),
+        beats=Heartbeats(
+            status_frequency=node_status_update_frequency,
+            status_report_frequency=node_status_report_frequency,
+            lease_duration=node_lease_duration,
+        ),
+        cloud_address=cloud_address,
+        cloud=cloud,
+    )
+    process.run(lambda: run_kubelet(process, config))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Containers that run although nobody remembers them: read back from the pod's status in the API.
+
+For a node whose checkpoint is lost or corrupt. A real kubelet would ask its container runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubelet.requirements import Requirements
+from kubelet.runtime import Container, PodSandbox
+from machinery import clock
+from machinery.pb import core
+from machinery.resources import is_sidecar
+
+
+def adopt(pod: core.Pod) -> PodSandbox | None:
+    """The pod's sandbox as its status shows it, or None when nothing of it ran."""
+    containers = tuple(_containers(pod))
+    if not any(container.id for container in containers):
+        return None
+    status = pod.status
+    pod_resources = Requirements.from_message(status.resources) if status.HasField("resources") else None
+    return PodSandbox(
+        uid=pod.metadata.uid,
+        started=clock.from_time(status.startTime),
+        ip=status.podIP,
+        containers=containers,
+        pod_resources=pod_resources,
+    )
+
+
+def _containers(pod: core.Pod) -> Iterator[Container]:
+    rows = {row.name: row for row in (*pod.status.initContainerStatuses, *pod.status.containerStatuses)}
+    for spec, init in (
+        *((one, True) for one in pod.spec.initContainers),
+        *((one, False) for one in pod.spec.containers),
+    ):
+        yield _container(spec, rows.get(spec.name, core.ContainerStatus()), init)
+
+
+def _container(spec: core.Container, row: core.ContainerStatus, init: bool) -> Container:
+    ended = row.state.terminated
+    running = row.state.HasField("running")
+    exited = row.state.HasField("terminated")
+    begun = row.state.running.startedAt if running else ended.startedAt
+    source = row.resources if row.HasField("resources") else spec.resources
+    return Container(
+        name=spec.name,
+        init=init,
+        sidecar=init and is_sidecar(spec),
+        state="running" if running else "exited" if exited else "waiting",
+        id=row.containerID,
+        restarts=row.restartCount,
+        started=clock.from_time(begun),
+        finished=clock.from_time(ended.finishedAt) if exited else 0.0,
+        exit_code=ended.exitCode,
+        ready=row.ready,
+        resources=Requirements.from_message(source),
+    )

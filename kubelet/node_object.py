@@ -1,0 +1,143 @@
+"""The Node object that a kubelet registers, and the status it keeps. Source: kubelet 1.36, nodestatus."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kubelet.options import NodeShape
+from machinery import clock, objects
+from machinery.pb import core
+from machinery.versions import Version
+
+PORT = 10250
+HEALTHY = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Which node this is. `number` places it in the address space and among the zones."""
+
+    name: str
+    number: int
+    provider_id: str = ""
+    template: core.Node | None = None
+    """What the cloud says of its node group; None for a node of the command line."""
+
+    @property
+    def host_ip(self) -> str:
+        return f"172.{16 + self.number // 65536 % 16}.{self.number // 256 % 256}.{self.number % 256}"
+
+    def pod_ip(self, host: int) -> str:
+        """The address of the pod with this number on the node (2 to 254)."""
+        return f"10.{self.number // 256 % 256}.{self.number % 256}.{host}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    """What goes into a node's status beside its identity."""
+
+    version: Version
+    declared_features: tuple[str, ...] = ()
+    shape: NodeShape = field(default_factory=NodeShape)
+
+
+def new_node(identity: Identity, facts: NodeFacts, now: float) -> core.Node:
+    """The object to create."""
+    node = core.Node()
+    template = identity.template
+    if template is not None:
+        node.spec.taints.extend(template.spec.taints)
+        for key, value in template.metadata.annotations.items():
+            node.metadata.annotations[key] = value
+    node.metadata.name = identity.name
+    node.metadata.annotations["volumes.kubernetes.io/controller-managed-attach-detach"] = "true"
+    for key, value in labels(identity, facts.shape).items():
+        node.metadata.labels[key] = value
+    if identity.provider_id:
+        node.spec.providerID = identity.provider_id
+    write_status(node.status, identity, facts, now)
+    return node
+
+
+def labels(identity: Identity, shape: NodeShape) -> dict[str, str]:
+    """Labels that the kubelet sets and keeps."""
+    found = {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+    }
+    if shape.zones:
+        found["topology.kubernetes.io/zone"] = shape.zones[identity.number % len(shape.zones)]
+    if shape.region:
+        found["topology.kubernetes.io/region"] = shape.region
+    found |= shape.labels
+    if identity.template is not None:
+        found |= dict(identity.template.metadata.labels)
+    found["kubernetes.io/hostname"] = identity.name
+    return found
+
+
+def capacity(identity: Identity, shape: NodeShape) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Capacity and allocatable."""
+    template = identity.template
+    if template is None:
+        return shape.capacity, shape.capacity
+    whole = {name: quantity.string for name, quantity in template.status.capacity.items()}
+    free = {name: quantity.string for name, quantity in template.status.allocatable.items()}
+    return whole or free, free or whole
+
+
+def write_status(status: core.NodeStatus, identity: Identity, facts: NodeFacts, now: float) -> None:
+    """Sets all that the kubelet owns; conditions and fields of others stay."""
+    whole, free = capacity(identity, facts.shape)
+    status.ClearField("capacity")
+    status.ClearField("allocatable")
+    for name, text in whole.items():
+        status.capacity[name].string = text
+    for name, text in free.items():
+        status.allocatable[name].string = text
+    for type_, value, reason, message in HEALTHY:
+        row = core.NodeCondition(type=type_, status=value, reason=reason, message=message)
+        row.lastHeartbeatTime.CopyFrom(clock.to_time(now))
+        objects.set_condition(status.conditions, row, clock.to_time(now))
+    del status.addresses[:]
+    status.addresses.add(type="InternalIP", address=identity.host_ip)
+    status.addresses.add(type="Hostname", address=identity.name)
+    status.daemonEndpoints.kubeletEndpoint.Port = PORT
+    _write_info(status.nodeInfo, identity.name, facts.version)
+    del status.declaredFeatures[:]
+    status.declaredFeatures.extend(facts.declared_features)
+
+
+def _write_info(info: core.NodeSystemInfo, name: str, version: Version) -> None:
+    machine = hashlib.sha256(f"machine/{name}".encode()).hexdigest()
+    info.machineID = machine[:32]
+    info.systemUUID = info.bootID = (
+        f"{machine[:8]}-{machine[8:12]}-{machine[12:16]}-{machine[16:20]}-{machine[20:32]}"
+    )
+    info.kernelVersion = "6.1.0"
+    info.osImage = "Nominee"
+    info.containerRuntimeVersion = "nominee://0.1.0"
+    info.kubeletVersion = f"v{version}.0"
+    info.operatingSystem = "linux"
+    info.architecture = "amd64"
+
+
+def same_but_heartbeat(one: core.NodeStatus, other: core.NodeStatus) -> bool:
+    """Whether two statuses differ in heartbeat times only."""
+    copies = []
+    for status in (one, other):
+        copy = core.NodeStatus()
+        copy.CopyFrom(status)
+        for condition in copy.conditions:
+            condition.ClearField("lastHeartbeatTime")
+        copies.append(copy)
+    return copies[0] == copies[1]

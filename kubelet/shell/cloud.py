@@ -1,0 +1,90 @@
+"""Nodes of the cloud: asks the provider which instances run, and has the process run a node for each.
+
+Speaks the autoscaler's external provider protocol (externalgrpc). An instance that is gone is run no more;
+its Node object is the cloud's to delete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc.aio
+from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
+from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
+
+from machinery import logs
+from machinery.clock import Clock
+from machinery.pb import core
+
+POLL_SECONDS = 1.0
+CALL_SECONDS_MAX = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudInstance:
+    """An instance that runs. `template` is what nodes of its group are made like."""
+
+    id: str
+    group: str
+    template: core.Node
+
+
+@dataclass(slots=True)
+class CloudWatcher:
+    """Calls `appeared` and `disappeared` for instances, by id, as polls find them."""
+
+    address: str
+    clock: Clock
+    appeared: Callable[[CloudInstance], Awaitable[None]]
+    disappeared: Callable[[str], Awaitable[None]]
+    known: set[str] = field(default_factory=set)
+    _failing: bool = False
+
+    async def run(self) -> None:
+        """Until cancelled; a provider that cannot be reached is asked again."""
+        async with grpc.aio.insecure_channel(self.address) as channel:
+            stub = cloud_grpc.CloudProviderStub(channel)  # type: ignore[no-untyped-call]
+            while True:
+                try:
+                    await self.poll(stub)
+                    self._failing = False
+                except grpc.aio.AioRpcError as error:
+                    if not self._failing:
+                        logs.get().warning("Cloud cannot be asked", cloud=self.address, error=error.details())
+                    self._failing = True
+                await self.clock.sleep(POLL_SECONDS)
+
+    async def poll(self, stub: Any) -> None:
+        """Asks once."""
+        groups = await stub.NodeGroups(cloud.NodeGroupsRequest(), timeout=CALL_SECONDS_MAX)
+        running: dict[str, str] = {}
+        for group in groups.nodeGroups:
+            answer = await stub.NodeGroupNodes(
+                cloud.NodeGroupNodesRequest(id=group.id), timeout=CALL_SECONDS_MAX
+            )
+            for instance in answer.instances:
+                if instance.status.instanceState == cloud.InstanceStatus.instanceRunning:
+                    running[instance.id] = group.id
+        for gone in sorted(self.known - running.keys()):
+            self.known.discard(gone)
+            await self.disappeared(gone)
+        templates: dict[str, core.Node] = {}
+        for new in sorted(running.keys() - self.known):
+            group_id = running[new]
+            if group_id not in templates:
+                templates[group_id] = await self._template(stub, group_id)
+            self.known.add(new)
+            await self.appeared(CloudInstance(id=new, group=group_id, template=templates[group_id]))
+
+    async def _template(self, stub: Any, group: str) -> core.Node:
+        answer = await stub.NodeGroupTemplateNodeInfo(
+            cloud.NodeGroupTemplateNodeInfoRequest(id=group), timeout=CALL_SECONDS_MAX
+        )
+        return core.Node.FromString(answer.nodeBytes)
+
+
+def node_name(instance: str) -> str:
+    """The node of an instance: its id, without the provider's prefix (`nominee://group-1` -> `group-1`)."""
+    return instance.rsplit("/", 1)[-1]

@@ -1,0 +1,255 @@
+"""One pod's steps: start, become ready, resize, stop. Each pass looks at what is and does what comes next.
+
+Level-triggered: a pass may come at any time and as often as it likes. What the runtime takes time for is
+remembered as a due time, and the pod is queued again for then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kubelet import actuation, events, runtime
+from kubelet.node_state import TERMINAL_PHASES, PodRecord
+from kubelet.options import Delays, exit_code, pre_stop_sleep, run_duration
+from kubelet.pod_resources import PodResources
+from kubelet.pod_status import View
+from kubelet.points import (
+    ACTUATE_AFTER,
+    ACTUATE_BEFORE,
+    START_AFTER,
+    START_BEFORE,
+    TERMINATE_AFTER,
+    TERMINATE_BEFORE,
+)
+from kubelet.runtime import PodSandbox
+from kubelet.shell.agent import Agent, Due
+from kubelet.shell.status_writer import StatusWriter
+from machinery import clock as clocks
+from machinery import logs
+from machinery.errors import is_retryable
+from machinery.failpoints import FailpointError
+from machinery.objects import is_terminating, key_of
+
+ACTUATION_RETRY_SECONDS = 10.0
+FAILURE_RETRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PodWorker:
+    """The steps of every pod of the process."""
+
+    delays: Delays
+    writer: StatusWriter
+    agent_of: Callable[[str], Agent | None]
+
+    async def work(self, key: tuple[str, str]) -> None:
+        """One pass for the pod (node, uid). Does not raise: what fails is tried again later."""
+        name, uid = key
+        agent = self.agent_of(name)
+        if agent is None or agent.stopped:
+            return
+        try:
+            await self._pass(agent, uid)
+        except Exception as error:  # noqa: BLE001  # one pod's trouble must not stop the others
+            record = agent.state.pods.get(uid)
+            pod = key_of(record.pod) if record is not None else uid
+            tell = logs.get().debug if is_retryable(error) else logs.get().warning
+            tell("Pod worker failed, will retry", pod=pod, node=name, error=repr(error))
+            agent.around.timers.after(FAILURE_RETRY_SECONDS, lambda: agent.around.enqueue(name, uid))
+
+    async def _pass(self, agent: Agent, uid: str) -> None:
+        await agent.checkpointer.saved()
+        record = agent.state.pods.get(uid)
+        if record is None:
+            return
+        if is_terminating(record.pod) or uid in agent.outcomes:
+            await self._terminate(agent, record)
+        elif record.terminated or record.pod.status.phase in TERMINAL_PHASES:
+            await self._finish(agent, record)
+        elif uid in agent.admitted:
+            await self._run(agent, record)
+
+    # Running
+
+    async def _run(self, agent: Agent, record: PodRecord) -> None:
+        delays = self.delays.of(record.pod)
+        sandbox = await self._start(agent, record, delays)
+        if sandbox is None:
+            return
+        sandbox = await self._make_ready(agent, sandbox, delays)
+        if await self._ended(agent, record, sandbox):
+            return
+        sandbox = await self._resize(agent, record, sandbox, delays)
+        await self.writer.write(agent, self._view(agent, record, sandbox))
+
+    async def _start(self, agent: Agent, record: PodRecord, delays: Delays) -> PodSandbox | None:
+        """The running sandbox, or None while the containers take their time."""
+        uid, due = record.uid, self._due(agent, record.uid)
+        sandbox = agent.sandboxes.get(uid)
+        if sandbox is not None and sandbox.begun:
+            return sandbox
+        if sandbox is None:
+            await START_BEFORE.hit(pod=key_of(record.pod), node=agent.name)
+            sandbox = runtime.prepare(record.pod, now=agent.now())
+            agent.set_sandbox(sandbox)
+        if self._waits(agent, uid, due, "start", delays.start):
+            await self.writer.write(agent, self._view(agent, record, sandbox))
+            return None
+        allocated = agent.state.allocated(record)
+        sandbox = runtime.start(sandbox, allocated, ip=agent.free_ip(), now=agent.now())
+        agent.set_sandbox(sandbox)
+        await agent.checkpointer.saved()
+        await START_AFTER.hit(pod=key_of(record.pod), node=agent.name)
+        return sandbox
+
+    async def _make_ready(self, agent: Agent, sandbox: PodSandbox, delays: Delays) -> PodSandbox:
+        if sandbox.ready or not sandbox.running:
+            return sandbox
+        if self._waits(agent, sandbox.uid, self._due(agent, sandbox.uid), "ready", delays.ready):
+            return sandbox
+        sandbox = runtime.become_ready(agent.sandboxes.get(sandbox.uid, sandbox))
+        agent.set_sandbox(sandbox)
+        await agent.checkpointer.saved()
+        return sandbox
+
+    async def _ended(self, agent: Agent, record: PodRecord, sandbox: PodSandbox) -> bool:
+        """Ends a pod whose annotation says that it does its work and goes."""
+        duration = run_duration(record.pod)
+        if duration is None or record.pod.spec.restartPolicy == "Always":
+            return False
+        if self._waits(agent, record.uid, self._due(agent, record.uid), "end", duration):
+            return False
+        stopped = runtime.stop(sandbox, now=agent.now(), exit_code=exit_code(record.pod))
+        agent.set_sandbox(stopped)
+        await agent.checkpointer.saved()
+        agent.send(events.PodTerminated(uid=record.uid, now=agent.now()))
+        await self._finish(agent, record)
+        return True
+
+    # Resize
+
+    async def _resize(
+        self, agent: Agent, record: PodRecord, sandbox: PodSandbox, delays: Delays
+    ) -> PodSandbox:
+        """Puts into force what is allocated, once the runtime has had its time."""
+        uid, due = record.uid, self._due(agent, record.uid)
+        settled = not actuation.in_progress(agent.resizes(record, sandbox))
+        settled = settled and not agent.pod_level_differs(record, sandbox)
+        agent.send(events.PodSynced(uid=uid, settled=settled, now=agent.now()))
+        if settled:
+            due.actuate = None
+            return sandbox
+        allocated = agent.state.allocated(record)
+        if due.actuates is not allocated:
+            due.actuate, due.actuates = None, allocated
+        if self._waits(agent, uid, due, "actuate", delays.actuation):
+            return sandbox
+        due.actuate = None
+        try:
+            sandbox = await self._actuate(agent, record, sandbox)
+        except (FailpointError, _RefusedError) as error:
+            agent.send(events.ActuationFailed(uid=uid, error=str(error), now=agent.now()))
+            due.actuate = agent.around.clock.monotonic() + ACTUATION_RETRY_SECONDS
+            self._again(agent, uid, ACTUATION_RETRY_SECONDS)
+            return sandbox
+        settled = not actuation.in_progress(agent.resizes(record, sandbox))
+        agent.send(events.PodSynced(uid=uid, settled=settled, now=agent.now()))
+        return sandbox
+
+    async def _actuate(self, agent: Agent, record: PodRecord, sandbox: PodSandbox) -> PodSandbox:
+        await ACTUATE_BEFORE.hit(pod=key_of(record.pod), node=agent.name)
+        containers = agent.resizes(record, sandbox)
+        plan = actuation.plan(containers)
+        if plan.error:
+            raise _RefusedError(plan.error)
+        allocated: PodResources = agent.state.allocated(record)
+        changed = {one.name: actuation.after(one, plan.calls) for one in containers}
+        sandbox = runtime.with_resources(sandbox, changed, pod_resources=allocated.pod)
+        if plan.restart:
+            sandbox = runtime.restart(sandbox, plan.restart, allocated, now=agent.now())
+        agent.set_sandbox(sandbox)
+        await agent.checkpointer.saved()
+        await ACTUATE_AFTER.hit(pod=key_of(record.pod), node=agent.name)
+        return sandbox
+
+    # Stopping
+
+    async def _terminate(self, agent: Agent, record: PodRecord) -> None:
+        """Stops a pod that is deleted, rejected or preempted: containers, last status, object."""
+        uid, due = record.uid, self._due(agent, record.uid)
+        sandbox = agent.sandboxes.get(uid)
+        if sandbox is not None and sandbox.running:
+            if due.stop is None:
+                await TERMINATE_BEFORE.hit(pod=key_of(record.pod), node=agent.name)
+            if self._stops_later(agent, record, due):
+                await self.writer.write(agent, self._view(agent, record, sandbox))
+                return
+            agent.set_sandbox(runtime.stop(sandbox, now=agent.now()))
+            await agent.checkpointer.saved()
+            await TERMINATE_AFTER.hit(pod=key_of(record.pod), node=agent.name)
+        if not record.terminated:
+            agent.send(events.PodTerminated(uid=uid, now=agent.now()))
+        await self._finish(agent, record)
+
+    async def _finish(self, agent: Agent, record: PodRecord) -> None:
+        """The last status, then, for a deleted pod, the deletion that removes it."""
+        if record.pod.status.phase not in TERMINAL_PHASES:
+            view = self._view(agent, record, agent.sandboxes.get(record.uid), terminal=True)
+            await self.writer.write(agent, view)
+        if is_terminating(record.pod):
+            await self.writer.delete(agent, record.pod)
+
+    def _stops_later(self, agent: Agent, record: PodRecord, due: Due) -> bool:
+        """Whether the containers still have time: their own delay, but never beyond the grace period."""
+        pod, monotonic = record.pod, agent.around.clock.monotonic()
+        wanted = self.delays.of(pod).stop + pre_stop_sleep(pod)
+        if due.stop is None:
+            due.stop = monotonic + wanted
+        if is_terminating(pod):
+            grace = clocks.from_time(pod.metadata.deletionTimestamp) - agent.now()
+        else:
+            grace = float(pod.spec.terminationGracePeriodSeconds)
+        due.stop = min(due.stop, monotonic + max(grace, 0.0))
+        if due.stop <= monotonic:
+            return False
+        self._again(agent, record.uid, due.stop - monotonic)
+        return True
+
+    # Small things
+
+    def _due(self, agent: Agent, uid: str) -> Due:
+        return agent.due.setdefault(uid, Due())
+
+    def _waits(self, agent: Agent, uid: str, due: Due, step: str, delay: float) -> bool:
+        """Whether a step's time has not come; its first call begins the wait."""
+        monotonic = agent.around.clock.monotonic()
+        when: float | None = getattr(due, step)
+        if when is None:
+            when = monotonic + delay
+            setattr(due, step, when)
+            if delay > 0:
+                self._again(agent, uid, delay)
+        return when > monotonic
+
+    def _again(self, agent: Agent, uid: str, seconds: float) -> None:
+        agent.around.timers.after(seconds, lambda: agent.around.enqueue(agent.name, uid))
+
+    def _view(
+        self, agent: Agent, record: PodRecord, sandbox: PodSandbox | None, *, terminal: bool = False
+    ) -> View:
+        return View(
+            pod=record.pod,
+            host_ip=agent.identity.host_ip,
+            now=agent.now(),
+            sandbox=sandbox,
+            allocated=agent.state.allocated(record),
+            pending=record.pending,
+            in_progress=record.in_progress,
+            outcome=agent.outcomes.get(record.uid),
+            terminal=terminal or record.terminated,
+        )
+
+
+class _RefusedError(Exception):
+    """The runtime would not do it."""

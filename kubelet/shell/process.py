@@ -1,0 +1,335 @@
+"""The whole process: nodes, watches, pod workers, heartbeats, cloud.
+
+One watch on pods and one on nodes serve all nodes; what they bring is sorted by node and handled in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import anyio
+import anyio.abc
+from prometheus_client import Counter, Gauge
+
+from kubelet.checkpoint import CheckpointFile
+from kubelet.features import features, status_features
+from kubelet.node_object import Identity, NodeFacts
+from kubelet.node_state import NodeSettings, NodeState
+from kubelet.options import Delays, Heartbeats, NodeShape
+from kubelet.points import ADMIT_BEFORE
+from kubelet.shell.agent import Agent, Surroundings
+from kubelet.shell.cloud import CloudInstance, CloudWatcher, node_name
+from kubelet.shell.pod_worker import PodWorker
+from kubelet.shell.registration import Registrar, attempt
+from kubelet.shell.status_writer import StatusWriter
+from kubelet.shell.timers import Timers
+from kubelet.shell.work_queue import WorkQueue
+from machinery import kinds
+from machinery.client import Client
+from machinery.events import EventRecorder
+from machinery.informer import Informer
+from machinery.objects import key_of
+from machinery.pb import core
+from machinery.process import Process
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+WORKERS_MAX = 64
+REQUESTS_MAX = 16
+REGISTRATIONS_MAX = 8
+BEATS_MAX = 8
+DISK_THREADS_MAX = 4
+CLOUD_NUMBERS_FROM = 32768
+"""Cloud nodes have numbers (addresses, zones) from here on; those of the command line below."""
+
+EVALUATIONS = Counter(
+    "kubelet_admission_evaluations", "Admissions of pods and of resizes.", ["operation", "result", "reason"]
+)
+PENDING_RESIZES = Gauge("kubelet_pod_pending_resizes", "Pods whose resize waits for room.")
+RUNNING_PODS = Gauge("kubelet_running_pods", "Pods with a running sandbox.")
+NODES = Gauge("kubelet_nodes", "Nodes of this process.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeletConfig:
+    """What the command line says."""
+
+    nodes: int = 1
+    first_node: int = 0
+    name_prefix: str = "node-"
+    shape: NodeShape = field(default_factory=NodeShape)
+    delays: Delays = field(default_factory=Delays)
+    beats: Heartbeats = field(default_factory=Heartbeats)
+    cloud_address: str = ""
+    cloud: bool = False
+    """Find the cloud's address in D/run/cloud.json."""
+
+    def identities(self) -> list[Identity]:
+        numbers = range(self.first_node, self.first_node + self.nodes)
+        return [Identity(name=f"{self.name_prefix}{number}", number=number) for number in numbers]
+
+
+async def run_kubelet(process: Process, config: KubeletConfig) -> None:
+    """The body of the process; returns when it is to stop."""
+    client = await process.client()
+    async with anyio.create_task_group() as group:
+        kubelet = Kubelet(process, config, client, group)
+        await kubelet.start()
+        await process.announce()
+        await process.stopping.wait()
+        group.cancel_scope.cancel()
+
+
+class Kubelet:
+    """All nodes of the process and what they share."""
+
+    def __init__(
+        self, process: Process, config: KubeletConfig, client: Client, group: anyio.abc.TaskGroup
+    ) -> None:
+        self.process, self.config, self.client, self.group = process, config, client, group
+        clock = process.clock
+        self.agents: dict[str, Agent] = {}
+        self.timers = Timers(clock)
+        self.recorder = EventRecorder(client, "kubelet", clock=clock, instance=process.name)
+        # Other processes' nodes are of no interest, but one selector cannot name a hundred nodes: all bound
+        # pods come, and those of others are dropped on arrival.
+        self.pods = Informer(
+            client,
+            kinds.POD,
+            field_selector="spec.nodeName!=",
+            clock=clock,
+            rng=process.rng,
+            indexers={"node": lambda pod: (pod.spec.nodeName,)},
+        )
+        self.node_objects = Informer(client, kinds.NODE, clock=clock, rng=process.rng)
+        status = status_features(
+            process.version, process.gates, cpu_manager_policy=config.shape.cpu_manager_policy
+        )
+        facts = NodeFacts(
+            version=process.version, declared_features=status.declared_features, shape=config.shape
+        )
+        self.registrar = Registrar(client, clock, facts, config.beats, self.node_objects.get)
+        self.writer = StatusWriter(client, requests_max=REQUESTS_MAX)
+        worker = PodWorker(config.delays, self.writer, self.agents.get)
+        self.queue: WorkQueue[tuple[str, str]] = WorkQueue(worker.work, workers_max=WORKERS_MAX)
+        self.around = Surroundings(
+            clock=clock,
+            timers=self.timers,
+            recorder=self.recorder,
+            enqueue=lambda node, uid: self.queue.add((node, uid)),
+            status=status,
+            count=_count,
+            disk=anyio.CapacityLimiter(DISK_THREADS_MAX),
+        )
+        self._inbox: dict[str, tuple[str, core.Pod | None]] = {}
+        """What the watch brought and no one has handled yet: the newest of each pod, by uid."""
+        self._arrived = anyio.Event()
+        self._beats = anyio.CapacityLimiter(BEATS_MAX)
+
+    async def start(self) -> None:
+        """Registers the nodes of the command line and begins to serve them."""
+        self._watch()
+        self.process.serving.add_route("/debug/allocations", self.debug)
+        group = self.group
+        for run in (self.pods.run, self.node_objects.run, self.timers.run, self.recorder.run, self.queue.run):
+            group.start_soon(run)
+        self.process.step = "list pods and nodes"
+        await self.pods.wait_synced()
+        await self.node_objects.wait_synced()
+        self.process.step = "register nodes"
+        await self._register_all(self.config.identities())
+        group.start_soon(self._dispatch)
+        address = await self._cloud_address()
+        if address:
+            watcher = CloudWatcher(
+                address, self.process.clock, self._instance_appeared, self._instance_disappeared
+            )
+            group.start_soon(watcher.run)
+
+    async def _cloud_address(self) -> str:
+        if self.config.cloud_address or not self.config.cloud:
+            return self.config.cloud_address
+        return (await self.process.wait_for("cloud")).grpc
+
+    # Nodes
+
+    async def _register_all(self, identities: Sequence[Identity]) -> None:
+        limiter = anyio.CapacityLimiter(REGISTRATIONS_MAX)
+
+        async def one(identity: Identity) -> None:
+            async with limiter:
+                await self._add_node(identity)
+
+        async with anyio.create_task_group() as group:
+            for identity in identities:
+                group.start_soon(one, identity)
+
+    async def _add_node(self, identity: Identity) -> None:
+        """Restores, registers and begins to run one node."""
+        shape = self.config.shape
+        gates = self.process.gates
+        agent = Agent(
+            identity=identity,
+            state=NodeState(
+                core.Node(),
+                NodeSettings(
+                    cpu_manager_policy=shape.cpu_manager_policy,
+                    memory_manager_policy=shape.memory_manager_policy,
+                    resizes_exclusive_cpus=gates.enabled("InPlacePodVerticalScalingExclusiveCPUs"),
+                    resizes_exclusive_memory=gates.enabled("InPlacePodVerticalScalingExclusiveMemory"),
+                ),
+                features(self.process.version, gates),
+            ),
+            file=CheckpointFile(self.checkpoints, identity.name),
+            around=self.around,
+        )
+        agent.restore()
+        node = await self.registrar.register(agent)
+        agent.node_changed(self.node_objects.get(identity.name) or node)
+        self.agents[identity.name] = agent
+        NODES.set(len(self.agents))
+        agent.begin(self.pods.by_index("node", identity.name))
+        self._start_beats(agent)
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.process.directory / "kubelet"
+
+    async def _instance_appeared(self, instance: CloudInstance) -> None:
+        name = node_name(instance.id)
+        number = CLOUD_NUMBERS_FROM + crc32(name.encode()) % CLOUD_NUMBERS_FROM
+        identity = Identity(name=name, number=number, provider_id=instance.id, template=instance.template)
+        self.process.log.info("Instance appeared", node=name, group=instance.group)
+        await self._add_node(identity)
+
+    async def _instance_disappeared(self, instance: str) -> None:
+        agent = self.agents.pop(node_name(instance), None)
+        if agent is None:
+            return
+        self.process.log.info("Instance is gone", node=agent.name)
+        agent.stopped = True
+        NODES.set(len(self.agents))
+        self.registrar.forget(agent)
+        await agent.checkpointer.remove()
+
+    # Heartbeats
+
+    def _start_beats(self, agent: Agent) -> None:
+        """A lease at once, and then each beat at the node's own place in the interval."""
+        beats = self.config.beats
+        self._beat(agent, beats.lease_interval, "Renewing the lease", self.registrar.renew, now=True)
+        self._beat(agent, beats.status_frequency, "Writing the node's status", self.registrar.report)
+
+    def _beat(
+        self,
+        agent: Agent,
+        interval: float,
+        what: str,
+        call: Callable[[Agent], Awaitable[object]],
+        *,
+        now: bool = False,
+    ) -> None:
+        async def beat() -> None:
+            async with self._beats:
+                if not agent.stopped:
+                    await attempt(what, agent, call)
+
+        def due() -> None:
+            if not agent.stopped:
+                self.group.start_soon(beat)
+                self.timers.after(interval, due)
+
+        place = crc32(f"{what}/{agent.name}".encode()) / 2**32
+        if now:
+            self.group.start_soon(beat)
+        self.timers.after(interval * (place if not now else 0.5 + 0.5 * place), due)
+
+    # Pods
+
+    def _watch(self) -> None:
+        self.pods.add_handler(
+            on_add=self._pod_seen,
+            on_update=lambda _, pod: self._pod_seen(pod),
+            on_delete=lambda pod, _: self._pod_gone(pod),
+        )
+        self.node_objects.add_handler(on_add=self._node_seen, on_update=lambda _, node: self._node_seen(node))
+
+    def _pod_seen(self, pod: core.Pod) -> None:
+        if pod.spec.nodeName in self.agents:
+            self._put(pod, pod)
+
+    def _pod_gone(self, pod: core.Pod) -> None:
+        if pod.spec.nodeName in self.agents:
+            self._put(pod, None)
+
+    def _put(self, pod: core.Pod, newest: core.Pod | None) -> None:
+        # Taken out first: what came last is handled last.
+        self._inbox.pop(pod.metadata.uid, None)
+        self._inbox[pod.metadata.uid] = (pod.spec.nodeName, newest)
+        self._arrived.set()
+
+    def _node_seen(self, node: core.Node) -> None:
+        agent = self.agents.get(node.metadata.name)
+        if agent is not None:
+            agent.node_changed(node)
+
+    async def _dispatch(self) -> None:
+        """Hands over what arrived, node by node, in the order of arrival."""
+        while True:
+            await self._arrived.wait()
+            self._arrived = anyio.Event()
+            inbox, self._inbox = self._inbox, {}
+            by_node: dict[str, list[tuple[str, core.Pod | None]]] = {}
+            for uid, (node, pod) in inbox.items():
+                by_node.setdefault(node, []).append((uid, pod))
+            for node, changes in by_node.items():
+                agent = self.agents.get(node)
+                if agent is None:
+                    continue
+                for uid, pod in changes:
+                    if pod is not None and uid not in agent.state.pods:
+                        await ADMIT_BEFORE.hit(pod=key_of(pod), node=node)
+                agent.observe(changes)
+            self._count_pods()
+
+    def _count_pods(self) -> None:
+        PENDING_RESIZES.set(sum(len(agent.state.queue) for agent in self.agents.values()))
+        RUNNING_PODS.set(sum(len(agent.sandboxes) for agent in self.agents.values()))
+
+    # Debugging
+
+    async def debug(self, request: Request) -> Response:
+        """`GET /debug/allocations?node=NAME`: what is allocated and in force, as this process holds it."""
+        from starlette.responses import JSONResponse
+
+        wanted = request.query_params.get("node")
+        document = {}
+        for name, agent in sorted(self.agents.items()):
+            if wanted in (None, name):
+                document[name] = _describe(agent)
+        return JSONResponse(document)
+
+
+def _describe(agent: Agent) -> dict[str, object]:
+    pods = {}
+    for uid, record in agent.state.pods.items():
+        sandbox = agent.sandboxes.get(uid)
+        pods[str(key_of(record.pod))] = {
+            "uid": uid,
+            "allocated": agent.state.allocated(record).to_json(),
+            "actuated": sandbox.actuated().to_json() if sandbox is not None else None,
+            "pending": record.pending.reason if record.pending is not None else "",
+            "inProgress": record.in_progress is not None,
+        }
+    waiting = [agent.state.pods[uid].pod for uid in agent.state.queue if uid in agent.state.pods]
+    return {"pods": pods, "queue": [str(key_of(pod)) for pod in waiting]}
+
+
+def _count(operation: str, admitted: bool, reason: str) -> None:
+    EVALUATIONS.labels(operation, "admitted" if admitted else "refused", reason).inc()

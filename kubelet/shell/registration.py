@@ -1,0 +1,135 @@
+"""A node's own object: created once, its status kept true, its lease renewed.
+
+All nodes of the process share one clockwork that spreads their beats over the interval: a hundred nodes make
+ten small writes a second, not a hundred at once. Source: kubelet 1.36, nodestatus and nodelease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from kubelet.node_object import NodeFacts, labels, new_node, same_but_heartbeat, write_status
+from kubelet.options import Heartbeats
+from kubelet.points import LEASE_BEFORE, NODE_STATUS_BEFORE, REGISTER_AFTER, REGISTER_BEFORE
+from kubelet.shell.agent import Agent
+from machinery import errors, kinds, logs
+from machinery.client import Client, retry_unavailable
+from machinery.clock import Clock, to_micro_time
+from machinery.pb import coordination, core
+from machinery.strategic_diff import diff_strategic
+from machinery.wire.codec import to_json
+
+LEASE_NAMESPACE = "kube-node-lease"
+REGISTER_ATTEMPTS_MAX = 60
+
+
+@dataclass(slots=True)
+class Registrar:
+    """Writes node objects and leases; `node_of` gives a node as the watch shows it."""
+
+    client: Client
+    clock: Clock
+    facts: NodeFacts
+    beats: Heartbeats
+    node_of: Callable[[str], core.Node | None]
+    _leases: dict[str, coordination.Lease] = field(default_factory=dict)
+    _reported: dict[str, float] = field(default_factory=dict)
+
+    async def register(self, agent: Agent) -> core.Node:
+        """Creates the node, or makes an existing one what it should be."""
+        await REGISTER_BEFORE.hit(node=agent.name)
+        node = await retry_unavailable(
+            lambda: self._create_or_adopt(agent), clock=self.clock, attempts_max=REGISTER_ATTEMPTS_MAX
+        )
+        self._reported[agent.name] = self.clock.monotonic()
+        await REGISTER_AFTER.hit(node=agent.name)
+        return node
+
+    async def _create_or_adopt(self, agent: Agent) -> core.Node:
+        wanted = new_node(agent.identity, self.facts, self.clock.now())
+        try:
+            return await self.client.create(wanted)
+        except errors.StatusError as error:
+            if not errors.is_already_exists(error):
+                raise
+        node = await self.client.get(kinds.NODE, agent.name)
+        own = labels(agent.identity, self.facts.shape)
+        if any(node.metadata.labels.get(key) != value for key, value in own.items()):
+            await self.client.patch(kinds.NODE, agent.name, "", {"metadata": {"labels": own}})
+        return await self._write_status(agent, node)
+
+    async def report(self, agent: Agent) -> None:
+        """Writes the node's status when it is not what it should be, and every few minutes anyway."""
+        node = self.node_of(agent.name)
+        if node is None:
+            return
+        status = self._wanted(agent, node)
+        now = self.clock.monotonic()
+        due = now - self._reported.get(agent.name, 0.0) >= self.beats.status_report_frequency
+        if not due and same_but_heartbeat(status, node.status):
+            return
+        await NODE_STATUS_BEFORE.hit(node=agent.name)
+        await self._write_status(agent, node)
+        self._reported[agent.name] = now
+
+    def _wanted(self, agent: Agent, node: core.Node) -> core.NodeStatus:
+        status = core.NodeStatus()
+        status.CopyFrom(node.status)
+        write_status(status, agent.identity, self.facts, self.clock.now())
+        return status
+
+    async def _write_status(self, agent: Agent, node: core.Node) -> core.Node:
+        status = self._wanted(agent, node)
+        change = diff_strategic("k8s.io.api.core.v1.NodeStatus", to_json(node.status), to_json(status))
+        if not change:
+            return node
+        return await self.client.patch(kinds.NODE, agent.name, "", {"status": change}, subresource="status")
+
+    async def renew(self, agent: Agent) -> None:
+        """Renews the node's lease; makes it where there is none."""
+        await LEASE_BEFORE.hit(node=agent.name)
+        lease = self._leases.get(agent.name)
+        try:
+            if lease is None:
+                lease = await self._get_or_create(agent)
+            renewed = coordination.Lease()
+            renewed.CopyFrom(lease)
+            self._fill(renewed, agent)
+            self._leases[agent.name] = await self.client.update(renewed)
+        except errors.StatusError:
+            self._leases.pop(agent.name, None)  # read it anew next time
+            raise
+
+    async def _get_or_create(self, agent: Agent) -> coordination.Lease:
+        try:
+            return await self.client.get(kinds.LEASE, agent.name, LEASE_NAMESPACE)
+        except errors.StatusError as error:
+            if not errors.is_not_found(error):
+                raise
+        lease = coordination.Lease()
+        lease.metadata.name, lease.metadata.namespace = agent.name, LEASE_NAMESPACE
+        self._fill(lease, agent)
+        return await self.client.create(lease)
+
+    def _fill(self, lease: coordination.Lease, agent: Agent) -> None:
+        lease.spec.holderIdentity = agent.name
+        lease.spec.leaseDurationSeconds = round(self.beats.lease_duration)
+        lease.spec.renewTime.CopyFrom(to_micro_time(self.clock.now()))
+        node = self.node_of(agent.name)
+        if node is not None and not lease.metadata.ownerReferences:
+            lease.metadata.ownerReferences.add(
+                apiVersion="v1", kind="Node", name=agent.name, uid=node.metadata.uid
+            )
+
+    def forget(self, agent: Agent) -> None:
+        self._leases.pop(agent.name, None)
+        self._reported.pop(agent.name, None)
+
+
+async def attempt(what: str, agent: Agent, call: Callable[[Agent], Awaitable[object]]) -> None:
+    """Does a beat; one that fails is told of and not repeated before the next."""
+    try:
+        await call(agent)
+    except Exception as error:  # noqa: BLE001  # the next beat tries again, whatever it was
+        logs.get().warning(f"{what} failed", node=agent.name, error=str(error))

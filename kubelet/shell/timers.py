@@ -1,0 +1,54 @@
+"""Timers for the whole process: one task, however many nodes and pods wait."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+
+import anyio
+
+from machinery.clock import Clock
+
+
+class Timers:
+    """Calls functions at given times (seconds of `clock.monotonic`), in order. `run` must run beside it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._changed = anyio.Event()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def after(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Calls back once, from the loop. There is no cancel: a callback looks whether it still matters."""
+        when = self._clock.monotonic() + max(seconds, 0.0)
+        heapq.heappush(self._heap, (when, next(self._order), callback))
+        if self._heap[0][0] == when:
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self._changed = anyio.Event()
+            self._call_due()
+            if not self._heap:
+                await self._changed.wait()
+                continue
+            wait = self._heap[0][0] - self._clock.monotonic()
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._sleep, wait, group.cancel_scope)
+                await self._changed.wait()
+                group.cancel_scope.cancel()
+
+    async def _sleep(self, seconds: float, scope: anyio.CancelScope) -> None:
+        await self._clock.sleep(seconds)
+        scope.cancel()
+
+    def _call_due(self) -> None:
+        now = self._clock.monotonic()
+        while self._heap and self._heap[0][0] <= now:
+            heapq.heappop(self._heap)[2]()
