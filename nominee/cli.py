@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "queue": ("nominee.commands.queue", "queue"),
     "failpoint": ("nominee.commands.failpoint", "failpoint"),
     "bench": ("nominee.bench.command", "bench"),
+    "demo": ("nominee.demo.command", "demo"),
     "version": ("nominee.commands.version", "version"),
 }
 

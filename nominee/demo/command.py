@@ -1,0 +1,46 @@
+"""`nominee demo`: plays the stories; exit status 0 only if every check held."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+STORIES = ("expectation", "restart", "preemption", "resize")
+_GROUPS = Path(__file__).with_name("node_groups.yaml")
+
+
+@click.command()
+@click.option(
+    "--story", "chosen", multiple=True, type=click.Choice(STORIES), help="Only this one; may be repeated."
+)
+@click.option("--keep", is_flag=True, help="Keep the state directory, with the logs.")
+def demo(chosen: tuple[str, ...], keep: bool) -> None:
+    """Play the KEPs' user stories on a cluster of real processes, and check each step.
+
+    The cluster lives in a temporary directory and is gone afterwards; after a check that did not hold the
+    logs stay.
+    """
+    from nominee.demo.cluster import bring_down, bring_up
+    from nominee.demo.narration import StoryError
+
+    directory = Path(tempfile.mkdtemp(prefix="nominee-demo-"))
+    held = False
+    try:
+        click.echo("etcd, API server, scheduler, controllers, kubelet, cloud and autoscaler are starting ...")
+        bring_up(directory, ["--nodes", "0", "--node-groups", str(_GROUPS)])
+        from nominee.demo.program import play
+
+        held = play(directory, chosen or STORIES)
+    except StoryError as error:
+        click.echo(f"error: {error}", err=True)
+    finally:
+        bring_down(directory)
+        if held and not keep:
+            shutil.rmtree(directory, ignore_errors=True)
+        else:
+            click.echo(f"logs are in {directory / 'logs'}", err=True)
+    sys.exit(0 if held else 1)

@@ -1,0 +1,71 @@
+"""Nodes for the stories: instances of the built-in cloud, which a kubelet process takes over."""
+
+from __future__ import annotations
+
+import grpc
+from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
+from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
+
+from machinery.objects import condition_is
+from machinery.pb import core
+from machinery.run_files import RunFile
+from nominee.demo.narration import StoryError
+from nominee.demo.stage import Stage
+
+GROUP_LABEL = "nominee.dev/node-group"
+_CALL_SECONDS_MAX = 10.0
+
+
+def is_usable(node: core.Node) -> bool:
+    """Ready, and without the taints that a node has while it comes up."""
+    return condition_is(node.status.conditions, "Ready") and not node.spec.taints
+
+
+def nodes_of(stage: Stage, group: str) -> list[core.Node]:
+    """The nodes of a group, by name."""
+    found = [node for node in stage.nodes.list() if node.metadata.labels.get(GROUP_LABEL) == group]
+    return sorted(found, key=lambda node: node.metadata.name)
+
+
+class Machines:
+    """Orders and gives back machines of node groups."""
+
+    def __init__(self, stage: Stage) -> None:
+        cloud = RunFile.read(stage.directory, "cloud")
+        if cloud is None:
+            raise StoryError("the cloud does not run")
+        self._stage = stage
+        self._address = cloud.grpc
+
+    async def order(self, group: str, count: int = 1) -> list[core.Node]:
+        """Asks for machines of a group, and waits until their nodes take pods. Returns the group's nodes."""
+        wanted = len(nodes_of(self._stage, group)) + count
+        async with grpc.aio.insecure_channel(self._address) as channel:
+            stub = protocol_grpc.CloudProviderStub(channel)
+            await stub.NodeGroupIncreaseSize(
+                protocol.NodeGroupIncreaseSizeRequest(id=group, delta=count), timeout=_CALL_SECONDS_MAX
+            )
+
+        def there() -> list[core.Node] | None:
+            found = [node for node in nodes_of(self._stage, group) if is_usable(node)]
+            return found if len(found) == wanted else None
+
+        found = await self._stage.until(f"{wanted} node(s) of {group} are ready", there)
+        assert found is not None
+        return found
+
+    async def give_back(self, group: str) -> None:
+        """Deletes all machines of a group, and waits until their nodes are gone."""
+        doomed = nodes_of(self._stage, group)
+        if not doomed:
+            return
+        async with grpc.aio.insecure_channel(self._address) as channel:
+            stub = protocol_grpc.CloudProviderStub(channel)
+            nodes = [
+                protocol.ExternalGrpcNode(name=node.metadata.name, providerID=node.spec.providerID)
+                for node in doomed
+            ]
+            await stub.NodeGroupDeleteNodes(
+                protocol.NodeGroupDeleteNodesRequest(id=group, nodes=nodes), timeout=_CALL_SECONDS_MAX
+            )
+        await self._stage.until(f"no node of {group} is left", lambda: not nodes_of(self._stage, group))

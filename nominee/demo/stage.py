@@ -1,0 +1,217 @@
+"""The stage: a cluster of real processes, with what a story does to it and waits for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from machinery import client as client_module
+from machinery import kinds
+from machinery.client import Client
+from machinery.clock import Clock
+from machinery.errors import StatusError, is_not_found
+from machinery.informer import Informer
+from machinery.kinds import Kind
+from machinery.pb import core
+from machinery.run_files import RunFile
+from machinery.wire.manifests import parse_manifests
+from nominee.demo.narration import Narrator, StoryError, Watching
+from nominee.http import HttpAnswer, request
+from nominee.supervisor.client import call
+from nominee.supervisor.directory import StateDirectory
+
+NAMESPACE = "default"
+WAIT_SECONDS_MAX = 20.0
+_COMMAND_SECONDS_MAX = 30.0
+_POLL_SECONDS = 0.02
+
+
+class Stage:
+    """A running cluster, seen through informers."""
+
+    def __init__(self, directory: Path, client: Client, clock: Clock, narrator: Narrator) -> None:
+        self.directory = directory
+        self.client = client
+        self.clock = clock
+        self.tell = narrator
+        self.pods: Informer[core.Pod] = Informer(client, kinds.POD, clock=clock)
+        self.nodes: Informer[core.Node] = Informer(client, kinds.NODE, clock=clock)
+        self.claims: Informer[core.PersistentVolumeClaim] = Informer(
+            client, kinds.PERSISTENT_VOLUME_CLAIM, clock=clock
+        )
+        self.volumes: Informer[core.PersistentVolume] = Informer(client, kinds.PERSISTENT_VOLUME, clock=clock)
+        watching = Watching(narrator)
+        for informer, changed in (
+            (self.pods, watching.pod_changed),
+            (self.nodes, watching.node_changed),
+            (self.claims, watching.claim_changed),
+        ):
+            # Each informer's handlers take its own kind; the tuple above forgets which.
+            tell: Any = changed
+            informer.add_handler(on_add=partial(tell, None), on_update=tell)
+        self.pods.add_handler(on_delete=lambda pod, _stale: watching.pod_gone(pod))
+        self.nodes.add_handler(on_delete=lambda node, _stale: watching.node_gone(node))
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, directory: Path, clock: Clock, narrator: Narrator) -> AsyncIterator[Stage]:
+        """A stage on a cluster that is up."""
+        async with await client_module.connect(directory, user_agent="nominee-demo") as client:
+            stage = cls(directory, client, clock, narrator)
+            async with anyio.create_task_group() as tasks:
+                for informer in (stage.pods, stage.nodes, stage.claims, stage.volumes):
+                    tasks.start_soon(informer.run)
+                for informer in (stage.pods, stage.nodes, stage.claims, stage.volumes):
+                    await informer.wait_synced()
+                yield stage
+                tasks.cancel_scope.cancel()
+
+    # --- objects ---
+
+    async def apply(self, manifests: str) -> None:
+        """Creates the objects of a YAML stream; names without a namespace are in `default`."""
+        for obj in parse_manifests(manifests, strict=True):
+            found: Any = obj
+            if kinds.of(found).namespaced and not found.metadata.namespace:
+                found.metadata.namespace = NAMESPACE
+            await self.client.create(found)
+
+    async def delete(self, kind: Kind[Any], name: str, *, grace_period_seconds: int | None = None) -> None:
+        """Deletes an object if it is there."""
+        namespace = NAMESPACE if kind.namespaced else ""
+        try:
+            await self.client.delete(kind, name, namespace, grace_period_seconds=grace_period_seconds)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+    def pod(self, name: str) -> core.Pod:
+        """A pod as the cluster shows it now; StoryError where it is gone."""
+        found = self.pods.get(name, NAMESPACE)
+        if found is None:
+            raise StoryError(f"pod {name} is gone")
+        return found
+
+    def pod_of(self, owner: str) -> core.Pod | None:
+        """The first pod that a replica set owns."""
+        for pod in self.pods.list(NAMESPACE):
+            if any(reference.name == owner for reference in pod.metadata.ownerReferences):
+                return pod
+        return None
+
+    async def clear(self) -> None:
+        """Removes what a story made: sets, pods, claims; the next story finds an empty cluster."""
+        for item in (await self.client.list(kinds.REPLICA_SET, NAMESPACE)).items:
+            await self.delete(kinds.REPLICA_SET, item.metadata.name)
+        await self.until(
+            "no replica set is left",
+            lambda: not any(pod.metadata.ownerReferences for pod in self.pods.list(NAMESPACE)),
+            act=self._delete_pods,
+        )
+        await self._delete_pods()
+        await self.until("no pod is left", lambda: not self.pods.list(NAMESPACE))
+        for claim in self.claims.list(NAMESPACE):
+            await self.delete(kinds.PERSISTENT_VOLUME_CLAIM, claim.metadata.name)
+        await self.until(
+            "no volume is left", lambda: not self.claims.list(NAMESPACE) and not self.volumes.list()
+        )
+
+    async def _delete_pods(self) -> None:
+        for pod in self.pods.list(NAMESPACE):
+            await self.delete(kinds.POD, pod.metadata.name, grace_period_seconds=0)
+
+    # --- waiting and checking ---
+
+    async def until(
+        self,
+        what: str,
+        condition: Callable[[], Any],
+        *,
+        limit_seconds: float = WAIT_SECONDS_MAX,
+        act: Callable[[], Awaitable[None]] | None = None,
+    ) -> Any:
+        """Waits until the condition gives something true, and returns it; StoryError after the limit.
+
+        The condition may be a coroutine function. `act` is done again before each further look.
+        """
+        deadline = self.clock.monotonic() + limit_seconds
+        while True:
+            looked = condition()
+            found = await looked if isinstance(looked, Awaitable) else looked
+            if found:
+                return found
+            if self.clock.monotonic() > deadline:
+                raise StoryError(f"not within {limit_seconds:g} s: {what}")
+            if act is not None:
+                await act()
+            await self.clock.sleep(_POLL_SECONDS)
+
+    async def until_runs(self, name: str) -> None:
+        """Waits until a pod is Running."""
+        await self.until(f"{name} runs", lambda: self.pod(name).status.phase == "Running")
+
+    async def stays(self, what: str, condition: Callable[[], object], seconds: float) -> None:
+        """The condition holds for a while; StoryError at the moment when it does not."""
+        deadline = self.clock.monotonic() + seconds
+        while self.clock.monotonic() < deadline:
+            self.check(condition(), what, silent=True)
+            await self.clock.sleep(_POLL_SECONDS)
+        self.tell.held(what)
+
+    def check(self, holds: object, what: str, *, silent: bool = False) -> None:
+        """StoryError where it does not hold."""
+        if not holds:
+            raise StoryError(what)
+        if not silent:
+            self.tell.held(what)
+
+    # --- processes ---
+
+    async def _ask(self, command: str, component: str, **more: Any) -> None:
+        def ask() -> None:
+            call(
+                StateDirectory(self.directory),
+                command,
+                timeout_seconds=_COMMAND_SECONDS_MAX,
+                component=component,
+                **more,
+            )
+
+        await anyio.to_thread.run_sync(ask)
+
+    async def stop(self, component: str, *, kill: bool = False) -> None:
+        """Stops a component, with SIGKILL if asked; it stays down."""
+        await self._ask("stop", component, kill=kill)
+
+    async def start(self, component: str, *arguments: str) -> None:
+        """Starts a component that is down, with these arguments over its own, and waits until it is ready."""
+        await self._ask("start", component, arguments=list(arguments))
+
+    async def restart(self, component: str, *arguments: str) -> None:
+        """Restarts a component with these arguments over its own."""
+        await self._ask("restart", component, arguments=list(arguments))
+
+    async def failpoint(self, component: str, name: str, action: str) -> None:
+        """Arms a failpoint in a running process."""
+        answer = await self._http(component, f"/failpoints/{name}", method="PUT", body=action)
+        if answer.status != HTTPStatus.OK:
+            raise StoryError(f"{component} does not take failpoint {name}={action}: {answer.text}")
+
+    async def waits_at(self, component: str, name: str) -> bool:
+        """Whether a process is held by a paused failpoint."""
+        answer = await self._http(component, "/failpoints")
+        return any(point["name"] == name and point["waiting"] for point in json.loads(answer.body))
+
+    async def _http(self, component: str, path: str, *, method: str = "GET", body: str = "") -> HttpAnswer:
+        found = RunFile.read(self.directory, component)
+        if found is None:
+            raise StoryError(f"{component} does not run")
+        return await anyio.to_thread.run_sync(partial(request, found.http, path, method=method, body=body))

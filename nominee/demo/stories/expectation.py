@@ -1,0 +1,183 @@
+"""KEP-5278, story 1: the autoscaler and a pod whose binding takes long.
+
+Two pods of replica sets wait in PreBind for slow claims, one asking for more than half of its node, one for a
+quarter. The autoscaler looks meanwhile. Up to 1.35 it does not see them and deletes both nodes; 1.36 counts
+them as load, which keeps only the first node (kubernetes/kubernetes#125491 and hole H1 of docs/design);
+`fixed` keeps both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from machinery import kinds
+from machinery.objects import get_condition
+from machinery.pb import core
+from nominee.demo.machines import Machines, nodes_of
+from nominee.demo.stage import Stage
+
+HALF, QUARTER, SPARE = "demo-half", "demo-quarter", "demo-spare"
+UNNEEDED_SECONDS = 1.0
+_AUTOSCALER = (
+    "--scan-interval=200ms",
+    f"--scale-down-unneeded-time={UNNEEDED_SECONDS:g}s",
+    "--scale-down-delay-after-add=0s",
+    "--scale-down-delay-after-delete=0s",
+    "--node-delete-delay-after-taint=200ms",
+)
+_CLASS = """
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: slow}
+provisioner: nominee.dev/delayed
+parameters: {delay: 4s}
+volumeBindingMode: WaitForFirstConsumer
+reclaimPolicy: Delete
+"""
+_WORKLOAD = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: %(name)s}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: slow
+  resources: {requests: {storage: 1Gi}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: %(name)s}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: %(name)s}}
+  template:
+    metadata: {labels: {app: %(name)s}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms:
+            - matchExpressions:
+              - {key: nominee.dev/node-group, operator: In, values: [%(group)s, demo-spare]}
+          preferredDuringSchedulingIgnoredDuringExecution:
+          - weight: 100
+            preference:
+              matchExpressions: [{key: nominee.dev/node-group, operator: In, values: [%(group)s]}]
+      containers:
+      - {name: c, image: app, resources: {requests: {cpu: "%(cpu)s", memory: 512Mi}}}
+      volumes: [{name: data, persistentVolumeClaim: {claimName: %(name)s}}]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One of the two pods: its name, its node group, and whether its node outlives the wait."""
+
+    name: str
+    group: str
+    cpu: str
+    node_stays: bool
+
+    @property
+    def manifests(self) -> str:
+        return _WORKLOAD % {"name": self.name, "group": self.group, "cpu": self.cpu}
+
+
+async def play(stage: Stage, compat: str) -> None:
+    """One run of the story with the autoscaler as it was in 1.35, as it is in 1.36, or `fixed`."""
+    workloads = [
+        Workload("half", HALF, "2500m", node_stays=compat != "1.35"),
+        Workload("quarter", QUARTER, "1", node_stays=compat == "fixed"),
+    ]
+    machines = Machines(stage)
+    for workload in workloads:
+        if not nodes_of(stage, workload.group):
+            await machines.order(workload.group)
+    for workload in workloads:
+        stage.tell.act(f"replica set {workload.name}: 1 pod, {workload.cpu} of 4 cpu, a claim that takes 4 s")
+        await stage.apply(workload.manifests)
+    nodes = {workload.name: await _nominated(stage, workload) for workload in workloads}
+    stage.tell.act(f"the autoscaler starts, --compat={compat}, unneeded time {UNNEEDED_SECONDS:g} s")
+    await stage.start("autoscaler", f"--compat={compat}", *_AUTOSCALER)
+    for workload in workloads:
+        if not workload.node_stays:
+            await _deleted_under_the_pod(stage, workload, nodes[workload.name])
+    for workload in workloads:
+        if workload.node_stays:
+            await _binds_there(stage, workload, nodes[workload.name])
+        else:
+            await _goes_elsewhere(stage, workload, nodes[workload.name])
+    await stage.stop("autoscaler")
+    await stage.clear()
+
+
+async def prepare(stage: Stage) -> None:
+    """What all runs share: the slow class, and a node that the autoscaler may not delete."""
+    await stage.apply(_CLASS)
+    await Machines(stage).order(SPARE)
+
+
+async def _nominated(stage: Stage, workload: Workload) -> str:
+    def nominated() -> core.Pod | None:
+        pod = stage.pod_of(workload.name)
+        return pod if pod is not None and pod.status.nominatedNodeName else None
+
+    pod = await stage.until(f"the pod of {workload.name} is nominated", nominated)
+    assert pod is not None
+    name, node = pod.metadata.name, pod.status.nominatedNodeName
+    stage.check(
+        get_condition(pod.status.conditions, "PodScheduled") is None and not pod.spec.nodeName,
+        f"{name} waits in PreBind: nominated to {node}, no PodScheduled condition, not bound",
+    )
+    return node
+
+
+async def _deleted_under_the_pod(stage: Stage, workload: Workload, node: str) -> None:
+    pod = stage.pod_of(workload.name)
+    assert pod is not None
+    await stage.until(f"{node} is deleted", lambda: stage.nodes.get(node) is None)
+    stage.check(
+        not stage.pod(pod.metadata.name).spec.nodeName,
+        f"node {node} was deleted under {pod.metadata.name}, which was being bound to it",
+    )
+
+
+async def _goes_elsewhere(stage: Stage, workload: Workload, node: str) -> None:
+    pod = stage.pod_of(workload.name)
+    assert pod is not None
+    name = pod.metadata.name
+    await stage.until(
+        f"claim {workload.name} is given up",
+        lambda: (
+            (claim := stage.claims.get(workload.name, "default")) is not None
+            and claim.metadata.annotations.get("volume.kubernetes.io/selected-node") != node
+        ),
+    )
+    stage.tell.held(f"the provisioner gave claim {workload.name} up: {node} is gone")
+    await stage.until(f"{name} is bound", lambda: stage.pod(name).spec.nodeName)
+    bound = stage.pod(name).spec.nodeName
+    stage.check(bound != node, f"{name} was scheduled again, to {bound}: all the work was done twice")
+
+
+async def _binds_there(stage: Stage, workload: Workload, node: str) -> None:
+    pod = stage.pod_of(workload.name)
+    assert pod is not None
+    name = pod.metadata.name
+    await stage.until(f"{name} is bound", lambda: stage.pod(name).spec.nodeName)
+    bound = stage.pod(name)
+    stage.check(
+        stage.nodes.get(node) is not None and bound.spec.nodeName == node,
+        f"node {node} stayed while {name} was bound to it, longer than the unneeded time",
+    )
+    stage.check(not bound.status.nominatedNodeName, f"nominatedNodeName of {name} is cleared")
+    await stage.until(
+        f"the claim of {workload.name} has one volume",
+        lambda: [v.spec.claimRef.name for v in stage.volumes.list()].count(workload.name) == 1,
+    )
+
+
+async def close(stage: Stage) -> None:
+    """Gives the machines back."""
+    for group in (HALF, QUARTER, SPARE):
+        await Machines(stage).give_back(group)
+    await stage.delete(kinds.STORAGE_CLASS, "slow")

@@ -1,0 +1,115 @@
+"""KEP-5278, story 2: the scheduler dies after it nominated a node, and a better node appears meanwhile.
+
+The claim is not touched yet when it dies, so its selected-node annotation pins nothing: what the next
+scheduler knows is nominatedNodeName alone. A variant kills it while the provisioner works.
+"""
+
+from __future__ import annotations
+
+from machinery import kinds
+from nominee.demo.machines import Machines
+from nominee.demo.stage import Stage
+
+SMALL, BIG = "demo-small", "demo-big"
+_GATE = "NominatedNodeNameForExpectation"
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+# Between the nomination and the first write to the claim.
+_POINT = "scheduler.prebind.before"
+_MANIFESTS = """
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: %(name)s}
+provisioner: nominee.dev/delayed
+parameters: {delay: %(delay)s}
+volumeBindingMode: WaitForFirstConsumer
+reclaimPolicy: Delete
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: %(name)s}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: %(name)s
+  resources: {requests: {storage: 1Gi}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: %(name)s}
+spec:
+  terminationGracePeriodSeconds: 1
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+        - matchExpressions:
+          - {key: nominee.dev/node-group, operator: In, values: [demo-small, demo-big]}
+  containers:
+  - {name: c, image: app, resources: {requests: {cpu: "2", memory: 512Mi}}}
+  volumes: [{name: data, persistentVolumeClaim: {claimName: %(name)s}}]
+"""
+
+
+async def play(stage: Stage, *, gate: bool) -> None:
+    """The scheduler is killed between nomination and PreBind; a bigger node appears; it comes back."""
+    name = "resumes" if gate else "forgets"
+    gates = f"--feature-gates={_GATE}={str(gate).lower()}"
+    machines = Machines(stage)
+    small = (await machines.order(SMALL))[0].metadata.name
+    await stage.restart("scheduler", gates)
+    await stage.failpoint("scheduler", _POINT, "pause")
+    stage.tell.act(f"pod {name}, with a claim; the scheduler is stopped at {_POINT} ({_GATE}={gate})")
+    await stage.apply(_MANIFESTS % {"name": name, "delay": "200ms"})
+    await stage.until(f"the scheduler is at {_POINT}", lambda: stage.waits_at("scheduler", _POINT))
+    if gate:
+        await stage.until("the nomination is seen", lambda: stage.pod(name).status.nominatedNodeName)
+    claim = stage.claims.get(name, "default")
+    stage.check(
+        claim is not None and _SELECTED_NODE not in claim.metadata.annotations,
+        "the claim is untouched: nothing but nominatedNodeName can remember the decision",
+    )
+    nominated = stage.pod(name).status.nominatedNodeName
+    stage.check(nominated == (small if gate else ""), f"nominatedNodeName is {nominated or 'unset'}")
+    stage.tell.act("SIGKILL to the scheduler; a node of 64 cpu appears while it is down")
+    await stage.stop("scheduler", kill=True)
+    big = (await machines.order(BIG))[0].metadata.name
+    await stage.start("scheduler", gates)
+    await stage.until(f"{name} is bound", lambda: stage.pod(name).spec.nodeName)
+    bound = stage.pod(name)
+    if gate:
+        stage.check(bound.spec.nodeName == small, f"the new scheduler took the decision up: {small}")
+        stage.check(not bound.status.nominatedNodeName, "nominatedNodeName is cleared by the binding")
+    else:
+        stage.check(bound.spec.nodeName == big, f"the new scheduler decided anew: {big}")
+    await _end(stage, name, machines)
+    await stage.restart("scheduler")
+
+
+async def play_while_provisioning(stage: Stage) -> None:
+    """The scheduler is killed while the volume is being made: there must be no second volume."""
+    name = "midway"
+    machines = Machines(stage)
+    small = (await machines.order(SMALL))[0].metadata.name
+    stage.tell.act(f"pod {name}, with a claim that takes 1.5 s")
+    await stage.apply(_MANIFESTS % {"name": name, "delay": "1500ms"})
+    await stage.until(
+        "the volume is asked for",
+        lambda: (
+            (claim := stage.claims.get(name, "default")) is not None
+            and _SELECTED_NODE in claim.metadata.annotations
+        ),
+    )
+    stage.tell.act("SIGKILL to the scheduler while the provisioner works; it comes back")
+    await stage.stop("scheduler", kill=True)
+    await stage.start("scheduler")
+    await stage.until(f"{name} is bound", lambda: stage.pod(name).spec.nodeName)
+    stage.check(stage.pod(name).spec.nodeName == small, f"bound to the nominated node {small}")
+    volumes = [volume for volume in stage.volumes.list() if volume.spec.claimRef.name == name]
+    stage.check(len(volumes) == 1, "exactly one volume was made")
+    await _end(stage, name, machines)
+
+
+async def _end(stage: Stage, name: str, machines: Machines) -> None:
+    await stage.clear()
+    await stage.delete(kinds.STORAGE_CLASS, name)
+    await machines.give_back(SMALL)
+    await machines.give_back(BIG)
