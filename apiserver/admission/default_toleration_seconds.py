@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: a pod stays 300 s on a node that is not ready or unreachable (kube-apiserver 1.36)."""
+"""DefaultTolerationSeconds: a pod stays 300 s on a node that is not ready or unreachable (upstream 1.36)."""
 
 from __future__ import annotations
 

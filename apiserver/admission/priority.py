@@ -70,7 +70,8 @@ class Priority(Plugin):
         same = request.operation == "UPDATE" and default.metadata.name == request.obj.metadata.name
         if not same:
             raise request.forbidden(
-                f"PriorityClass {default.metadata.name} is already marked as default. Only one default can exist"
+                f"PriorityClass {default.metadata.name} is already marked as default."
+                " Only one default can exist"
             )
 
 

@@ -12,7 +12,8 @@ from machinery.priority import SYSTEM_CLASSES
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _DESCRIPTIONS = {
     "system-cluster-critical": (
-        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if"
+        " necessary."
     ),
     "system-node-critical": ("Used for system critical pods that must not be moved from their current node."),
 }

@@ -17,9 +17,9 @@ def _drop_node_fields(new: Any, old: Any | None, env: Environment) -> None:
     known = env.version >= NODE_POD_PREEMPTION_POLICY_SINCE and env.gates.enabled(
         "InPlacePodVerticalScalingSchedulerPreemption"
     )
-    if not known and new.spec.HasField("podPreemptionPolicy"):
-        if old is None or not old.spec.HasField("podPreemptionPolicy"):
-            new.spec.ClearField("podPreemptionPolicy")
+    used = old is not None and old.spec.HasField("podPreemptionPolicy")
+    if not known and not used:
+        new.spec.ClearField("podPreemptionPolicy")
 
 
 class NodeStrategy(Strategy):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from google.protobuf.message import Message
 
@@ -47,8 +47,7 @@ from machinery.kinds import Kind
 from machinery.pb import core, meta, policy
 from machinery.versions import Gates
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
+_Method = TypeVar("_Method", bound=Callable[..., Coroutine[Any, Any, Any]])
 _SETTLED = (kinds.NAMESPACE, kinds.PRIORITY_CLASS)
 """Kinds that admission reads from the cache: a write of them is answered when the cache has it."""
 
@@ -77,19 +76,17 @@ class Cache(Snapshot, Protocol):
     async def wait_until(self, revision: int) -> None: ...
 
 
-def _statuses(
-    method: Callable[Concatenate[Registry, _P], Awaitable[_T]],
-) -> Callable[Concatenate[Registry, _P], Awaitable[_T]]:
+def _statuses(method: _Method) -> _Method:
     """Storage's errors become statuses."""
 
     @wraps(method)
-    async def wrapped(self: Registry, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    async def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
-            return await method(self, *args, **kwargs)
+            return await method(*args, **kwargs)
         except StorageError as error:
             raise to_status(error) from error
 
-    return wrapped
+    return cast("_Method", wrapped)
 
 
 class Registry:
@@ -262,8 +259,8 @@ class Registry:
         obj = _as_stored(kind, body)
         if obj.metadata.name != name:
             raise errors.bad_request(
-                f"the name of the object ({obj.metadata.name or '<empty>'}) does not match the name on the URL"
-                f" ({name})"
+                f"the name of the object ({obj.metadata.name or '<empty>'}) does not match the name on"
+                f" the URL ({name})"
             )
         _check_namespace(strategy, namespace, obj.metadata)
         defaults.apply(strategy.kind, obj, self._gates)

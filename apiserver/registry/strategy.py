@@ -1,6 +1,6 @@
 """The rules of a kind, as functions of objects: what a strategy may decide, and what holds by default.
 
-The order in which the registry asks is upstream's (kube-apiserver 1.36, registry/rest/create.go and update.go).
+The order in which the registry asks is upstream's (kube-apiserver 1.36, registry/rest: create.go, update.go).
 A strategy has no I/O: time, gates and version come in with the `Environment`.
 """
 

@@ -29,13 +29,10 @@ def config_map(obj: core.ConfigMap) -> list[Cause]:
 def config_map_update(new: core.ConfigMap, old: core.ConfigMap) -> list[Cause]:
     if not (old.HasField("immutable") and old.immutable):
         return []
-    errors: list[Cause] = []
-    for name in ("data", "binaryData"):
-        if getattr(new, name) != getattr(old, name):
-            errors.append(field.forbidden(name, "field is immutable when `immutable` is set"))
+    changed = [name for name in ("data", "binaryData") if getattr(new, name) != getattr(old, name)]
     if not new.immutable:
-        errors.append(field.forbidden("immutable", "field is immutable when `immutable` is set"))
-    return errors
+        changed.insert(0, "immutable")
+    return [field.forbidden(name, "field is immutable when `immutable` is set") for name in changed]
 
 
 def lease(obj: coordination.Lease) -> list[Cause]:

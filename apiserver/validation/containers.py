@@ -57,7 +57,7 @@ def init_containers(
         seen.add(container.name)
         if policy != "Always":
             for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
-                if container.HasField(name):  # type: ignore[arg-type]
+                if container.HasField(name):
                     errors.append(
                         field.forbidden(
                             f"{at}.{name}", "may not be set for init containers without restartPolicy=Always"
@@ -91,7 +91,7 @@ def _container(path: str, container: core.Container, claims: frozenset[str]) -> 
     if container.env:
         errors += _environment(f"{path}.env", container.env)
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.HasField(probe):  # type: ignore[arg-type]
+        if container.HasField(probe):
             errors += _probe(f"{path}.{probe}", getattr(container, probe))
     resources = container.resources
     if resources.requests or resources.limits:
@@ -177,7 +177,8 @@ def _environment(path: str, variables: Iterable[core.EnvVar]) -> list[Cause]:
                 field.invalid(
                     f"{at}.name",
                     variable.name,
-                    "a valid environment variable name must consist only of printable ASCII characters other than '='",
+                    "a valid environment variable name must consist only of printable ASCII characters"
+                    " other than '='",
                 )
             )
         if not variable.HasField("valueFrom"):
@@ -204,7 +205,7 @@ def _field_ref(path: str, reference: core.ObjectFieldSelector) -> list[Cause]:
 
 def _probe(path: str, probe: core.Probe) -> list[Cause]:
     errors: list[Cause] = []
-    handlers = [name for name in ("exec", "httpGet", "tcpSocket", "grpc") if probe.handler.HasField(name)]  # type: ignore[arg-type]
+    handlers = [name for name in ("exec", "httpGet", "tcpSocket", "grpc") if probe.handler.HasField(name)]
     if not handlers:
         errors.append(field.required(path, "must specify a handler type"))
     errors += [

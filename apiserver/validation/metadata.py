@@ -7,6 +7,7 @@ from typing import Any
 
 from apiserver.validation import field, names
 from apiserver.validation.names import Problems
+from machinery.clock import rfc3339
 from machinery.errors import Cause
 from machinery.pb import meta
 from machinery.wire import codec
@@ -27,23 +28,20 @@ _FINALIZER_PREFIXES = frozenset(
 )
 
 
-def labels(path: str, values: Mapping[str, str]) -> list[Cause]:
+def validate_labels(path: str, values: Mapping[str, str]) -> list[Cause]:
     errors: list[Cause] = []
     for key, value in values.items():
-        for problem in names.qualified_name(key):
-            errors.append(field.invalid(path, key, problem))
-        for problem in names.label_value(value):
-            errors.append(field.invalid(path, value, problem))
+        errors += [field.invalid(path, key, problem) for problem in names.qualified_name(key)]
+        errors += [field.invalid(path, value, problem) for problem in names.label_value(value)]
     return errors
 
 
-def annotations(path: str, values: Mapping[str, str]) -> list[Cause]:
+def validate_annotations(path: str, values: Mapping[str, str]) -> list[Cause]:
     errors: list[Cause] = []
     size = 0
     for key, value in values.items():
         # Unlike labels, annotation keys may be upper case.
-        for problem in names.qualified_name(key.lower()):
-            errors.append(field.invalid(path, key, problem))
+        errors += [field.invalid(path, key, problem) for problem in names.qualified_name(key.lower())]
         size += len(key.encode()) + len(value.encode())
     if size > ANNOTATIONS_BYTES_MAX:
         errors.append(field.too_long(path, ANNOTATIONS_BYTES_MAX))
@@ -154,9 +152,9 @@ def _common(metadata: meta.ObjectMeta, path: str) -> list[Cause]:
     if metadata.generation < 0:
         errors += field.non_negative(f"{path}.generation", metadata.generation)
     if metadata.labels:
-        errors += labels(f"{path}.labels", metadata.labels)
+        errors += validate_labels(f"{path}.labels", metadata.labels)
     if metadata.annotations:
-        errors += annotations(f"{path}.annotations", metadata.annotations)
+        errors += validate_annotations(f"{path}.annotations", metadata.annotations)
     if metadata.ownerReferences:
         errors += owner_references(f"{path}.ownerReferences", metadata.ownerReferences)
     if metadata.finalizers:
@@ -197,15 +195,13 @@ def object_meta_update(new: meta.ObjectMeta, old: meta.ObjectMeta, path: str = P
     old_grace = old.deletionGracePeriodSeconds if old.HasField("deletionGracePeriodSeconds") else None
     errors += field.immutable(f"{path}.deletionGracePeriodSeconds", grace, old_grace)
     if new.labels:
-        errors += labels(f"{path}.labels", new.labels)
+        errors += validate_labels(f"{path}.labels", new.labels)
     if new.annotations:
-        errors += annotations(f"{path}.annotations", new.annotations)
+        errors += validate_annotations(f"{path}.annotations", new.annotations)
     if new.ownerReferences:
         errors += owner_references(f"{path}.ownerReferences", new.ownerReferences)
     return errors
 
 
 def _time_changed(path: str, value: meta.Time) -> Cause:
-    from machinery.clock import rfc3339
-
     return field.invalid(path, rfc3339(value) if value.seconds else None, field.IMMUTABLE)

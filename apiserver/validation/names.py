@@ -49,7 +49,8 @@ _VALUE_PROBLEM = (
 )
 _CONFIG_KEY_PROBLEM = (
     f"a valid config key must consist of {_CHARACTERS}"
-    f" (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '{_CONFIG_KEY_PATTERN}')"
+    " (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name',"
+    f" regex used for validation is '{_CONFIG_KEY_PATTERN}')"
 )
 PERCENT_PROBLEM = (
     "a valid percent string must be a numeric string followed by an ending '%'"

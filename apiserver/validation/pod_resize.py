@@ -90,6 +90,12 @@ def _put_back(new: core.ResourceRequirements, old: core.ResourceRequirements) ->
                 del target[name]
 
 
+def _put_back_container(container: core.Container, before: core.Container) -> None:
+    """Upstream forgets the claims here, so a container that has some cannot be resized."""
+    _put_back(container.resources, before.resources)
+    container.resources.ClearField("claims")
+
+
 def _pod_level_changes(munged: core.PodSpec, new: core.PodSpec, old: core.PodSpec) -> list[Cause]:
     had, has = old.HasField("resources"), new.HasField("resources")
     if had and not has:
@@ -124,7 +130,7 @@ def _container_changes(
     for index, (container, before) in enumerate(zip(new.containers, old.containers, strict=True)):
         errors += _kept(f"spec.containers[{index}].resources", container.resources, before.resources)
     for container, before in zip(munged.containers, old.containers, strict=True):
-        _put_back(container.resources, before.resources)
+        _put_back_container(container, before)
         if container != before:
             errors.append(field.forbidden("spec", _ONLY))
     for index, (container, before) in enumerate(zip(munged.initContainers, old.initContainers, strict=True)):
@@ -155,7 +161,7 @@ def _init_change(
         return []
     errors: list[Cause] = []
     restarts = any(policy.restartPolicy == "RestartContainer" for policy in container.resizePolicy)
-    _put_back(container.resources, before.resources)
+    _put_back_container(container, before)
     if container != before:
         where, which = (path, "init or sidecar") if all_init else ("spec", "sidecar")
         errors.append(

@@ -6,9 +6,10 @@ Paths begin with the caller's ("spec", "spec.template.spec").
 from __future__ import annotations
 
 from apiserver.validation import containers, field, names, quantities, scheduling_terms, volumes
-from apiserver.validation.metadata import labels
+from apiserver.validation.metadata import validate_labels
 from machinery.errors import Cause
 from machinery.pb import core
+from machinery.quantity import Quantity
 
 INT32_MAX = 2**31 - 1
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -42,7 +43,7 @@ def pod_spec(path: str, spec: core.PodSpec) -> list[Cause]:
     if spec.dnsPolicy not in _DNS_POLICIES:
         errors.append(_choice(f"{path}.dnsPolicy", spec.dnsPolicy, _DNS_POLICIES))
     if spec.nodeSelector:
-        errors += labels(f"{path}.nodeSelector", spec.nodeSelector)
+        errors += validate_labels(f"{path}.nodeSelector", spec.nodeSelector)
     if spec.serviceAccountName:
         errors += _names(f"{path}.serviceAccountName", spec.serviceAccountName)
     if spec.nodeName:
@@ -143,7 +144,7 @@ def _against_containers(path: str, spec: core.PodSpec) -> list[Cause]:
     resources = spec.resources
     for name in sorted(resources.requests):
         total = container_requests(spec, name)
-        if total is not None and total > quantities.Quantity.parse(resources.requests[name].string):
+        if total is not None and total > Quantity.parse(resources.requests[name].string):
             errors.append(
                 field.invalid(
                     f"{path}.requests[{name}]",
@@ -154,7 +155,7 @@ def _against_containers(path: str, spec: core.PodSpec) -> list[Cause]:
     for index, container in enumerate(spec.containers):
         for name in sorted(resources.limits):
             limits = container.resources.limits
-            if name in limits and quantities.Quantity.parse(limits[name].string) > quantities.Quantity.parse(
+            if name in limits and Quantity.parse(limits[name].string) > Quantity.parse(
                 resources.limits[name].string
             ):
                 at = path.removesuffix("resources") + f"containers[{index}].resources.limits"

@@ -13,8 +13,8 @@ from machinery.versions import Gates
 NON_NEGATIVE = "must be a non-negative integer"
 _BOUND = "may not be set on pods that are already bound to a node"
 _SYSTEM_CONDITIONS = frozenset({
-    "ContainersReady", "Ready", "PodScheduled", "Initialized", "PodReadyToStartContainers", "DisruptionTarget",
-    "PodResizePending", "PodResizeInProgress", "AllContainersRestarting"})  # fmt: skip
+    "ContainersReady", "Ready", "PodScheduled", "Initialized", "PodReadyToStartContainers",
+    "DisruptionTarget", "PodResizePending", "PodResizeInProgress", "AllContainersRestarting"})  # fmt: skip
 
 
 def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:

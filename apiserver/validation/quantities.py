@@ -1,4 +1,4 @@
-"""Resource names and amounts (kube-apiserver 1.36, ValidateContainerResourceName, ValidateResourceQuantityValue)."""
+"""Resource names and amounts (kube-apiserver 1.36, ValidateContainerResourceName and others)."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ def _template(found: apps.ReplicaSetSpec, selector: LabelSelector) -> list[Cause
         value = dict(sorted(labels.items())) if labels else None
         problem = "`selector` does not match template `labels`"
         errors.append(field.invalid(f"{path}.metadata.labels", value, problem))
-    errors += metadata_rules.labels(f"{path}.labels", labels)
-    errors += metadata_rules.annotations(f"{path}.annotations", template.metadata.annotations)
+    errors += metadata_rules.validate_labels(f"{path}.labels", labels)
+    errors += metadata_rules.validate_annotations(f"{path}.annotations", template.metadata.annotations)
     errors += pod_spec(f"{path}.spec", template.spec)
     if template.spec.restartPolicy != "Always":
         errors.append(

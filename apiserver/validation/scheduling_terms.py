@@ -32,7 +32,8 @@ def tolerations(path: str, found: Iterable[core.Toleration]) -> list[Cause]:
                 field.invalid(
                     f"{at}.operator",
                     toleration.operator,
-                    'operator must be Exists when `key` is empty, which means "match all values and all keys"',
+                    "operator must be Exists when `key` is empty,"
+                    ' which means "match all values and all keys"',
                 )
             )
         if toleration.HasField("tolerationSeconds") and toleration.effect != "NoExecute":
@@ -81,7 +82,7 @@ def affinity(path: str, found: core.Affinity) -> list[Cause]:
                 )
             errors += _node_term(f"{where}.preference", preferred.preference)
     for name in ("podAffinity", "podAntiAffinity"):
-        if not found.HasField(name):  # type: ignore[arg-type]
+        if not found.HasField(name):
             continue
         pods, at = getattr(found, name), f"{path}.{name}"
         for index, term in enumerate(pods.requiredDuringSchedulingIgnoredDuringExecution):
@@ -216,7 +217,7 @@ def spread(path: str, constraints: Sequence[core.TopologySpreadConstraint]) -> l
                 )
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             value = getattr(constraint, name)
-            if constraint.HasField(name) and value not in ("Honor", "Ignore"):  # type: ignore[arg-type]
+            if constraint.HasField(name) and value not in ("Honor", "Ignore"):
                 errors.append(field.not_supported(f"{at}.{name}", value, ("Honor", "Ignore")))
         if constraint.HasField("labelSelector"):
             errors += label_selector(f"{at}.labelSelector", constraint.labelSelector)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from apiserver.validation import field, names
-from apiserver.validation.metadata import labels
+from apiserver.validation.metadata import validate_labels
 from machinery.errors import Cause
 from machinery.pb import meta
 
 
 def label_selector(path: str, selector: meta.LabelSelector) -> list[Cause]:
-    errors = labels(f"{path}.matchLabels", selector.matchLabels) if selector.matchLabels else []
+    errors = validate_labels(f"{path}.matchLabels", selector.matchLabels) if selector.matchLabels else []
     for index, expression in enumerate(selector.matchExpressions):
         at = f"{path}.matchExpressions[{index}]"
         match expression.operator:

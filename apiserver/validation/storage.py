@@ -16,7 +16,10 @@ ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOnce
 _VOLUME_MODES = ("Block", "Filesystem")
 _RECLAIM = ("Delete", "Recycle", "Retain")
 _BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
-_CLAIM_IMMUTABLE = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+_CLAIM_IMMUTABLE = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound"
+    " claims"
+)
 
 
 def _access_modes(path: str, modes: Sequence[str]) -> list[Cause]:

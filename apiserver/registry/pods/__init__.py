@@ -1,1 +1,1 @@
-"""Pods: the strategy of each endpoint (`strategy`, `resize`) and what is done to them (`binding`, `eviction`)."""
+"""Pods: a strategy an endpoint (`strategy`, `resize`), and what is done to them (`binding`, `eviction`)."""

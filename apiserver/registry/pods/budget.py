@@ -1,4 +1,4 @@
-"""What a PodDisruptionBudget's status says to one more eviction. Pure (kube-apiserver 1.36, checkAndDecrement)."""
+"""What a PodDisruptionBudget's status says to one more eviction. Pure (upstream 1.36, checkAndDecrement)."""
 
 from __future__ import annotations
 

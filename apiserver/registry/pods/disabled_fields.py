@@ -5,22 +5,27 @@ Source: kube-apiserver 1.36, DropDisabledPodFields; facts of gates by version in
 
 from __future__ import annotations
 
+from typing import Literal
+
 from machinery.pb import core
 from machinery.versions import Gates
+
+_SPEC_FIELDS: tuple[tuple[Literal["resources", "schedulingGates", "schedulingGroup"], str], ...] = (
+    ("resources", "PodLevelResources"),
+    ("schedulingGates", "PodSchedulingReadiness"),
+    ("schedulingGroup", "GenericWorkload"),
+)
+
+
+def _used(spec: core.PodSpec, name: Literal["resources", "schedulingGates", "schedulingGroup"]) -> bool:
+    return bool(spec.schedulingGates) if name == "schedulingGates" else spec.HasField(name)
 
 
 def drop(new: core.Pod, old: core.Pod | None, gates: Gates) -> None:
     """In place. `old` is what is stored (None on create): what it uses may stay."""
-    spec = new.spec
-    if spec.HasField("resources") and not gates.enabled("PodLevelResources"):
-        if old is None or not old.spec.HasField("resources"):
-            spec.ClearField("resources")
-    if spec.schedulingGates and not gates.enabled("PodSchedulingReadiness"):
-        if old is None or not old.spec.schedulingGates:
-            spec.ClearField("schedulingGates")
-    if spec.HasField("schedulingGroup") and not gates.enabled("GenericWorkload"):
-        if old is None or not old.spec.HasField("schedulingGroup"):
-            spec.ClearField("schedulingGroup")
+    for name, gate in _SPEC_FIELDS:
+        if not gates.enabled(gate) and _used(new.spec, name) and not (old and _used(old.spec, name)):
+            new.spec.ClearField(name)
     if not gates.enabled("InPlacePodVerticalScaling"):
         _drop_resize(new, old)
     if not gates.enabled("PodObservedGenerationTracking"):

@@ -83,7 +83,7 @@ def bump_generation(new: core.Pod, old: core.Pod) -> None:
 
 
 def _keep_observed_generations(new: core.PodStatus, old: core.PodStatus) -> None:
-    """A writer that does not know observedGeneration must not clear it; one list a type, since types repeat."""
+    """A writer that does not know observedGeneration must not clear it. One list a type: types repeat."""
     if not new.observedGeneration and old.observedGeneration:
         new.observedGeneration = old.observedGeneration
     before: dict[str, list[int]] = {}

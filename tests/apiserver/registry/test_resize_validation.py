@@ -1,0 +1,135 @@
+"""The golden cases of pods/resize: defaults, strategy and PodResizeValidator, without storage."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver import defaults
+from apiserver.admission.chain import Chain
+from apiserver.admission.interface import Request
+from apiserver.admission.pod_resize_validator import PodResizeValidator
+from apiserver.cached_object import CachedObject
+from apiserver.registry import rules
+from apiserver.registry.pods.resize import POD_RESIZE
+from apiserver.registry.strategy import Environment
+from machinery import kinds, qos
+from machinery.clock import to_time
+from machinery.errors import StatusError
+from machinery.kinds import Kind
+from machinery.pb import core
+from machinery.versions import Gates, Version
+from machinery.wire import codec, envelope, presence
+from machinery.wire.scalars import DecodeError
+
+GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN") or Path(__file__).parents[2] / "golden")
+# LimitRanger and NodeDeclaredFeatureValidator are not part of this API server.
+_OTHER_ADMISSION = ("admission:LimitRanger", "admission:NodeDeclaredFeatureValidator")
+
+
+def cases() -> list[dict[str, Any]]:
+    found = sorted(GOLDEN.rglob("resize_validation*.jsonl"))
+    lines = [json.loads(line) for path in found for line in path.read_text(encoding="utf-8").splitlines()]
+    return [
+        case
+        for case in lines
+        if "limitRanges" not in case and case["expect"].get("stage") not in _OTHER_ADMISSION
+    ]
+
+
+class Nodes:
+    """What admission can look up."""
+
+    def __init__(self, documents: Sequence[dict[str, Any]]) -> None:
+        self._nodes = {d["metadata"]["name"]: codec.from_json(core.Node, d) for d in documents}
+
+    async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
+        assert kind is kinds.NODE
+        if name not in self._nodes:
+            return None
+        return CachedObject(kind, "", name, 1, stored=envelope.encode(self._nodes[name]))
+
+    async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
+        raise NotImplementedError
+
+
+async def resize(case: dict[str, Any]) -> core.Pod:
+    """The pod after the request; raises StatusError."""
+    gates = Gates("apiserver", Version(1, 36), case.get("gates") or {})
+    env = Environment(gates, to_time(1_700_000_000.0))
+    old = codec.from_json(core.Pod, case["old"])
+    presence.fill(old)
+    try:
+        new = codec.from_json(core.Pod, case["new"])
+    except DecodeError as error:
+        raise StatusError(400, "BadRequest", str(error)) from error
+    defaults.apply(kinds.POD, new, gates)
+    rules.before_update(POD_RESIZE, new, old, env)
+    chain = Chain([PodResizeValidator(gates)], Nodes(case.get("nodes") or []))
+    request = Request("UPDATE", kinds.POD, old.metadata.namespace, old.metadata.name, "resize", new, old)
+    await chain.validate(request)
+    return new
+
+
+def _lists(requirements: core.ResourceRequirements) -> dict[str, dict[str, str]]:
+    told = {
+        "limits": {name: requirements.limits[name].string for name in sorted(requirements.limits)},
+        "requests": {name: requirements.requests[name].string for name in sorted(requirements.requests)},
+    }
+    return {name: values for name, values in told.items() if values}
+
+
+def _outcome(error: StatusError, expect: dict[str, Any]) -> dict[str, Any]:
+    """What a refusal says, as far as the golden case tells."""
+    told: dict[str, Any] = {"accepted": False, "code": error.code, "reason": error.reason}
+    if "message" in expect:
+        wanted = expect["message"]
+        told["message"] = wanted if error.message.endswith(wanted) else error.message
+    if "errors" in expect:
+        told["errors"] = sorted((c.reason, c.field, c.message) for c in error.causes)
+    return told
+
+
+def _wanted(expect: dict[str, Any]) -> dict[str, Any]:
+    told = {key: expect[key] for key in ("accepted", "code", "reason", "message") if key in expect}
+    if "errors" in expect:
+        told["errors"] = sorted((e["type"], e["field"], e["message"]) for e in expect["errors"])
+    return told
+
+
+def _result(pod: core.Pod, old: core.Pod, expect: dict[str, Any]) -> dict[str, Any]:
+    containers = (*pod.spec.containers, *pod.spec.initContainers)
+    told: dict[str, Any] = {
+        "accepted": True,
+        "generation": pod.metadata.generation,
+        "specChanged": pod.spec != old.spec,
+        "qosClass": qos.recorded_qos_class(pod),
+        "resources": {
+            container.name: _lists(container.resources)
+            for container in containers
+            if container.name in expect["resources"]
+        },
+    }
+    if "podResources" in expect:
+        told["podResources"] = _lists(pod.spec.resources)
+    return told
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: str(case["name"]))
+async def test_a_resize_is_judged_as_by_the_real_server(case: dict[str, Any]) -> None:
+    expect = case["expect"]
+    try:
+        pod = await resize(case)
+    except StatusError as error:
+        outcome, wanted = _outcome(error, expect), _wanted(expect)
+    else:
+        old = codec.from_json(core.Pod, case["old"])
+        presence.fill(old)
+        outcome = _result(pod, old, expect)
+        wanted = {key: value for key, value in expect.items() if key in outcome}
+    assert outcome == wanted
