@@ -127,13 +127,13 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
     def filter_all(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Mask | None:
         masks = []
         if self._added is not None:
-            masks.append(_selector_mask(snapshot, self._added, rows))
+            masks.append(selector_mask(snapshot, self._added, rows))
         required = self._required(state, pod)
         for key, value in required.node_selector:
             column = snapshot.label_column(key)
             masks.append(column.ids[rows] == column.id_of(value))
         if required.affinity is not None:
-            masks.append(_selector_mask(snapshot, required.affinity, rows))
+            masks.append(selector_mask(snapshot, required.affinity, rows))
         if not masks:
             return None
         return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
@@ -143,7 +143,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
     ) -> tuple[Sequence[Status], NDArray[np.intp]]:
         if self._added is None:
             return (self._mismatch,), np.zeros(len(rows), dtype=np.intp)
-        added = _selector_mask(snapshot, self._added, rows)
+        added = selector_mask(snapshot, self._added, rows)
         return (self._enforced, self._mismatch), added.astype(np.intp)
 
     # Score
@@ -219,20 +219,21 @@ def _names_required(terms: Sequence[core.NodeSelectorTerm]) -> frozenset[str] | 
     return frozenset(names) if terms else None
 
 
-def _selector_mask(snapshot: Snapshot, selector: NodeSelector, rows: Rows) -> Mask:
+def selector_mask(snapshot: Snapshot, selector: NodeSelector, rows: Rows) -> Mask:
+    """The rows that a node selector matches."""
     masks = [_term_mask(snapshot, term, rows) for term in selector.terms]
     if not masks:
-        return np.zeros(_size(rows), dtype=np.bool_)
+        return np.zeros(row_count(rows), dtype=np.bool_)
     return masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
 
 
 def _term_mask(snapshot: Snapshot, term: NodeTerm, rows: Rows) -> Mask:
     if term.errors:
-        return np.zeros(_size(rows), dtype=np.bool_)
+        return np.zeros(row_count(rows), dtype=np.bool_)
     masks = [_requirement_mask(snapshot, requirement, rows) for requirement in term.labels]
     masks += [_field_mask(snapshot, requirement, rows) for requirement in term.fields]
     if not masks:
-        return np.ones(_size(rows), dtype=np.bool_)
+        return np.ones(row_count(rows), dtype=np.bool_)
     return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
 
 
@@ -272,5 +273,6 @@ def _field_mask(snapshot: Snapshot, requirement: Requirement, rows: Rows) -> Mas
     return chosen if requirement.operator is Operator.EQUALS else ~chosen
 
 
-def _size(rows: Rows) -> int:
+def row_count(rows: Rows) -> int:
+    """How many rows these are."""
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)

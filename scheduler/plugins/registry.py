@@ -23,6 +23,7 @@ from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
 from scheduler.plugins.simple import NodeName, NodeUnschedulable, PrioritySort, SchedulingGates
 from scheduler.plugins.taint_toleration import TaintToleration
+from scheduler.plugins.volume_binding import VolumeBinding
 
 IN_TREE: Mapping[str, type[Plugin]] = {
     plugin.name: plugin
@@ -35,6 +36,7 @@ IN_TREE: Mapping[str, type[Plugin]] = {
         NodeAffinity,
         NodePorts,
         NodeResourcesFit,
+        VolumeBinding,
         DynamicResources,
         DefaultPreemption,
         NodeResourcesBalancedAllocation,

@@ -43,12 +43,7 @@ def _of_pod(spec: Mapping[str, Any]) -> set[str]:
     if affinity.get("podAffinity") or affinity.get("podAntiAffinity"):
         needed.add("InterPodAffinity")
     if any("persistentVolumeClaim" in v or "ephemeral" in v for v in spec.get("volumes", ())):
-        needed |= {"VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits"}
-    if any(
-        "gcePersistentDisk" in v or "awsElasticBlockStore" in v or "rbd" in v or "iscsi" in v
-        for v in spec.get("volumes", ())
-    ):
-        needed.add("VolumeRestrictions")
+        needed.add("VolumeBinding")
     return needed
 
 

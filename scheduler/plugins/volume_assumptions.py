@@ -1,0 +1,64 @@
+"""Claims and volumes as the scheduler believes they will be: what the watch shows, and what it assumed ahead.
+
+Source: kube-scheduler 1.36, assume cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from google.protobuf.message import Message
+
+from machinery.kinds import Kind
+from machinery.objects import ObjectKey, key_of
+from scheduler.framework.interface import Handle
+
+M = TypeVar("M", bound=Message)
+
+
+def _version(obj: Any) -> int:
+    text = obj.metadata.resourceVersion
+    return int(text) if text.isdigit() else 0
+
+
+class Assumptions(Generic[M]):
+    """Objects of one kind with assumed ones laid over.
+
+    An assumption ends when it is restored, or when the watch shows a newer object than it was made from.
+    """
+
+    def __init__(self, handle: Handle, kind: Kind[M]) -> None:
+        self._handle = handle
+        self._kind = kind
+        self._assumed: dict[ObjectKey, M] = {}
+
+    def real(self, name: str, namespace: str = "") -> M | None:
+        """What the watch shows."""
+        return self._handle.lister(self._kind).get(name, namespace)
+
+    def get(self, name: str, namespace: str = "") -> M | None:
+        """What is believed; None when the object does not exist."""
+        found = self.real(name, namespace)
+        return found if found is None or not self._assumed else self._over(found)
+
+    def list(self) -> list[M]:
+        found = self._handle.lister(self._kind).list()
+        return [self._over(obj) for obj in found] if self._assumed else found
+
+    def assume(self, obj: M) -> None:
+        """`obj` is a changed copy of what the watch shows, with its resourceVersion."""
+        self._assumed[key_of(obj)] = obj  # type: ignore[arg-type]
+
+    def restore(self, name: str, namespace: str = "") -> None:
+        """Forget the assumption; harmless if there is none."""
+        self._assumed.pop(ObjectKey(namespace, name), None)
+
+    def _over(self, found: M) -> M:
+        key = key_of(found)  # type: ignore[arg-type]
+        assumed = self._assumed.get(key)
+        if assumed is None:
+            return found
+        if _version(found) > _version(assumed):
+            del self._assumed[key]
+            return found
+        return assumed

@@ -1,0 +1,342 @@
+"""A pod's claims on one node: can they be had there, and making it so.
+
+Deciding (`claims_of`, `find`, `assume`, `revert`) is pure bookkeeping; `bind` does the I/O.
+Source: kube-scheduler 1.36, volume binder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from machinery import kinds
+from machinery.errors import not_found
+from machinery.objects import is_controlled_by
+from machinery.pb import core
+from scheduler.framework.interface import Handle
+from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.plugins.volume_assumptions import Assumptions
+from scheduler.plugins.volume_matching import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    candidates,
+    choose,
+    class_of,
+    delays_binding,
+    is_bound_to,
+    is_fully_bound,
+    provisions,
+    reaches,
+    requested_bytes,
+    topology_allows,
+)
+
+NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
+BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
+VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+
+POLL_SECONDS_MIN = 0.05
+POLL_SECONDS_MAX = 1.0
+
+Claim = core.PersistentVolumeClaim
+Volume = core.PersistentVolume
+
+
+class VolumeError(Exception):
+    """The claims cannot be worked with; the text says why, as upstream words it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """A pod's claims by what has to be done for them."""
+
+    bound: tuple[Claim, ...] = ()
+    delayed: tuple[Claim, ...] = ()  # wait for the pod's node
+    immediate: tuple[Claim, ...] = ()  # not bound although they do not wait for a pod
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVolumes:
+    """What is to be done on one node: volumes to bind to claims, claims to be provisioned."""
+
+    bindings: tuple[tuple[Volume, Claim], ...] = ()
+    provisions: tuple[Claim, ...] = ()
+
+
+class VolumeBinder:
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self.claims = Assumptions(handle, kinds.PERSISTENT_VOLUME_CLAIM)
+        self.volumes = Assumptions(handle, kinds.PERSISTENT_VOLUME)
+
+    # Deciding
+
+    def problem_of(self, pod: PodInfo) -> str:
+        """Why the pod cannot use its claims at all, or ""."""
+        for volume in pod.pod.spec.volumes:
+            name, ephemeral = claim_name(pod, volume)
+            if not name:
+                continue
+            claim = self._handle.lister(kinds.PERSISTENT_VOLUME_CLAIM).get(name, pod.namespace)
+            if claim is None:
+                if ephemeral:
+                    waiting = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
+                    return f'{waiting} "{name}"'
+                return f'persistentvolumeclaim "{name}" not found'
+            if claim.status.phase == "Lost":
+                volume_name = claim.spec.volumeName
+                return (
+                    f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume_name}"'
+                )
+            if claim.metadata.HasField("deletionTimestamp"):
+                return f'persistentvolumeclaim "{name}" is being deleted'
+            if ephemeral and not is_controlled_by(claim, pod.pod):
+                return f"PVC {pod.namespace}/{name} was not created for pod {pod.key} (pod is not owner)"
+        return ""
+
+    def claims_of(self, pod: PodInfo) -> PodClaims:
+        """VolumeError when a claim has gone meanwhile."""
+        bound, delayed, immediate = [], [], []
+        for name in pod.claims:
+            claim = self.claims.get(name, pod.namespace)
+            if claim is None:
+                raise VolumeError(f'error getting PVC "{pod.namespace}/{name}": not found')
+            if is_fully_bound(claim):
+                bound.append(claim)
+            elif not claim.spec.volumeName and self._delays(claim):
+                delayed.append(claim)
+            else:
+                immediate.append(claim)
+        return PodClaims(tuple(bound), tuple(delayed), tuple(immediate))
+
+    def _delays(self, claim: Claim) -> bool:
+        return delays_binding(self._handle.lister(kinds.STORAGE_CLASS).get(class_of(claim)))
+
+    def all_bound(self, pod: PodInfo) -> bool:
+        for name in pod.claims:
+            claim = self.claims.get(name, pod.namespace)
+            if claim is None or not is_fully_bound(claim):
+                return False
+        return True
+
+    def candidates_for(self, claim: Claim) -> list[Volume]:
+        """Volumes that suit the claim on some node; see `volume_matching.candidates`."""
+        return candidates(claim, self.volumes.list())
+
+    def find(self, claims: PodClaims, node: NodeInfo) -> tuple[NodeVolumes, list[str]]:
+        """What to do on the node, or the reasons why it cannot be this one. Raises VolumeError."""
+        conflict, missing = self._check_bound(claims.bound, node)
+        volumes, bindable = self._find_delayed(claims.delayed, node)
+        reasons = []
+        if conflict:
+            reasons.append(NODE_CONFLICT)
+        if not bindable:
+            reasons.append(BIND_CONFLICT)
+        if missing:
+            reasons.append(VOLUME_MISSING)
+        return volumes, reasons
+
+    def _check_bound(self, bound: Sequence[Claim], node: NodeInfo) -> tuple[bool, bool]:
+        """Whether the node cannot reach a bound volume, and whether one does not exist: the first found."""
+        for claim in bound:
+            volume = self.volumes.get(claim.spec.volumeName)
+            if volume is None:
+                return False, True
+            if not reaches(volume, node.labels):
+                return True, False
+        return False, False
+
+    def _find_delayed(self, delayed: Sequence[Claim], node: NodeInfo) -> tuple[NodeVolumes, bool]:
+        to_match, to_provision = [], []
+        for claim in delayed:
+            selected = claim.metadata.annotations.get(SELECTED_NODE)
+            if selected is None:
+                to_match.append(claim)
+            elif selected != node.name:
+                return NodeVolumes(), False
+            else:
+                to_provision.append(claim)
+        bindings: list[tuple[Volume, Claim]] = []
+        taken: set[str] = set()
+        for claim in sorted(to_match, key=requested_bytes):
+            volume = choose(self.candidates_for(claim), node.labels, taken)
+            if volume is None:
+                to_provision.append(claim)
+            else:
+                taken.add(volume.metadata.name)
+                bindings.append((volume, claim))
+        if not all(self.can_provision(claim, node) for claim in to_provision):
+            return NodeVolumes(), False
+        return NodeVolumes(tuple(bindings), tuple(to_provision)), True
+
+    def can_provision(self, claim: Claim, node: NodeInfo) -> bool:
+        """Whether a volume can be made for the claim so that the node reaches it."""
+        name = class_of(claim)
+        storage_class = self._handle.lister(kinds.STORAGE_CLASS).get(name)
+        if storage_class is None:
+            raise VolumeError(f'failed to find storage class "{name}"')
+        return provisions(storage_class) and topology_allows(storage_class, node.labels)
+
+    # Assuming
+
+    def assume(self, volumes: NodeVolumes, node_name: str) -> NodeVolumes:
+        """Believe it done: other pods see these volumes as taken. Returns the changed objects."""
+        bindings = []
+        for volume, claim in volumes.bindings:
+            taken = _bound_to(volume, claim)
+            if taken is not volume:
+                self.volumes.assume(taken)
+            bindings.append((taken, claim))
+        to_provision = []
+        for claim in volumes.provisions:
+            selected = Claim()
+            selected.CopyFrom(claim)
+            selected.metadata.annotations[SELECTED_NODE] = node_name
+            self.claims.assume(selected)
+            to_provision.append(selected)
+        return NodeVolumes(tuple(bindings), tuple(to_provision))
+
+    def revert(self, volumes: NodeVolumes) -> None:
+        """Stop believing it."""
+        for volume, _ in volumes.bindings:
+            self.volumes.restore(volume.metadata.name)
+        for claim in volumes.provisions:
+            self.claims.restore(claim.metadata.name, claim.metadata.namespace)
+
+    # Doing
+
+    async def bind(
+        self, pod: PodInfo, volumes: NodeVolumes, node_name: str, *, timeout_seconds: float
+    ) -> None:
+        """Write the decisions and wait until all claims are bound.
+
+        Raises StatusError when a write is refused, VolumeError when it cannot come about or takes too long.
+        What was written stays: the selected node goes on pinning the pod until the provisioner gives up.
+        """
+        written = await self._write(volumes)
+        clock = self._handle.clock
+        deadline = clock.monotonic() + timeout_seconds
+        pause = POLL_SECONDS_MIN
+        while not self._is_bound(pod, written, node_name):
+            left = deadline - clock.monotonic()
+            if left <= 0:
+                raise VolumeError("binding volumes: context deadline exceeded")
+            await clock.sleep(min(pause, left))
+            pause = min(pause * 2, POLL_SECONDS_MAX)
+
+    async def _write(self, volumes: NodeVolumes) -> NodeVolumes:
+        client = self._handle.client
+        bindings = []
+        to_provision = []
+        try:
+            for volume, claim in volumes.bindings:
+                bindings.append((await client.update(volume), claim))  # see finally
+            for claim in volumes.provisions:
+                to_provision.append(await client.update(claim))  # noqa: PERF401
+        finally:
+            self.revert(
+                NodeVolumes(volumes.bindings[len(bindings) :], volumes.provisions[len(to_provision) :])
+            )
+        return NodeVolumes(tuple(bindings), tuple(to_provision))
+
+    def _is_bound(self, pod: PodInfo, written: NodeVolumes, node_name: str) -> bool:
+        """Whether all is bound; VolumeError when it never will be."""
+        node = self._handle.lister(kinds.NODE).get(node_name)
+        if node is None:
+            raise VolumeError(
+                f'binding volumes: failed to get node "{node_name}": {_missing(kinds.NODE, node_name)}'
+            )
+        if self._handle.lister(kinds.POD).get(pod.name, pod.namespace) is None:
+            raise VolumeError(
+                f"binding volumes: pod does not exist any more: {_missing(kinds.POD, pod.name)}"
+            )
+        bound = True
+        for volume, claim in written.bindings:
+            bound = self._is_volume_bound(volume, claim, node) and bound
+        for claim in written.provisions:
+            bound = self._is_claim_provisioned(claim, node) and bound
+        return bound
+
+    def _is_volume_bound(self, volume: Volume, claim: Claim, node: core.Node) -> bool:
+        name = volume.metadata.name
+        seen = self.volumes.real(name)
+        seen_claim = self.claims.real(claim.metadata.name, claim.metadata.namespace)
+        if seen is None or seen_claim is None:
+            raise VolumeError(
+                f'binding volumes: failed to check binding: could not find v1.PersistentVolume "{name}"'
+            )
+        if _is_older(seen, volume):
+            return False
+        if not reaches(seen, node.metadata.labels):
+            raise VolumeError(_affinity_error(seen, node))
+        if not seen.spec.HasField("claimRef") or not seen.spec.claimRef.uid:
+            raise VolumeError(f'binding volumes: ClaimRef got reset for pv "{name}"')
+        return is_fully_bound(seen_claim)
+
+    def _is_claim_provisioned(self, claim: Claim, node: core.Node) -> bool:
+        name = claim.metadata.name
+        seen = self.claims.real(name, claim.metadata.namespace)
+        if seen is None:
+            missing = _missing(kinds.PERSISTENT_VOLUME_CLAIM, name)
+            raise VolumeError(f"binding volumes: failed to check provisioning pvc: {missing}")
+        if _is_older(seen, claim):
+            return False
+        annotations = seen.metadata.annotations
+        if not annotations:
+            raise VolumeError(f'binding volumes: selectedNode annotation reset for PVC "{name}"')
+        if annotations.get(SELECTED_NODE, "") != node.metadata.name:
+            raise VolumeError(f'binding volumes: provisioning failed for PVC "{name}"')
+        if seen.spec.volumeName:
+            volume = self.volumes.real(seen.spec.volumeName)
+            if volume is None:
+                return False  # the watch of volumes is behind
+            if not reaches(volume, node.metadata.labels):
+                raise VolumeError(_affinity_error(volume, node))
+        return is_fully_bound(seen)
+
+
+def claim_name(pod: PodInfo, volume: core.Volume) -> tuple[str, bool]:
+    """The claim that a pod's volume uses ("": none), and whether it is the pod's own (ephemeral)."""
+    if not volume.HasField("volumeSource"):
+        return "", False
+    source = volume.volumeSource
+    if source.HasField("persistentVolumeClaim"):
+        return source.persistentVolumeClaim.claimName, False
+    if source.HasField("ephemeral"):
+        return f"{pod.name}-{volume.name}", True
+    return "", False
+
+
+def _bound_to(volume: Volume, claim: Claim) -> Volume:
+    """A copy of the volume reserved for the claim; the volume itself if it is already."""
+    if is_bound_to(volume, claim) and volume.spec.claimRef.uid:
+        return volume
+    reserved = Volume()
+    reserved.CopyFrom(volume)
+    if not is_bound_to(volume, claim):
+        reserved.metadata.annotations[BOUND_BY_CONTROLLER] = "yes"
+    reserved.spec.claimRef.CopyFrom(
+        core.ObjectReference(
+            kind="PersistentVolumeClaim",
+            apiVersion="v1",
+            namespace=claim.metadata.namespace,
+            name=claim.metadata.name,
+            uid=claim.metadata.uid,
+            resourceVersion=claim.metadata.resourceVersion,
+        )
+    )
+    return reserved
+
+
+def _is_older(seen: Volume | Claim, written: Volume | Claim) -> bool:
+    """Whether the watch has not shown our write yet."""
+    return int(seen.metadata.resourceVersion or 0) < int(written.metadata.resourceVersion or 0)
+
+
+def _missing(kind: kinds.Kind[core.Node] | kinds.Kind[core.Pod] | kinds.Kind[Claim], name: str) -> str:
+    return str(not_found(kind, name))
+
+
+def _affinity_error(volume: Volume, node: core.Node) -> str:
+    names = f'pv "{volume.metadata.name}" node affinity doesn\'t match node "{node.metadata.name}"'
+    return f"binding volumes: {names}: no matching NodeSelectorTerms"
