@@ -28,7 +28,7 @@ from scheduler.shell.attempt import Attempt
 from scheduler.shell.failure_handler import FailureHandler
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.status_writer import StatusWriter
-from scheduler.shell.waiting_pods import WaitingPod, WaitingPods
+from scheduler.shell.waiting_pods import PreBinding, WaitingPod, WaitingPods
 
 _log = logs.get()
 
@@ -37,7 +37,7 @@ class BindingCycles:
     """Runs binding cycles as tasks; knows which pods are in one.
 
     `slots` bounds the calls to the API server that bind; `nominates` is the gate
-    NominatedNodeNameForExpectation.
+    NominatedNodeNameForExpectation; `stops_pre_binding`: a preemptor may send a pod back from PreBind (1.36).
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class BindingCycles:
         slots: anyio.Semaphore,
         *,
         nominates: bool,
+        stops_pre_binding: bool,
         queue_now: Callable[[], float],
     ) -> None:
         self._queue = queue
@@ -64,7 +65,13 @@ class BindingCycles:
         self._slots = slots
         self._nominates = nominates
         self._queue_now = queue_now
+        self._stops_pre_binding = stops_pre_binding
+        self._pre_binding: dict[str, PreBinding] = {}
         self.binding: dict[str, Attempt] = {}  # by uid
+
+    def stoppable(self, uid: str) -> WaitingPod | PreBinding | None:
+        """A pod that waits on Permit or is in PreBind, which can be sent back without deleting it."""
+        return self._waiting.get(uid) or self._pre_binding.get(uid)
 
     async def run(self, attempt: Attempt, group: anyio.abc.TaskGroup) -> None:
         """The whole cycle; what fails is handled, so that nothing is raised but cancellation."""
@@ -135,20 +142,31 @@ class BindingCycles:
         framework, pod, node = attempt.framework, attempt.pod, attempt.node_name
         await steps.PREBIND_BEFORE.hit(pod=pod.key, node=node)
         result: list[Status | None] = []
+        stop = PreBinding(pod, node)
+        if self._stops_pre_binding:
+            self._pre_binding[pod.uid] = stop
 
         async def pre_bind() -> None:
             result.append(await framework.run_pre_bind_plugins(attempt.state, pod, node))
 
         broken: StatusError | FailpointError | None = None
-        async with anyio.create_task_group() as group:
-            group.start_soon(pre_bind)
-            try:
-                await steps.PREBIND_DURING.hit(pod=pod.key, node=node)
-            except (StatusError, FailpointError) as error:
-                broken = error
-                group.cancel_scope.cancel()
+        try:
+            with stop.scope:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(pre_bind)
+                    try:
+                        await steps.PREBIND_DURING.hit(pod=pod.key, node=node)
+                    except (StatusError, FailpointError) as error:
+                        broken = error
+                        group.cancel_scope.cancel()
+        finally:
+            self._pre_binding.pop(pod.uid, None)
         if broken is not None:
             raise broken
+        if stop.message:
+            working = (p.name for p in framework.pre_bind_plugins)
+            name = next((n for n in working if n not in attempt.state.skip_pre_bind_plugins), "")
+            return Status(Code.Error, (f'running PreBind plugin "{name}": {stop.message}',), name)
         if is_success(result[0]):
             await steps.PREBIND_AFTER.hit(pod=pod.key, node=node)
         return result[0]

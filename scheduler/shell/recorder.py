@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from google.protobuf.message import Message
+from typing import Any
 
 from machinery.events import EventRecorder
 from scheduler.pod_status import note as cut
@@ -16,21 +16,21 @@ class ProfileRecorder:
 
     def event(
         self,
-        regarding: Message,
-        *,
-        type: str,
+        regarding: Any,
+        type_: str,
         reason: str,
+        *,
         action: str,
         note: str,
-        related: Message | None = None,
+        related: Any = None,
     ) -> None:
-        self._recorder.event(regarding, type, reason, action=action, note=cut(note), related=related)
+        self._recorder.event(regarding, type_, reason, action=action, note=cut(note), related=related)
 
-    def failed_scheduling(self, pod: Message, message: str) -> None:
+    def failed_scheduling(self, pod: Any, message: str) -> None:
         """The pod has found no node."""
-        self.event(pod, type="Warning", reason="FailedScheduling", action="Scheduling", note=message)
+        self.event(pod, "Warning", "FailedScheduling", action="Scheduling", note=message)
 
-    def scheduled(self, pod: Message, key: object, node_name: str) -> None:
+    def scheduled(self, pod: Any, key: object, node_name: str) -> None:
         """The pod is bound."""
         text = f"Successfully assigned {key} to {node_name}"
-        self.event(pod, type="Normal", reason="Scheduled", action="Binding", note=text)
+        self.event(pod, "Normal", "Scheduled", action="Binding", note=text)

@@ -44,6 +44,7 @@ from scheduler.shell.status_writer import StatusWriter
 from scheduler.shell.waiting_pods import WaitingPods
 
 KEEPS_NOMINATIONS = Version(1, 34)  # the one release in which a failure did not clear a nomination
+STOPS_PRE_BINDING_SINCE = Version(1, 36)
 OBSERVED_GENERATION_SINCE = Version(1, 34)
 
 
@@ -83,7 +84,7 @@ async def run_scheduler(process: Process, settings: Settings) -> None:
     config = read_config(settings.config_path)
     classes, profiles = read_profiles(config, settings.plugins)
     client = await process.client(user_agent="kube-scheduler")
-    parts = Parts(process, config, classes, profiles, client)
+    parts = Parts(process, config, classes, profiles, client, Metrics())
     elects = config.leader_election.leader_elect if settings.leader_elect is None else settings.leader_elect
     async with anyio.create_task_group() as group:
         group.start_soon(parts.informers.run)
@@ -131,6 +132,7 @@ class Parts:
         classes: Mapping[str, type[Plugin]],
         profiles: Sequence[Profile],
         client: Client,
+        metrics: Metrics,
     ) -> None:
         gates, clock = process.gates, process.clock
         self.now = QueueClock(clock)
@@ -138,7 +140,7 @@ class Parts:
         self.cache = Cache()
         self.nominator = Nominator(self._is_pending)
         self.waiting = WaitingPods(clock)
-        self.metrics = Metrics()
+        self.metrics = metrics
         options = ResourceOptions(
             in_place_resize=gates.enabled("InPlacePodVerticalScaling"),
             pod_level=gates.enabled("PodLevelResources"),
@@ -162,7 +164,7 @@ class Parts:
                 listers=self.informers.listers,
                 client=client,
                 recorder=by_profile[profile.name],
-                waiting_pod=self.waiting.get,
+                waiting_pod=lambda uid: self.scheduler.bindings.stoppable(uid),
                 activate=lambda pods: self.queue.activate(pods.values(), self.now()),
                 observe=None,
             )
@@ -198,6 +200,7 @@ class Parts:
             cached=self._cached,
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             nominates=nominates,
+            stops_pre_binding=process.version >= STOPS_PRE_BINDING_SINCE,
             keeps_nominations=nominates and process.version == KEEPS_NOMINATIONS,
             binding_slots=slots,
         )

@@ -77,6 +77,7 @@ class Scheduler:
         cached: Callable[[ObjectKey], core.Pod | None],
         percentage_of_nodes_to_score: int | None,
         nominates: bool,
+        stops_pre_binding: bool,
         keeps_nominations: bool,
         binding_slots: anyio.Semaphore,
     ) -> None:
@@ -112,6 +113,7 @@ class Scheduler:
             clock,
             binding_slots,
             nominates=nominates,
+            stops_pre_binding=stops_pre_binding,
             queue_now=queue_now,
         )
 
@@ -216,12 +218,24 @@ class Scheduler:
             return failed
         return cycle.eviction_failed(failed, status)
 
+    def _release_preemptor(self, attempt: Attempt, result: PostFilterResult) -> None:
+        """Victims that were only sent back (Permit, PreBind) may have gone before the eviction was over.
+
+        Their event found the preemptor held back by it, and no other will come.
+        """
+        if result.candidate is None or all(victim.pod.spec.nodeName for victim in result.candidate.victims):
+            return
+        info = self.queue.get(attempt.pod.key)
+        if info is not None and info.gated and not info.pod.spec.schedulingGates:
+            self.queue.activate([info.pod], self._now())
+
     async def _evict(self, attempt: Attempt, result: PostFilterResult) -> Status | None:
         assert result.follow_up is not None
         try:
             status = await result.follow_up()
         except (StatusError, FailpointError) as error:
             status = Status.as_error(error)
+        self._release_preemptor(attempt, result)
         if status is not None and not status.is_success:
             _log.warning("Preemption failed", pod=attempt.pod.key, step="preempt", error=status.message())
         return status

@@ -69,6 +69,41 @@ class WaitingPod:
         await self._decided.wait()
 
 
+class PreBinding:
+    """A pod in PreBind, which a preemptor may stop there: it goes back to the queue, nothing is deleted.
+
+    Source: kube-scheduler 1.36, pods in PreBind. Looks like a `WaitingPod` to plugins.
+    """
+
+    def __init__(self, pod: PodInfo, node_name: str) -> None:
+        self.scope = anyio.CancelScope()
+        self.message = ""
+        self._pod = pod
+        self._node_name = node_name
+
+    @property
+    def pod(self) -> PodInfo:
+        return self._pod
+
+    @property
+    def node_name(self) -> str:
+        return self._node_name
+
+    def pending_plugins(self) -> Iterable[str]:
+        """None: Permit is behind it."""
+        return ()
+
+    def allow(self, plugin: str) -> None:
+        """Nothing to allow any more."""
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """Stop the binding; `message` is what the plugin does to it (preempted)."""
+        if not self.message:
+            self.message = f"{message} by {plugin}"
+            self.scope.cancel()
+        return True
+
+
 class WaitingPods:
     """All of them, by uid."""
 

@@ -1,0 +1,102 @@
+"""Objects of the tests with real processes, and what is waited for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import anyio
+
+from machinery import kinds
+from machinery.client import Client
+from machinery.errors import StatusError, is_not_found
+from machinery.pb import core
+from machinery.wire import codec
+from nominee.http import request
+
+T = TypeVar("T")
+WAIT_SECONDS_MAX = 20.0
+
+
+def node(name: str, *, cpu: str = "4", labels: Mapping[str, str] | None = None) -> core.Node:
+    """A ready node without taints."""
+    amounts = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+    return codec.from_json(
+        core.Node,
+        {
+            "metadata": {"name": name, "labels": dict(labels or {})},
+            "status": {
+                "capacity": amounts,
+                "allocatable": amounts,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        },
+    )
+
+
+def pod(name: str, *, cpu: str = "100m", **spec: Any) -> core.Pod:
+    """A pod of one container in `default`."""
+    container = {"name": "c", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
+    return codec.from_json(
+        core.Pod,
+        {"metadata": {"name": name, "namespace": "default"}, "spec": {"containers": [container], **spec}},
+    )
+
+
+async def until(
+    read: Callable[[], Awaitable[T]], good: Callable[[T], bool], *, limit_seconds: float = WAIT_SECONDS_MAX
+) -> T:
+    """Reads until the value is good; fails with the last one after the limit."""
+    value: T | None = None
+    with anyio.move_on_after(limit_seconds):
+        while True:
+            value = await read()
+            if good(value):
+                return value
+            await anyio.sleep(0.02)
+    raise AssertionError(f"not within {limit_seconds:g} s; last seen: {value}")
+
+
+async def pod_when(
+    client: Client, name: str, good: Callable[[core.Pod], bool], *, limit_seconds: float = WAIT_SECONDS_MAX
+) -> core.Pod:
+    """The pod as soon as it is as wanted."""
+    return await until(lambda: client.get(kinds.POD, name, "default"), good, limit_seconds=limit_seconds)
+
+
+async def bound(client: Client, name: str, *, limit_seconds: float = WAIT_SECONDS_MAX) -> str:
+    """The node that the pod is bound to, as soon as it is."""
+    found = await pod_when(client, name, lambda p: bool(p.spec.nodeName), limit_seconds=limit_seconds)
+    return found.spec.nodeName
+
+
+def scheduled_condition(found: core.Pod) -> core.PodCondition | None:
+    return next((c for c in found.status.conditions if c.type == "PodScheduled"), None)
+
+
+async def gone(client: Client, name: str) -> None:
+    """Returns when there is no such pod."""
+
+    async def is_gone() -> bool:
+        try:
+            await client.get(kinds.POD, name, "default")
+        except StatusError as error:
+            return is_not_found(error)
+        return False
+
+    await until(is_gone, bool)
+
+
+def debug_queue(address: str) -> dict[str, Any]:
+    """The scheduler's /debug/queue."""
+    answer = request(address, "/debug/queue")
+    assert answer.status == 200, answer.text
+    document: dict[str, Any] = json.loads(answer.text)
+    return document
+
+
+def arm(address: str, point: str, action: str) -> None:
+    """Arm a failpoint of a running process."""
+    answer = request(address, f"/failpoints/{point}", method="PUT", body=action)
+    assert answer.status < 300, answer.text

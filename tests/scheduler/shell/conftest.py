@@ -1,0 +1,62 @@
+"""A scheduler over an API server in memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+import pytest
+from prometheus_client import CollectorRegistry
+
+from machinery import failpoints
+from machinery.client import Client
+from machinery.process import Process
+from machinery.versions import Gates, Version
+from scheduler.config import SchedulerConfig
+from scheduler.config_profiles import Named, PluginSet, ProfileConfig, build_profile
+from scheduler.framework.interface import BindPlugin, Plugin
+from scheduler.plugins import registry
+from scheduler.shell.metrics import Metrics
+from scheduler.shell.run import Parts
+from tests.scheduler.builders import VERSION
+from tests.scheduler.shell.fake_api import FakeApi
+
+
+@asynccontextmanager
+async def running(
+    api: FakeApi, *plugins: Plugin, version: Version = VERSION, gates: Mapping[str, bool] | None = None
+) -> AsyncIterator[Parts]:
+    """The whole scheduler, synced and scheduling; `plugins` at every point that they implement."""
+    process = Process(
+        "scheduler", version=version, gates=Gates("scheduler", version, gates), rng=random.Random(1)
+    )
+    classes: dict[str, Any] = dict(registry.IN_TREE)
+    for plugin in plugins:
+        classes[plugin.name] = type(plugin)
+    more = PluginSet(tuple(Named(plugin.name) for plugin in plugins))
+    config = SchedulerConfig()
+    binders = tuple(Named(p.name) for p in plugins if isinstance(p, BindPlugin))
+    first = PluginSet((*binders, Named("DefaultBinder")))
+    written = ProfileConfig("default-scheduler", plugins={"multiPoint": more, "bind": first})
+    profile = build_profile(written, classes, registry.DEFAULT_PLUGINS)
+    for plugin in plugins:
+        classes[plugin.name] = lambda args, handle, plugin=plugin: plugin
+    metrics = Metrics(CollectorRegistry())
+    parts = Parts(process, config, classes, [profile], cast("Client", api), metrics)
+    async with anyio.create_task_group() as group:
+        group.start_soon(parts.informers.run)
+        for recorder in parts.recorders:
+            group.start_soon(recorder.run)
+        await parts.informers.wait_synced()
+        group.start_soon(parts.scheduler.run)
+        yield parts
+        group.cancel_scope.cancel()
+
+
+@pytest.fixture(autouse=True)
+def _disarmed() -> Iterator[None]:
+    yield
+    failpoints.REGISTRY.disarm_all()

@@ -1,0 +1,256 @@
+"""The binding cycle makes the requests that upstream's makes, in its order (KEP-5278)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import anyio
+import pytest
+
+from machinery import errors, failpoints, kinds
+from machinery.pb import core
+from machinery.versions import Version
+from scheduler.framework.interface import Code, Status
+from tests.scheduler.builders import Scripted, node, pod
+from tests.scheduler.shell.conftest import running
+from tests.scheduler.shell.fake_api import FakeApi
+
+SKIP = (Status(Code.Skip), False)
+WORKS = (None, False)
+NOMINATED = ("patch/status", {"status": {"nominatedNodeName": "n1"}})
+BOUND = ("bind", "n1")
+GATE = "NominatedNodeNameForExpectation"
+
+
+def api_with(*nodes: core.Node, pods: tuple[str, ...] = ("p",)) -> FakeApi:
+    api = FakeApi()
+    for each in nodes or (node("n1"),):
+        api.put(each)
+    for name in pods:
+        api.put(pod(name).pod)
+    return api
+
+
+def is_bound(api: FakeApi, name: str = "p") -> bool:
+    return bool(api.pod(name).spec.nodeName)
+
+
+@dataclass(frozen=True)
+class WhenNominated:
+    name: str
+    plugin: Scripted
+    gate: bool
+    want: tuple[str, ...]
+
+
+def scripted(pre_flight: tuple[Status | None, bool] = SKIP, waits: bool = False) -> Scripted:
+    permit = (Status(Code.Wait), 60.0) if waits else (None, 0.0)
+    return Scripted(pre_flight=pre_flight, permit_status=permit, bind_status=Status(Code.Skip))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        WhenNominated("nothing to wait for", scripted(), True, ("bind",)),
+        WhenNominated("PreBind has work", scripted(WORKS), True, ("patch/status", "bind")),
+        WhenNominated("Permit waits", scripted(waits=True), True, ("patch/status", "bind")),
+        WhenNominated("PreBind has work, gate off", scripted(WORKS), False, ("bind",)),
+        WhenNominated("Permit waits, gate off", scripted(waits=True), False, ("bind",)),
+    ],
+    ids=lambda case: case.name,
+)
+async def test_nomination_only_when_there_is_something_to_wait_for(case: WhenNominated) -> None:
+    api = api_with()
+    async with running(api, case.plugin, gates={GATE: case.gate}) as parts:
+        if case.plugin.permit_status[0] is not None:
+            await api.until(lambda: len(parts.waiting) == 1)
+            assert not is_bound(api)
+            for waiting in parts.waiting:
+                waiting.allow("Scripted")
+        await api.until(lambda: is_bound(api))
+    assert tuple(verb for verb, _ in api.writes("p")) == case.want
+    assert not api.pod("p").status.nominatedNodeName
+
+
+async def test_the_nomination_is_there_while_pre_bind_works() -> None:
+    api = api_with()
+    failpoints.arm("scheduler.prebind.before", "pause")
+    async with running(api, scripted(WORKS)) as parts:
+        await api.until(lambda: api.pod("p").status.nominatedNodeName == "n1")
+        assert not api.pod("p").status.conditions
+        assert api.writes("p") == [NOMINATED]
+        await api.until(lambda: "uid-p" in parts.scheduler.bindings.binding)
+        failpoints.arm("scheduler.prebind.before", "off")
+        await api.until(lambda: is_bound(api))
+    assert api.writes("p") == [NOMINATED, BOUND]
+
+
+async def test_a_nomination_that_is_there_already_is_not_written_again() -> None:
+    api = api_with(pods=())
+    api.put(pod("p", nominated="n1").pod)
+    async with running(api, scripted(WORKS)):
+        await api.until(lambda: is_bound(api))
+    assert api.writes("p") == [BOUND]
+
+
+async def test_a_failed_nomination_does_not_stop_the_binding() -> None:
+    api = api_with()
+    api.refusals["patch/status"] = [errors.forbidden(kinds.POD, "p", "no")]
+    async with running(api, scripted(WORKS)):
+        await api.until(lambda: is_bound(api))
+    assert api.writes("p") == [NOMINATED, BOUND]
+
+
+@dataclass(frozen=True)
+class Failing:
+    name: str
+    plugin: Scripted
+    want_reason: str
+    want_message: str
+    want_queue: str
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Failing(
+            "PreBind errs",
+            Scripted(pre_flight=WORKS, pre_bind_status=Status(Code.Error, ("boom",))),
+            "SchedulerError",
+            'running PreBind plugin "Scripted": boom',
+            "backoff",
+        ),
+        Failing(
+            "PreBind rejects",
+            Scripted(pre_flight=WORKS, pre_bind_status=Status(Code.Unschedulable, ("full",))),
+            "Unschedulable",
+            "0/1 nodes are available: 1 full.",
+            "",  # back in backoff, from where it is popped at once
+        ),
+        Failing(
+            "Bind errs",
+            Scripted(pre_flight=WORKS, bind_status=Status(Code.Error, ("boom",))),
+            "SchedulerError",
+            'running Bind plugin "Scripted": boom',
+            "backoff",
+        ),
+    ],
+    ids=lambda case: case.name,
+)
+async def test_a_failed_binding_is_undone(case: Failing) -> None:
+    api = api_with()
+    failpoints.arm("scheduler.cycle.before", "1*off->pause")  # no second attempt
+    async with running(api, case.plugin) as parts:
+        await api.until(lambda: len(api.pod("p").status.conditions) == 1)
+        condition = api.pod("p").status.conditions[0]
+        assert (condition.type, condition.status) == ("PodScheduled", "False")
+        assert (condition.reason, condition.message) == (case.want_reason, case.want_message)
+        assert not api.pod("p").status.nominatedNodeName
+        assert "unreserve n1" in case.plugin.calls
+        assert not parts.cache.is_assumed("uid-p")
+        if case.want_queue:
+            assert parts.queue.counts()[case.want_queue] == 1
+        else:
+            await api.until(lambda: "uid-p" in parts.queue.in_flight)
+        await api.until(lambda: ("FailedScheduling", "p", case.want_message) in api.events)
+
+
+async def test_permit_runs_out_of_time() -> None:
+    plugin = Scripted(permit_status=(Status(Code.Wait), 0.01), pre_flight=SKIP, bind_status=Status(Code.Skip))
+    api = api_with()
+    async with running(api, plugin) as parts:
+        await api.until(lambda: bool(api.pod("p").status.conditions))
+        message = api.pod("p").status.conditions[0].message
+        assert message == (
+            "0/1 nodes are available: 1 rejected due to timeout after waiting 0.01s at plugin Scripted."
+        )
+        [waiting] = parts.queue.unschedulable()
+        assert waiting.rejectors == {"Scripted"}
+
+
+async def test_a_pod_that_is_deleted_while_it_waits_gives_its_room_back() -> None:
+    api = api_with(node("n1", cpu="1"))
+    plugin = scripted(waits=True)
+    async with running(api, plugin) as parts:
+        await api.until(lambda: len(parts.waiting) == 1)
+        api.remove(kinds.POD, "p")
+        await api.until(lambda: parts.cache.pod_count == 0)
+        plugin.permit_status = (None, 0.0)
+        api.put(pod("next").pod)
+        await api.until(lambda: is_bound(api, "next"))
+
+
+async def test_a_preemptor_stops_a_pod_in_pre_bind_without_deleting_it() -> None:
+    api = api_with(node("n1", cpu="1"))
+    failpoints.arm("scheduler.prebind.before", "off")
+    failpoints.arm("scheduler.prebind.during", "1*pause")
+    async with running(api, scripted(WORKS)) as parts:
+        await api.until(lambda: parts.scheduler.bindings.stoppable("uid-p") is not None)
+        api.put(pod("vip", priority=10).pod)
+        await api.until(lambda: is_bound(api, "vip"))
+        await api.until(lambda: bool(api.pod("p").status.conditions))
+    assert "delete" not in [verb for verb, _ in api.writes("p")]
+    condition = api.pod("p").status.conditions[0]
+    assert condition.reason in ("SchedulerError", "Unschedulable")
+
+
+@dataclass(frozen=True)
+class Rule:
+    name: str
+    version: Version
+    gates: dict[str, bool]
+    want: str
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Rule("1.34 with the gate keeps", Version(1, 34), {GATE: True}, "gone"),
+        Rule("1.34 without it clears", Version(1, 34), {}, ""),
+        Rule("1.35 clears", Version(1, 35), {}, ""),
+        Rule("1.36 without the gate clears too", Version(1, 36), {GATE: False}, ""),
+    ],
+    ids=lambda case: case.name,
+)
+async def test_what_a_failed_cycle_does_to_a_nomination(case: Rule) -> None:
+    api = api_with(node("n1", cpu="500m"), pods=())
+    api.put(pod("p", nominated="gone").pod)
+    async with running(api, version=case.version, gates=case.gates):
+        await api.until(lambda: bool(api.pod("p").status.conditions))
+    assert api.pod("p").status.nominatedNodeName == case.want
+
+
+async def test_a_failure_that_is_written_late_does_not_overtake_the_binding() -> None:
+    api = api_with(node("small", cpu="500m"))
+    api.hold["patch/status"] = anyio.Event()
+    async with running(api, scripted()) as parts:
+        await api.until(lambda: parts.queue.counts()["unschedulable"] == 1)
+        api.put(node("n1"))
+        await api.until(lambda: "uid-p" in parts.scheduler.bindings.binding)
+        assert api.writes("p") == []
+        api.hold["patch/status"].set()
+        await api.until(lambda: is_bound(api))
+    assert [verb for verb, _ in api.writes("p")] == ["patch/status", "bind"]
+
+
+async def test_a_crash_of_a_plugin_does_not_end_the_loop() -> None:
+    class Broken(Scripted):
+        def reserve(self, *_: object) -> Status | None:
+            raise RuntimeError("oh")
+
+    api = api_with()
+    async with running(api, Broken()) as parts:
+        await api.until(lambda: bool(api.pod("p").status.conditions))
+        assert api.pod("p").status.conditions[0].message == 'running Reserve plugin "Scripted": oh'
+        assert parts.queue.counts()["backoff"] == 1
+
+
+@pytest.mark.parametrize(
+    "step", ["scheduler.cycle.before", "scheduler.assume.after", "scheduler.bind.before"]
+)
+async def test_an_error_at_a_step_is_retried(step: str) -> None:
+    api = api_with()
+    failpoints.arm(step, '1*error("armed")')
+    async with running(api):
+        await api.until(lambda: is_bound(api))
+    assert api.pod("p").status.conditions[0].message == "armed"
