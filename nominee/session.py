@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -37,7 +37,7 @@ def converse(directory: Path, work: Callable[[Client], Awaitable[int | None]]) -
     try:
         code = anyio.run(session)
     except StatusError as error:
-        raise click.ClickException(server_error(error)) from None
+        raise _ServerError(server_error(error)) from None
     except TimeoutError as error:
         raise click.ClickException(str(error)) from None
     if code:
@@ -51,6 +51,13 @@ def _must_run(directory: Path) -> None:
             f"no API server runs in {directory}; "
             f"see `nominee status{hint}`, start one with `nominee up{hint}`"
         )
+
+
+class _ServerError(click.ClickException):
+    """What the server answered, as kubectl shows it: without our own "Error: " before it."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(self.message, file=file, err=file is None)
 
 
 def server_error(error: StatusError) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -56,9 +54,8 @@ def scheduling(
 
     Starts etcd, API server and scheduler in a directory of their own, and ends them afterwards.
     """
-    import anyio
-
-    from nominee.bench.scheduling import BenchError, Settings, measure, start_cluster
+    from nominee.bench.processes import BenchError
+    from nominee.bench.scheduling import Settings, run
 
     room = nodes * 40
     if init_pods + pods > room:
@@ -70,13 +67,8 @@ def scheduling(
     ]
     settings = Settings(nodes=nodes, init_pods=init_pods, pods=pods, concurrency=concurrency)
     with tempfile.TemporaryDirectory(prefix="nominee-bench-") as temporary:
-        where = (directory or Path(temporary)).absolute()
         try:
-            start_cluster(where, up_options)
-            try:
-                report = anyio.run(measure, where, settings, backend_options={"use_uvloop": True})
-            finally:
-                _down(where)
+            report = run((directory or Path(temporary)).absolute(), settings, up_options)
         except (BenchError, TimeoutError) as error:
             raise click.ClickException(str(error)) from None
         except BaseExceptionGroup as group:
@@ -85,14 +77,6 @@ def scheduling(
         echo_json(report)
     else:
         _print(report)
-
-
-def _down(directory: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-P", "-m", "nominee.cli", "down", "--kill", "--dir", str(directory)],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
 
 
 def _print(report: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
-"""`python -m nominee.bench.creator`: a process that creates objects as fast as the API server takes them.
+"""`python -m nominee.bench.creator`: creates objects as fast as the API server takes them.
 
+It says that it is warm and begins when a line comes in.
 It is a process of its own so that neither the measurement nor the creation waits for the other. Answers are
 not decoded: what is measured is the control plane, not this client.
 """
@@ -61,11 +62,10 @@ def main() -> None:
     parser.add_argument("--what", required=True, help="nodes, or the prefix of the pods' names")
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--concurrency", type=int, default=32)
-    parser.add_argument("--on-stdin", action="store_true", help="begin when a line comes in")
     options = parser.parse_args()
-    if options.on_stdin:
-        print("ready", flush=True)
-        sys.stdin.readline()
+    print("warm", flush=True)
+    if not sys.stdin.readline():  # nobody is there any more
+        return
     result = anyio.run(
         create,
         options.dir,

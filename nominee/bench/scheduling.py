@@ -7,17 +7,12 @@ scheduler works. The clock runs from the first creation to the last binding seen
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
-from anyio.abc import Process
-from anyio.streams.text import TextReceiveStream
 
 from machinery.client import connect
 from machinery.clock import SystemClock
@@ -34,6 +29,7 @@ from nominee.bench.figures import (
 )
 from nominee.bench.machine import machine
 from nominee.bench.objects import NAMESPACE
+from nominee.bench.processes import BenchError, Created, Creator, cluster, creators
 from nominee.bench.watcher import BoundPods
 from nominee.http import request
 from nominee.memory import pss_bytes
@@ -42,10 +38,6 @@ from nominee.supervisor.directory import StateDirectory
 
 _STALLED_SECONDS_MAX = 30.0
 _ATTEMPTS = "scheduler_scheduling_attempt_duration_seconds"
-
-
-class BenchError(RuntimeError):
-    """The benchmark could not be run; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,37 +50,35 @@ class Settings:
     concurrency: int
 
 
-def start_cluster(directory: Path, up_options: Sequence[str]) -> None:
-    """Starts the processes; BenchError with what `nominee up` said."""
-    command = [
-        *(sys.executable, "-P", "-m", "nominee.cli", "up", "--detach", "--dir", str(directory)),
-        *("--components", "etcd,apiserver,scheduler", *up_options),
-    ]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    if answer.returncode != 0:
-        raise BenchError(answer.stderr.strip())
-
-
-async def measure(directory: Path, settings: Settings) -> dict[str, Any]:
+def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[str, Any]:
     """Runs one benchmark on a fresh cluster in `directory`; BenchError or TimeoutError when it fails."""
+    wanted = [("nodes", settings.nodes), ("init", settings.init_pods), ("measured", settings.pods)]
+    series = [(what, count) for what, count in wanted if count]
+    with (
+        cluster(directory, up_options),
+        creators(
+            directory, [(what, count) for what, count in series if count], settings.concurrency
+        ) as by_name,
+    ):
+        return anyio.run(_measure, directory, settings, by_name, backend_options={"use_uvloop": True})
+
+
+async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Creator]) -> dict[str, Any]:
     clock = SystemClock()
     bound = BoundPods(clock)
     async with anyio.create_task_group() as group:
-        nodes = await _create(directory, "nodes", settings.nodes, settings.concurrency)
+        nodes = await _create(by_name["nodes"])
         await group.start(lambda *, task_status: bound.run(directory, task_status=task_status))
         if settings.init_pods:
-            await _create(directory, "init", settings.init_pods, settings.concurrency)
+            await _create(by_name["init"])
             await bound.wait_for(settings.init_pods, _STALLED_SECONDS_MAX)
         attempts = await _attempts(directory)
         bound.times.clear()
-
-        async with await _creator(directory, "measured", settings.pods, settings.concurrency) as creator:
-            assert creator.stdin is not None
-            begin = clock.monotonic()
-            await creator.stdin.send(b"go\n")
-            await bound.wait_for(settings.pods, _STALLED_SECONDS_MAX)
-            created = await _result(creator)
+        begin = clock.monotonic()
+        by_name["measured"].go()
+        await bound.wait_for(settings.pods, _STALLED_SECONDS_MAX)
         times = list(bound.times)
+        created = await anyio.to_thread.run_sync(by_name["measured"].result)
         attempts = difference(await _attempts(directory), attempts)
         group.cancel_scope.cancel()
     await _check(directory, settings)
@@ -98,12 +88,17 @@ async def measure(directory: Path, settings: Settings) -> dict[str, Any]:
         "throughput": _throughput(times, begin),
         "attemptLatencyMilliseconds": _latency(attempts),
         "created": {
-            "nodesPerSecond": rounded(settings.nodes / nodes["seconds"], 1),
-            "podsPerSecond": rounded(settings.pods / created["seconds"], 1),
+            "nodesPerSecond": rounded(nodes.per_second, 1),
+            "podsPerSecond": rounded(created.per_second, 1),
         },
         "memory": _memory(directory),
         "machine": machine(),
     }
+
+
+async def _create(creator: Creator) -> Created:
+    creator.go()
+    return await anyio.to_thread.run_sync(creator.result)
 
 
 def _throughput(times: Sequence[float], begin: float) -> dict[str, Any]:
@@ -153,33 +148,3 @@ async def _check(directory: Path, settings: Settings) -> None:
         )
     if max(per_node.values()) > 40:  # 4 cpu and 100m each
         raise BenchError(f"a node of 4 cpu has {max(per_node.values())} pods of 100m")
-
-
-async def _creator(directory: Path, what: str, count: int, concurrency: int) -> Process:
-    """The creating process, warm and waiting for a line."""
-    process = await anyio.open_process(
-        [
-            *(sys.executable, "-P", "-m", "nominee.bench.creator", "--dir", str(directory), "--on-stdin"),
-            *("--what", what, "--count", str(count), "--concurrency", str(concurrency)),
-        ],
-        stderr=None,
-    )
-    assert process.stdout is not None
-    await process.stdout.receive()
-    return process
-
-
-async def _result(process: Process) -> dict[str, float]:
-    assert process.stdout is not None
-    text = "".join([part async for part in TextReceiveStream(process.stdout)])
-    if await process.wait() != 0:
-        raise BenchError("the creating process failed; see its words above")
-    result: dict[str, float] = json.loads(text)
-    return result
-
-
-async def _create(directory: Path, what: str, count: int, concurrency: int) -> dict[str, float]:
-    async with await _creator(directory, what, count, concurrency) as process:
-        assert process.stdin is not None
-        await process.stdin.send(b"go\n")
-        return await _result(process)

@@ -39,7 +39,7 @@ class BoundPods:
             resource_version=since,
         )
         async with grpc.aio.insecure_channel(run_file.grpc, options=CHANNEL_OPTIONS) as channel:
-            stub = api_grpc.APIStub(channel)  # type: ignore[no-untyped-call]
+            stub = api_grpc.APIStub(channel)
             stream = stub.Watch(request)
             started = False
             async for response in stream:

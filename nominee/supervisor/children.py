@@ -22,14 +22,20 @@ SIGNALS: Mapping[Effect, signal.Signals] = {
 }
 
 
-def _die_with(parent: int) -> Callable[[], None]:
-    def before_exec() -> None:
+def before_exec() -> Callable[[], None]:
+    """A `preexec_fn`: the child gets a SIGKILL when this process ends, however that comes.
+
+    For a process with one thread that has not loaded gRPC; call it in the parent.
+    """
+    parent = os.getpid()
+
+    def die_with_parent() -> None:
         # Kept across exec. If the parent died before this call the signal never comes, so look again.
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
 
-    return before_exec
+    return die_with_parent
 
 
 class Child:
@@ -49,7 +55,7 @@ class Child:
             stderr=log,
             env={**os.environ, **environment},
             process_group=0,
-            preexec_fn=_die_with(os.getpid()),
+            preexec_fn=before_exec(),
         )
 
     @property
