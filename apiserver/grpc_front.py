@@ -8,9 +8,9 @@ repeated fields.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import grpc
 import grpc.aio
@@ -18,23 +18,38 @@ from nominee_api.v1 import api_pb2 as api
 
 from apiserver import bodies
 from apiserver.cached_object import CachedObject
+from apiserver.metrics import RequestLabels, RequestMetrics
 from apiserver.requests import ListOptions, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
-from apiserver.watcher import WatchEvent
-from machinery import errors, kinds, logs
+from apiserver.watcher import Watcher, WatchEvent
+from machinery import errors, failpoints, kinds, logs
 from machinery.clock import Clock
 from machinery.errors import StatusError
 from machinery.kinds import Kind
 
 SERVICE = "nominee.api.v1.API"
 GATHER_SECONDS = 0.002
-_Request = TypeVar("_Request")
+_BEFORE_WRITE = failpoints.declare("apiserver.write.before")
+_AFTER_WRITE = failpoints.declare("apiserver.write.after")
+"""The write is in etcd, and the client does not know it yet."""
+_BEFORE_SEND = failpoints.declare("apiserver.watch.send")
+
+_Request = TypeVar("_Request", bound="_Targeted")
+_Asked = TypeVar("_Asked")
+_Answer = TypeVar("_Answer")
 _Context = grpc.aio.ServicerContext[Any, Any]
 _log = logs.get()
 
 # What a connection breaks down to when the process stops: clients try again elsewhere or later.
 _STOPPING = "the API server is shutting down"
+
+
+class _Targeted(Protocol):
+    """A request about a kind."""
+
+    @property
+    def target(self) -> api.Target: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +87,24 @@ class GrpcFront:
         self._storage = storage
         self._identity = identity
         self._clock = clock
+        self.metrics = RequestMetrics()
 
     def handler(self) -> grpc.GenericRpcHandler:
         """What a grpc.aio server is given."""
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {
-                "Get": _unary(self._get, api.GetRequest),
-                "List": _unary(self._list, api.ListRequest),
-                "Create": _unary(self._create, api.CreateRequest),
-                "Update": _unary(self._update, api.UpdateRequest),
-                "Patch": _unary(self._patch, api.PatchRequest),
-                "Delete": _unary(self._delete, api.DeleteRequest),
-                "ServerInfo": _unary(self._server_info, api.ServerInfoRequest),
+                "Get": self._unary("GET", self._get, api.GetRequest),
+                "List": self._unary("LIST", self._list, api.ListRequest),
+                "Create": self._unary("POST", self._create, api.CreateRequest),
+                "Update": self._unary("PUT", self._update, api.UpdateRequest),
+                "Patch": self._unary("PATCH", self._patch, api.PatchRequest),
+                "Delete": self._unary("DELETE", self._delete, api.DeleteRequest),
+                "ServerInfo": grpc.unary_unary_rpc_method_handler(
+                    self._server_info,
+                    request_deserializer=api.ServerInfoRequest.FromString,
+                    response_serializer=_as_is,
+                ),
                 "Watch": grpc.unary_stream_rpc_method_handler(
                     self._watch,
                     request_deserializer=api.WatchRequest.FromString,
@@ -93,10 +113,38 @@ class GrpcFront:
             },
         )
 
-    async def _get(self, request: api.GetRequest) -> bytes:
+    def _unary(
+        self, verb: str, method: Callable[[_Request, Kind[Any]], Awaitable[bytes]], request_type: Any
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        """A method for one kind: looked up, timed, counted, its errors made statuses."""
+        writes = verb not in ("GET", "LIST")
+
+        async def run(request: _Request) -> bytes:
+            kind = _kind(request.target)
+            if writes:
+                await _BEFORE_WRITE.hit(verb=verb, resource=kind.plural, name=request.target.name)
+            answer = await method(request, kind)
+            if writes:
+                await _AFTER_WRITE.hit(verb=verb, resource=kind.plural, name=request.target.name)
+            return answer
+
+        async def handle(request: _Request, context: _Context) -> bytes:
+            begun = self._clock.monotonic()
+            answer = await _outcome(run, request)
+            code = answer.code if isinstance(answer, StatusError) else 200
+            self.metrics.answered(_labels(verb, request.target), code, self._clock.monotonic() - begun)
+            if isinstance(answer, StatusError):
+                await _fail(context, answer)
+            return answer
+
+        return grpc.unary_unary_rpc_method_handler(
+            handle, request_deserializer=request_type.FromString, response_serializer=_as_is
+        )
+
+    async def _get(self, request: api.GetRequest, kind: Kind[Any]) -> bytes:
         target = request.target
         found = await self._registry.get(
-            _kind(target),
+            kind,
             target.namespace,
             target.name,
             target.subresource,
@@ -104,7 +152,7 @@ class GrpcFront:
         )
         return _object(found)
 
-    async def _list(self, request: api.ListRequest) -> bytes:
+    async def _list(self, request: api.ListRequest, kind: Kind[Any]) -> bytes:
         options = ListOptions(
             label_selector=request.label_selector,
             field_selector=request.field_selector,
@@ -114,7 +162,7 @@ class GrpcFront:
             # A field named as a Python keyword.
             continue_token=getattr(request, "continue"),
         )
-        page = await self._registry.list(_kind(request.target), request.target.namespace, options)
+        page = await self._registry.list(kind, request.target.namespace, options)
         answer = api.ListResponse(
             items=[item.data for item in page.items],
             resource_version=page.resource_version,
@@ -123,9 +171,8 @@ class GrpcFront:
         )
         return answer.SerializeToString()
 
-    async def _create(self, request: api.CreateRequest) -> bytes:
+    async def _create(self, request: api.CreateRequest, kind: Kind[Any]) -> bytes:
         target = request.target
-        kind = _kind(target)
         body = bodies.decode(kind, target.subresource, request.body)
         return _object(
             await self._registry.create(
@@ -133,9 +180,8 @@ class GrpcFront:
             )
         )
 
-    async def _update(self, request: api.UpdateRequest) -> bytes:
+    async def _update(self, request: api.UpdateRequest, kind: Kind[Any]) -> bytes:
         target = request.target
-        kind = _kind(target)
         body = bodies.decode(kind, target.subresource, request.body)
         return _object(
             await self._registry.update(
@@ -143,9 +189,8 @@ class GrpcFront:
             )
         )
 
-    async def _patch(self, request: api.PatchRequest) -> bytes:
+    async def _patch(self, request: api.PatchRequest, kind: Kind[Any]) -> bytes:
         target = request.target
-        kind = _kind(target)
         try:
             patch_kind = PatchKind(request.type)
         except ValueError:
@@ -162,16 +207,20 @@ class GrpcFront:
             )
         )
 
-    async def _delete(self, request: api.DeleteRequest) -> bytes:
+    async def _delete(self, request: api.DeleteRequest, kind: Kind[Any]) -> bytes:
         target = request.target
         result = await self._registry.delete(
-            _kind(target), target.namespace, target.name, bodies.delete_options(request.options)
+            kind, target.namespace, target.name, bodies.delete_options(request.options)
         )
         return api.DeleteResponse(body=result.object.data, deleted=result.deleted).SerializeToString()
 
-    async def _server_info(self, request: api.ServerInfoRequest) -> bytes:
-        del request
-        revision = await self._storage.current_revision()
+    async def _server_info(self, request: api.ServerInfoRequest, context: _Context) -> bytes:
+        async def read(_: api.ServerInfoRequest) -> int:
+            return await self._storage.current_revision()
+
+        revision = await _outcome(read, request)
+        if isinstance(revision, StatusError):
+            await _fail(context, revision)
         return api.ServerInfoResponse(
             version=self._identity.version,
             feature_gates=self._identity.feature_gates,
@@ -187,63 +236,55 @@ class GrpcFront:
             timeout_seconds=request.timeout_seconds,
         )
 
-        async def begin(_: api.WatchRequest) -> AsyncIterator[list[WatchEvent]]:
+        async def begin(_: api.WatchRequest) -> Watcher:
             return await self._registry.watch(_kind(request.target), request.target.namespace, options)
 
-        watcher: Any = await _answer(begin, request, context)
-        async with watcher:
-            # The watch stands: whatever is written from now on will be told.
-            await context.write(b"")
-            try:
-                async for batch in watcher:
-                    await context.write(b"".join(map(frame_of, batch)))
-                    # An event after a silence goes at once; those behind it gather, which makes one
-                    # message of several under load: a message costs both ends more than its events do.
-                    await self._clock.sleep(GATHER_SECONDS)
-            except StatusError as error:
-                await context.write(error_frame(error))
+        watcher = await _outcome(begin, request)
+        if isinstance(watcher, StatusError):
+            await _fail(context, watcher)
+        labels = _labels("WATCH", request.target)
+        self.metrics.watching(labels, 1)
+        try:
+            async with watcher:
+                await self._send(watcher, request.target.resource, context)
+        finally:
+            self.metrics.watching(labels, -1)
+
+    async def _send(self, watcher: Watcher, resource: str, context: _Context) -> None:
+        # The watch stands: whatever is written from now on will be told.
+        await context.write(b"")
+        try:
+            async for batch in watcher:
+                await _BEFORE_SEND.hit(resource=resource)
+                await context.write(b"".join(map(frame_of, batch)))
+                # An event after a silence goes at once; those behind it gather, which makes one message of
+                # several under load: a message costs both ends more than its events do.
+                await self._clock.sleep(GATHER_SECONDS)
+        except StatusError as error:
+            await context.write(error_frame(error))
 
 
 def _as_is(data: bytes) -> bytes:
     return data
 
 
-_Answer = TypeVar("_Answer")
-
-
-def _unary(
-    method: Callable[[_Request], Awaitable[bytes]], request_type: Any
-) -> grpc.RpcMethodHandler[Any, Any]:
-    async def handle(request: _Request, context: _Context) -> bytes:
-        return await _answer(method, request, context)
-
-    return grpc.unary_unary_rpc_method_handler(
-        handle,
-        request_deserializer=request_type.FromString,
-        response_serializer=_as_is,
-    )
-
-
-async def _answer(
-    method: Callable[[_Request], Awaitable[_Answer]], request: _Request, context: _Context
-) -> _Answer:
-    """What `method` answers; whatever it raises ends the call as a Kubernetes status."""
+async def _outcome(method: Callable[[_Asked], Awaitable[_Answer]], request: _Asked) -> _Answer | StatusError:
+    """What `method` answers, or as a status what it raises."""
     try:
         return await method(request)
     except StatusError as error:
-        failure = error
+        return error
     except StorageError as error:
-        failure = to_status(error)
+        return to_status(error)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             # The client has left, or the server stops: nobody is there to be answered.
             raise
-        failure = errors.service_unavailable(_STOPPING)
+        return errors.service_unavailable(_STOPPING)
     except Exception as error:  # noqa: BLE001  # a bug of ours is the client's 500, and the server goes on
         _log.exception("a request failed", request=type(request).__name__)
-        failure = errors.internal(f"{type(error).__name__}: {error}")
-    return await _fail(context, failure)
+        return errors.internal(f"{type(error).__name__}: {error}")
 
 
 async def _fail(context: _Context, failure: StatusError) -> NoReturn:
@@ -255,6 +296,15 @@ def _kind(target: api.Target) -> Kind[Any]:
     if kind is None:
         raise errors.unknown_resource()
     return kind
+
+
+def _labels(verb: str, target: api.Target) -> RequestLabels:
+    kind = kinds.by_resource(target.group, target.version, target.resource)
+    if kind is None:
+        # Whatever a client makes up is counted as one.
+        return RequestLabels(verb, "", "", "", "")
+    subresource = target.subresource if target.subresource in kind.subresources else ""
+    return RequestLabels(verb, kind.group, kind.version, kind.plural, subresource)
 
 
 def _object(found: CachedObject) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
 from apiserver.grpc_front import ServerIdentity
 from apiserver.options import Options
 from apiserver.reads import Reads
@@ -11,11 +12,15 @@ from apiserver.server import ApiServer, ServerOptions
 from apiserver.storage.channel import endpoints
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import WatchCache
-from machinery.process import Process
+from machinery.process import Fatal, Process
 
 
 async def run_apiserver(process: Process, options: Options) -> None:
     """Serve until the process is told to stop; Fatal where there is no etcd to be found."""
+    unknown = (options.enabled_admission | options.disabled_admission) - set(ADMISSION_PLUGINS)
+    if unknown:
+        names, known = ", ".join(sorted(unknown)), ", ".join(ADMISSION_PLUGINS)
+        raise Fatal(f"unknown admission plugins: {names}; known are {known}")
     servers = endpoints(options.etcd_servers) or [(await process.wait_for("etcd")).grpc]
     process.step = f"load from etcd at {','.join(servers)}"
 
@@ -28,7 +33,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
             gates=process.gates,
             clock=process.clock,
             rng=process.rng,
-            disabled_admission=options.disabled_admission,
+            disabled_admission=options.disabled_admission - options.enabled_admission,
         )
         await bootstrap(registry)
         return registry
@@ -52,6 +57,10 @@ async def run_apiserver(process: Process, options: Options) -> None:
     process.serving.add_check("etcd", etcd_check)
 
     async def on_ready(address: str) -> None:
+        from prometheus_client import REGISTRY
+
+        assert server.metrics is not None
+        REGISTRY.register(server.metrics)
         await process.announce(grpc=address)
 
     await server.run(process.stopping, on_ready)

@@ -11,6 +11,7 @@ import grpc.aio
 
 from apiserver.compaction import compact_regularly
 from apiserver.grpc_front import GrpcFront, ServerIdentity
+from apiserver.metrics import ServerCollector
 from apiserver.requests import RegistryAPI
 from apiserver.storage.channel import connect
 from apiserver.storage.etcd_storage import EtcdStorage
@@ -52,6 +53,7 @@ class ApiServer:
         self._identity = identity
         self._clock = clock
         self.cache: WatchCache | None = None
+        self.metrics: ServerCollector | None = None
         self.address = ""
 
     async def run(self, stopping: anyio.Event, on_ready: Callable[[str], Awaitable[None]]) -> None:
@@ -78,10 +80,10 @@ class ApiServer:
         if not await _first(cache.wait_loaded, stopping.wait):
             return
         registry = await self._make_registry(storage, cache)
+        front = GrpcFront(registry, storage, self._identity, self._clock)
+        self.metrics = ServerCollector(front.metrics, cache)
         server = grpc.aio.server(options=SERVER_OPTIONS, maximum_concurrent_rpcs=_CALLS_MAX)
-        server.add_generic_rpc_handlers(
-            (GrpcFront(registry, storage, self._identity, self._clock).handler(),)
-        )
+        server.add_generic_rpc_handlers((front.handler(),))
         host = self._options.bind.rpartition(":")[0]
         port = server.add_insecure_port(self._options.bind)
         self.address = f"{host}:{port}"

@@ -139,7 +139,7 @@ async def test_stopping_ends_watches_with_a_status(etcd: ThrowawayEtcd) -> None:
 
 async def test_what_cannot_be_understood_is_a_bad_request(etcd: ThrowawayEtcd) -> None:
     async with serving(etcd) as running, grpc.aio.insecure_channel(running.server.address) as channel:
-        stub = api_grpc.APIStub(channel)  # type: ignore[no-untyped-call]
+        stub = api_grpc.APIStub(channel)
         node = core.Node()
         pods = api.Target(version="v1", resource="pods", namespace="default")
         requests = [
