@@ -33,6 +33,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
             gates=process.gates,
             clock=process.clock,
             rng=process.rng,
+            event_ttl_seconds=options.event_ttl_seconds,
             disabled_admission=options.disabled_admission - options.enabled_admission,
         )
         await bootstrap(registry)

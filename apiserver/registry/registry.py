@@ -102,6 +102,7 @@ class Registry:
         clock: Clock,
         rng: random.Random,
         disabled_admission: Collection[str] = (),
+        event_ttl_seconds: int = events.TTL_SECONDS,
     ) -> None:
         self._store = Store(storage, cache)
         self._cache = cache
@@ -109,6 +110,7 @@ class Registry:
         self._gates = gates
         self._clock = clock
         self._rng = rng
+        self._event_ttl_seconds = event_ttl_seconds
         self._chain = Chain(plugins(gates, disabled_admission), self)
 
     # For admission.
@@ -211,7 +213,7 @@ class Registry:
         rules.before_create(strategy, obj, env)
         await self._validate("CREATE", kind, "", obj, None)
         created = await self._store.create(
-            kind, obj, dry_run=options.dry_run, lease_seconds=strategy.ttl_seconds
+            kind, obj, dry_run=options.dry_run, lease_seconds=self._ttl_seconds(strategy)
         )
         await self._settle(kind, created)
         return created
@@ -345,7 +347,7 @@ class Registry:
                 mutate,
                 preconditions=preconditions or Preconditions(),
                 dry_run=options.dry_run,
-                lease_seconds=strategy.ttl_seconds,
+                lease_seconds=self._ttl_seconds(strategy),
             )
         except DeleteInstead:
             return await self._store.delete(
@@ -388,6 +390,9 @@ class Registry:
         return DeleteResult(_shown(kind, found), gone)
 
     # Common.
+
+    def _ttl_seconds(self, strategy: Strategy) -> int:
+        return self._event_ttl_seconds if strategy.ttl_seconds else 0
 
     def _environment(self) -> Environment:
         return Environment(self._gates, to_time(self._clock.now()))

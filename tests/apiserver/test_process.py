@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+
 import anyio
 import pytest
 
 from machinery import errors, kinds
 from machinery.client import Client, retry_unavailable
 from machinery.errors import StatusError
+from machinery.pb import core
 from tests.apiserver.test_etcd_killed import Ledger, Seen, write
 from tests.apiserver.test_watch_cache import pod
 from tests.support.cluster import Cluster
@@ -59,6 +62,23 @@ async def test_create_get_list_watch_bind_delete(cluster: Cluster) -> None:
     assert f"apiserver_request_duration_seconds_count{{{labels}}} 2.0" in metrics
     assert 'apiserver_storage_objects{resource="namespaces"} 4.0' in metrics
     assert await cluster.stop("apiserver") == 0
+
+
+async def test_events_go_after_their_time_to_live(cluster: Cluster) -> None:
+    cluster.arguments("apiserver", "--event-ttl", "1s", "--disable-admission-plugins", "Priority")
+    await cluster.start("etcd", "apiserver")
+    async with cluster.client() as client:
+        assert (await client.create(pod("a"))).spec.HasField("priority") is False
+        event = core.Event()
+        event.metadata.name, event.metadata.namespace = "e", "default"
+        event.involvedObject.kind, event.involvedObject.name = "Pod", "a"
+        event.involvedObject.namespace = "default"
+        watch = client.watch(kinds.EVENT, resource_version="")
+        async with aclosing(watch):
+            await client.create(event)
+            with anyio.fail_after(LIMIT_SECONDS):
+                types = [(await anext(watch)).type for _ in range(2)]
+        assert types == ["ADDED", "DELETED"]
 
 
 async def follow_over_restarts(client: Client, seen: Seen, started: anyio.Event) -> None:
