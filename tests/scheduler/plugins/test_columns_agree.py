@@ -1,0 +1,144 @@
+"""A plugin gives the same verdicts, reasons and scores for many nodes at once as for one at a time."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from machinery.clock import FakeClock
+from machinery.pb import core
+from machinery.versions import Gates, Version
+from scheduler.framework.cache import Cache
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.nominator import Nominator
+from scheduler.framework.profile import ExtensionPoint, Profile
+from scheduler.framework.runtime import Environment, Framework
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import PodInfo
+from scheduler.plugins.registry import DEFAULT_PLUGINS, IN_TREE, default_profile
+from tests.scheduler.clusters import clusters
+
+_STRATEGIES: list[dict[str, Any]] = [
+    {},
+    {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}},
+    {
+        "NodeResourcesFit": {
+            "ignoredResources": ["example.com/gpu"],
+            "scoringStrategy": {
+                "type": "RequestedToCapacityRatio",
+                "resources": [{"name": "cpu", "weight": 3}, {"name": "example.com/gpu", "weight": 2}],
+                "requestedToCapacityRatio": {
+                    "shape": [{"utilization": 0, "score": 7}, {"utilization": 60, "score": 1}]
+                },
+            },
+        },
+        "NodeResourcesBalancedAllocation": {
+            "resources": [{"name": "cpu"}, {"name": "memory"}, {"name": "example.com/gpu"}]
+        },
+        "NodeAffinity": {
+            "addedAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]
+                },
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "weight": 5,
+                        "preference": {
+                            "matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]
+                        },
+                    }
+                ],
+            }
+        },
+    },
+]
+
+
+def framework_of(
+    nodes: list[core.Node], pods: list[core.Pod], args: dict[str, Any], version: Version
+) -> Framework:
+    cache, snapshot = Cache(), Snapshot()
+    for node in nodes:
+        cache.add_node(node)
+    for pod in pods:
+        cache.add_pod(PodInfo(pod))
+    cache.update_snapshot(snapshot)
+    environment = Environment(
+        snapshot=snapshot,
+        nominator=Nominator(),
+        gates=Gates("scheduler", version),
+        version=version,
+        clock=FakeClock(),
+        rng=random.Random(0),
+    )
+    profile = Profile(points=default_profile().points, args=args)
+    return Framework(profile, IN_TREE, environment)
+
+
+@pytest.mark.parametrize("args", _STRATEGIES, ids=["default", "most", "ratio"])
+@settings(max_examples=40, deadline=None)
+@given(
+    cluster=clusters(),
+    as_indices=st.booleans(),
+    version=st.sampled_from((Version(1, 35), Version(1, 36))),
+)
+def test_filters_agree(
+    cluster: tuple[list[core.Node], list[core.Pod], core.Pod],
+    as_indices: bool,
+    version: Version,
+    args: dict[str, Any],
+) -> None:
+    nodes, pods, pending = cluster
+    framework = framework_of(nodes, pods, args, version)
+    snapshot, pod, state = framework.snapshot, PodInfo(pending), CycleState()
+    _, status, _ = framework.run_pre_filter_plugins(state, pod, snapshot)
+    if status is not None:
+        return
+    everything = np.arange(len(snapshot), dtype=np.intp)
+    rows: Any = everything if as_indices else slice(0, len(snapshot))
+    for plugin in framework.filter_plugins:
+        if plugin.name in state.skip_filter_plugins:
+            continue
+        statuses = [plugin.filter(state, pod, node) for node in snapshot.nodes]
+        mask = plugin.filter_all(state, pod, snapshot, rows)
+        found = np.ones(len(snapshot), dtype=bool) if mask is None else mask
+        assert found.tolist() == [s is None for s in statuses], plugin.name
+        refused = np.flatnonzero(~found)
+        if len(refused):
+            distinct, index = plugin.explain_all(state, pod, snapshot, refused)
+            assert [distinct[i] for i in index.tolist()] == [statuses[row] for row in refused.tolist()]
+
+
+@pytest.mark.parametrize("args", _STRATEGIES, ids=["default", "most", "ratio"])
+@settings(max_examples=40, deadline=None)
+@given(cluster=clusters(), version=st.sampled_from((Version(1, 35), Version(1, 36))))
+def test_scores_agree(
+    cluster: tuple[list[core.Node], list[core.Pod], core.Pod], version: Version, args: dict[str, Any]
+) -> None:
+    nodes, pods, pending = cluster
+    framework = framework_of(nodes, pods, args, version)
+    snapshot, pod, state = framework.snapshot, PodInfo(pending), CycleState()
+    rows = np.arange(len(snapshot), dtype=np.intp)[::-1]
+    status = framework.run_pre_score_plugins(state, pod, snapshot, rows)
+    if status is not None:
+        assert "NodeAffinity" in status.message()  # a preference that cannot be understood is an error
+        return
+    for plugin in framework.score_plugins:
+        if plugin.name in state.skip_score_plugins:
+            continue
+        one_by_one = [plugin.score(state, pod, snapshot.nodes[row]) for row in rows.tolist()]
+        assert plugin.score_all(state, pod, snapshot, rows).tolist() == one_by_one, plugin.name
+        normal = plugin.normalize(state, pod, np.array(one_by_one, dtype=np.int64))
+        assert all(0 <= score <= 100 for score in normal.tolist()), plugin.name
+
+
+def test_every_scoring_plugin_has_a_weight() -> None:
+    weights = {e.name: e.weight for e in DEFAULT_PLUGINS}
+    scoring = default_profile().points[ExtensionPoint.SCORE]
+    assert {e.name: e.weight for e in scoring} == {e.name: weights[e.name] for e in scoring}
+    assert weights["TaintToleration"] == 3
