@@ -96,7 +96,9 @@ def _outcome(error: StatusError, expect: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wanted(expect: dict[str, Any]) -> dict[str, Any]:
-    told = {key: expect[key] for key in ("accepted", "code", "reason", "message") if key in expect}
+    told: dict[str, Any] = {
+        key: expect[key] for key in ("accepted", "code", "reason", "message") if key in expect
+    }
     if "errors" in expect:
         told["errors"] = sorted((e["type"], e["field"], e["message"]) for e in expect["errors"])
     return told

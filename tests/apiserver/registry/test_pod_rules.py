@@ -1,0 +1,58 @@
+"""The rules of pods beyond the golden sample, on a real etcd; and those that need an odd storage or clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from machinery import errors, kinds
+from machinery.errors import StatusError
+from machinery.pb import policy
+from machinery.wire import codec
+from tests.apiserver.registry.rule_cases import CASES, RUNNING, budget, evict
+from tests.apiserver.registry.rules_player import Meddled, Player, QuickClock, registry_of
+from tests.apiserver.test_watch_cache import running
+from tests.support.etcd import ThrowawayEtcd
+
+
+async def test_every_rule_holds(etcd: ThrowawayEtcd) -> None:
+    failed: dict[str, list[str]] = {}
+    async with running(etcd) as bench:
+        for case in CASES:
+            differences = await Player(bench, case).play()
+            if differences:
+                failed[case["id"]] = differences
+    assert not failed, "\n".join(f"{name}: {'; '.join(found)}" for name, found in failed.items())
+
+
+@pytest.mark.parametrize(("conflicts", "slept"), [(1, [0.5]), (19, [0.5] * 19)])
+async def test_a_conflict_on_the_budget_is_tried_again(
+    etcd: ThrowawayEtcd, conflicts: int, slept: list[float]
+) -> None:
+    async with running(etcd) as bench:
+        clock = QuickClock()
+        player = Player(bench, {"pod": RUNNING, "pdbs": [budget(status__disruptionsAllowed=1)]})
+        await player._store_budgets()
+        await player._store_pod()
+        bench.storage = Meddled(bench.storage, conflicts)  # type: ignore[assignment]
+        registry = registry_of(bench, clock=clock)
+        body = codec.from_json(policy.Eviction, evict()["body"])
+        await registry.create(kinds.POD, "default", "p", "eviction", body)
+        assert clock.slept == slept
+
+
+async def test_after_twenty_conflicts_on_the_budget_the_conflict_is_the_answer(etcd: ThrowawayEtcd) -> None:
+    async with running(etcd) as bench:
+        clock = QuickClock()
+        player = Player(bench, {"pod": RUNNING, "pdbs": [budget(status__disruptionsAllowed=1)]})
+        await player._store_budgets()
+        await player._store_pod()
+        bench.storage = Meddled(bench.storage, 1000)  # type: ignore[assignment]
+        registry = registry_of(bench, clock=clock)
+        body = codec.from_json(policy.Eviction, evict()["body"])
+        with pytest.raises(StatusError) as caught:
+            await registry.create(kinds.POD, "default", "p", "eviction", body)
+        assert errors.is_conflict(caught.value)
+        assert caught.value.message.startswith(
+            'Operation cannot be fulfilled on poddisruptionbudgets.policy "b": the object has been modified'
+        )
+        assert len(clock.slept) == 19
