@@ -23,7 +23,7 @@ from scheduler.pod_status import status_patch
 from scheduler.shell import steps
 
 REMEMBERED_MAX: Final = 10_000
-ATTEMPTS_MAX: Final = 5
+ATTEMPTS_MAX: Final = 9
 _log = logs.get()
 
 
@@ -88,7 +88,7 @@ class StatusWriter:
                 lambda: self._patch(pod, patch),
                 clock=self._clock,
                 attempts_max=ATTEMPTS_MAX,
-                seconds_first=0.01,
+                seconds_first=0.02,
             )
         self._answers[pod.metadata.uid] = answer
         self._answers.move_to_end(pod.metadata.uid)

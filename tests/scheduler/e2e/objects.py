@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import anyio
 
 from machinery import kinds
-from machinery.client import Client
+from machinery.client import Client, retry_unavailable
 from machinery.errors import StatusError, is_not_found
-from machinery.pb import core
+from machinery.pb import core, storage
 from machinery.wire import codec
 from nominee.http import request
 
@@ -62,7 +62,11 @@ async def pod_when(
     client: Client, name: str, good: Callable[[core.Pod], bool], *, limit_seconds: float = WAIT_SECONDS_MAX
 ) -> core.Pod:
     """The pod as soon as it is as wanted."""
-    return await until(lambda: client.get(kinds.POD, name, "default"), good, limit_seconds=limit_seconds)
+    return await until(
+        lambda: retry_unavailable(lambda: client.get(kinds.POD, name, "default")),
+        good,
+        limit_seconds=limit_seconds,
+    )
 
 
 async def bound(client: Client, name: str, *, limit_seconds: float = WAIT_SECONDS_MAX) -> str:
@@ -100,3 +104,69 @@ def arm(address: str, point: str, action: str) -> None:
     """Arm a failpoint of a running process."""
     answer = request(address, f"/failpoints/{point}", method="PUT", body=action)
     assert answer.status < 300, answer.text
+
+
+def storage_class(name: str = "wffc") -> storage.StorageClass:
+    """Claims of it wait for their first consumer; nobody provisions them."""
+    return codec.from_json(
+        storage.StorageClass,
+        {
+            "metadata": {"name": name},
+            "provisioner": "example.com/none",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+    )
+
+
+def claim(name: str = "data") -> core.PersistentVolumeClaim:
+    """A claim of 1Gi in `default`."""
+    return codec.from_json(
+        core.PersistentVolumeClaim,
+        {
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "wffc",
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        },
+    )
+
+
+CLAIM_VOLUMES = [{"name": "v0", "persistentVolumeClaim": {"claimName": "data"}}]
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+
+async def provision(client: Client, name: str = "data") -> None:
+    """Does what a provisioner and the volume controller do: a volume, bound to the claim."""
+    found = await client.get(kinds.PERSISTENT_VOLUME_CLAIM, name, "default")
+    volume = codec.from_json(
+        core.PersistentVolume,
+        {
+            "metadata": {
+                "name": f"pv-{name}",
+                "annotations": {"pv.kubernetes.io/provisioned-by": "example.com"},
+            },
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "wffc",
+                "hostPath": {"path": "/nowhere"},
+                "claimRef": {
+                    "kind": "PersistentVolumeClaim",
+                    "namespace": "default",
+                    "name": name,
+                    "uid": found.metadata.uid,
+                },
+            },
+        },
+    )
+    await client.create(volume)
+    patch = {
+        "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": f"pv-{name}"},
+    }
+    await client.patch(kinds.PERSISTENT_VOLUME_CLAIM, name, "default", patch)
+    await client.patch(
+        kinds.PERSISTENT_VOLUME_CLAIM, name, "default", {"status": {"phase": "Bound"}}, subresource="status"
+    )

@@ -1,0 +1,63 @@
+"""Preemption on real processes: the nomination is seen, held, and kept from lower pods."""
+
+from __future__ import annotations
+
+from machinery import kinds
+from machinery.pb import scheduling
+from machinery.wire import codec
+from tests.scheduler.e2e.objects import bound, debug_queue, gone, node, pod, pod_when, scheduled_condition
+from tests.support.cluster import Cluster
+
+NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
+
+
+def priority_class(name: str, value: int) -> scheduling.PriorityClass:
+    return codec.from_json(scheduling.PriorityClass, {"metadata": {"name": name}, "value": value})
+
+
+async def test_a_higher_pod_evicts_waits_and_lands(cluster: Cluster) -> None:
+    cluster.arguments("apiserver", NO_TAINTS)
+    address = (await cluster.start("etcd", "apiserver", "scheduler"))[-1].http
+    async with cluster.client() as client:
+        await client.create(priority_class("high", 1000))
+        await client.create(priority_class("middle", 500))
+        await client.create(node("n1", cpu="2"))
+        await client.create(pod("victim", cpu="2", terminationGracePeriodSeconds=30))
+        assert await bound(client, "victim") == "n1"
+
+        await client.create(pod("vip", cpu="2", priorityClassName="high"))
+        vip = await pod_when(client, "vip", lambda p: p.status.nominatedNodeName == "n1")
+        condition = scheduled_condition(vip)
+        assert condition is not None
+        assert condition.message == "0/1 nodes are available: 1 Insufficient cpu."
+        victim = await pod_when(client, "victim", lambda p: p.metadata.HasField("deletionTimestamp"))
+        disrupted = next(c for c in victim.status.conditions if c.type == "DisruptionTarget")
+        assert disrupted.reason == "PreemptionByScheduler"
+        assert debug_queue(address)["nominated"] == {"n1": ["default/vip"]}
+
+        # The room is promised: a pod that comes while the victim still ends does not get it.
+        await client.create(pod("overtaker", cpu="1", priorityClassName="middle"))
+        await pod_when(client, "overtaker", lambda p: scheduled_condition(p) is not None)
+        await client.delete(kinds.POD, "victim", "default", grace_period_seconds=0)
+        await gone(client, "victim")
+        assert await bound(client, "vip") == "n1"
+        overtaker = await client.get(kinds.POD, "overtaker", "default")
+        assert overtaker.spec.nodeName == ""
+        vip = await client.get(kinds.POD, "vip", "default")
+        assert vip.status.nominatedNodeName == ""
+
+
+async def test_a_finished_victim_makes_room_before_it_is_gone(cluster: Cluster) -> None:
+    cluster.arguments("apiserver", NO_TAINTS)
+    await cluster.start("etcd", "apiserver", "scheduler")
+    async with cluster.client() as client:
+        await client.create(priority_class("high", 1000))
+        await client.create(node("n1", cpu="2"))
+        await client.create(pod("victim", cpu="2"))
+        assert await bound(client, "victim") == "n1"
+        await client.create(pod("vip", cpu="2", priorityClassName="high"))
+        await pod_when(client, "victim", lambda p: p.metadata.HasField("deletionTimestamp"))
+        finished = {"status": {"phase": "Succeeded"}}
+        await client.patch(kinds.POD, "victim", "default", finished, subresource="status")
+        assert await bound(client, "vip") == "n1"
+        assert (await client.get(kinds.POD, "victim", "default")).status.phase == "Succeeded"
