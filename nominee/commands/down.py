@@ -26,6 +26,12 @@ def down(directory: Path, kill: bool, timeout: float) -> None:
         call(state, "down", timeout_seconds=timeout, kill=kill)
     except NotRunningError:
         if lock_holder(state) is None:
+            if live := state.live_run_files():
+                found = ", ".join(f"{name} (pid {document['pid']})" for name, document in live.items())
+                raise click.ClickException(
+                    f"processes not started by `nominee up` serve from {directory}: {found}; "
+                    "end them where they were started"
+                ) from None
             click.echo(f"no cluster runs in {directory}")
             return
     except TimeoutError as error:

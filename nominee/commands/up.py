@@ -21,6 +21,7 @@ from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import (
     InUseError,
     StateDirectory,
+    UnsupervisedError,
     acquire_lock,
     clean_stale,
     write_atomically,
@@ -177,6 +178,10 @@ def _claim(state: StateDirectory, plan: Plan) -> int:
     try:
         lock = acquire_lock(state)
         stale = clean_stale(state, {component.name: component.module for component in COMPONENTS})
+    except UnsupervisedError as error:
+        raise click.ClickException(
+            f"{error}; end them first (Ctrl-C where `honcho start` runs) or choose another --dir"
+        ) from None
     except InUseError as error:
         raise click.ClickException(
             f"{error}; see it with `nominee status{hint}`, end it with `nominee down{hint}`, "

@@ -27,7 +27,11 @@ LOG_BYTES_MAX = 64 * 1024 * 1024  # a larger log is set aside (one is kept) when
 
 
 class InUseError(Exception):
-    """Another cluster runs in this directory; the text says which and what to do."""
+    """Another cluster runs in this directory; the text says which."""
+
+
+class UnsupervisedError(InUseError):
+    """Processes that no supervisor of ours started serve from this directory."""
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -190,7 +194,7 @@ def clean_stale(directory: StateDirectory, modules: Mapping[str, str]) -> list[s
 
     if not wait_until(lambda: not serving(), _DYING_SECONDS_MAX):
         found = ", ".join(f"{name} (pid {pid})" for name, pid in serving().items())
-        raise InUseError(f"processes that this command did not start serve from {directory.path}: {found}")
+        raise UnsupervisedError(f"processes not started by `nominee up` serve from {directory.path}: {found}")
     stale = [name for name, _ in directory.run_files()]
     for path in [*directory.run.glob("*.json"), *directory.run.glob(".*.tmp"), *directory.run.glob("*.tmp")]:
         path.unlink(missing_ok=True)

@@ -1,0 +1,256 @@
+"""A whole cluster of real components, as a person uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nominee.components import COMPONENTS, is_installed
+from nominee.supervisor.clock import wait_until
+from nominee.supervisor.directory import StateDirectory, is_alive
+from tests.nominee.test_cli import nominee
+
+LIMIT_SECONDS = 60.0
+REPOSITORY = Path(__file__).parents[2]
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  containers:
+  - {{name: c, image: pause, resources: {{requests: {{cpu: {cpu}, memory: 1Gi}}}}}}
+"""
+
+
+class Cluster:
+    """A detached cluster in a directory."""
+
+    def __init__(self, directory: Path, *options: str) -> None:
+        self.directory = directory
+        started = nominee("up", "--detach", "-o", "json", *options, directory=directory)
+        assert started.returncode == 0, started.stderr
+        self.warnings = started.stderr
+        self.document: dict[str, Any] = json.loads(started.stdout)
+
+    def __call__(self, *words: str | Path, status: int = 0) -> str:
+        """Runs a command and returns what it printed."""
+        answer = nominee(*words, directory=self.directory)
+        assert answer.returncode == status, answer.stderr
+        return answer.stdout if status == 0 else answer.stderr
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self(*words, "-o", "json"))
+
+    def component(self, name: str) -> dict[str, Any]:
+        return next(c for c in self.json("status")["components"] if c["name"] == name)
+
+    def apply(self, name: str, cpu: str = "1") -> str:
+        path = self.directory / f"{name}.yaml"
+        path.write_text(POD.format(name=name, cpu=cpu))
+        return self("apply", "-f", path)
+
+    def pod(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.json("get", "pod", name)
+        return found
+
+    def wait_running(self, name: str) -> None:
+        assert wait_until(
+            lambda: self.pod(name)["status"]["phase"] == "Running", LIMIT_SECONDS, poll_seconds=0.1
+        ), self.pod(name)["status"]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "cluster"
+    nominee("down", "--kill", directory=tmp_path / "cluster")
+
+
+def test_a_cluster_from_up_to_down(directory: Path) -> None:
+    cluster = Cluster(directory, "--nodes", "3", "--kubelets", "2")
+    components = {c["name"]: c for c in cluster.document["components"]}
+    assert {"etcd", "apiserver", "scheduler", "controllers", "kubelet-0", "kubelet-1"} <= set(components)
+    for component in components.values():
+        assert component["state"] == "ready"
+        assert is_alive(component["pid"])
+        if component["component"] not in ("etcd", "cloud"):
+            assert component["emulatedVersion"] == "1.37"
+            assert component["featureGates"]["NominatedNodeNameForExpectation"] is True
+    assert components["apiserver"]["grpc"]
+
+    assert wait_until(lambda: len(cluster.json("get", "nodes")["items"]) == 3, LIMIT_SECONDS)
+    assert cluster.apply("web") == "pod/web created\n"
+    assert cluster.apply("web") == "pod/web unchanged\n"
+    cluster.wait_running("web")
+    row = cluster("get", "pods", "-o", "wide").splitlines()
+    assert row[0].split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE", "NOMINATED", "NODE"]
+    assert row[1].split()[:4] == ["web", "1/1", "Running", "0"]
+    assert "pod/web patched" in cluster("patch", "pod", "web", "-p", '{"metadata": {"labels": {"a": "b"}}}')
+    assert cluster("get", "pods", "-A", "-l", "a=b", "-o", "name") == "pod/web\n"
+    assert cluster("get", "pods", "-l", "a=c", "-o", "name") == ""
+
+    cluster.apply("big", cpu="100")
+
+    def is_unschedulable() -> bool:
+        found = cluster.json("queue")
+        return [p["pod"] for p in [*found["unschedulable"], *found["backoff"]]] == ["default/big"]
+
+    assert wait_until(is_unschedulable, LIMIT_SECONDS)
+    assert set(cluster.json("queue")) == {
+        *("active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding", "nominated")
+    }
+    assert "default/big" in cluster("queue")
+
+    assert cluster("delete", "pod", "web", "big", "--grace-period", "0").count("deleted") == 2
+    assert 'pods "web" not found' in cluster("get", "pod", "web", status=1)
+    left = [c["pid"] for c in cluster.json("status")["components"]]
+    cluster("down")
+    assert not any(is_alive(pid) for pid in left)
+    assert not list((directory / "run").glob("kubelet*.json"))
+
+
+def test_whatever_is_killed_comes_back_and_goes_on(directory: Path) -> None:
+    cluster = Cluster(directory, "--nodes", "2")
+    names = ["etcd", "apiserver", "scheduler", "controllers", "kubelet-0"]
+    for name in names:
+        os.kill(cluster.component(name)["pid"], signal.SIGKILL)
+
+        def is_back(name: str = name) -> bool:
+            component = cluster.component(name)
+            return bool(component["restarts"] == 1 and component["state"] == "ready")
+
+        assert wait_until(is_back, LIMIT_SECONDS, poll_seconds=0.1), name
+        # Writes are refused for a moment while etcd elects itself.
+        assert wait_until(
+            lambda name=name: nominee("get", "ns", directory=directory).returncode == 0, LIMIT_SECONDS
+        )
+        cluster.apply(name)
+        cluster.wait_running(name)
+    assert len(cluster.json("get", "pods")["items"]) == len(names)
+
+
+def test_a_failpoint_crashes_the_scheduler_between_two_steps(directory: Path) -> None:
+    cluster = Cluster(directory, "--nodes", "1")
+    assert "scheduler.bind.before" in cluster("failpoint", "kube-scheduler")
+    assert "no such" not in cluster("failpoint", "scheduler", "scheduler.bind.before", "1*crash")
+    assert cluster.json("failpoint", "scheduler", "scheduler.bind.before")[0]["action"] == "1*crash"
+    assert "scheduler has no failpoint 'scheduler.nothing'" in cluster(
+        "failpoint", "scheduler", "scheduler.nothing", status=1
+    )
+    cluster("failpoint", "scheduler", "scheduler.bind.before", "1*explode", status=1)
+    cluster.apply("web")
+    cluster.wait_running("web")
+    scheduler = cluster.component("scheduler")
+    assert (scheduler["restarts"], scheduler["lastExit"]) == (1, "SIGKILL")
+
+
+def test_versions_and_gates_reach_the_processes(directory: Path) -> None:
+    cluster = Cluster(
+        directory,
+        *("--components", "etcd,apiserver,scheduler", "--emulated-version", "apiserver=1.37,scheduler=1.34"),
+        *("--feature-gates", "scheduler=NominatedNodeNameForExpectation=true"),
+    )
+    assert "scheduler 1.34 is more than one minor version older than the API server 1.37" in cluster.warnings
+    scheduler = cluster.component("scheduler")
+    assert scheduler["emulatedVersion"] == "1.34"
+    assert scheduler["featureGates"]["NominatedNodeNameForExpectation"] is True
+    assert "NominatedNodeNameForExpectation=true" in cluster("status")
+
+
+def test_an_etcd_of_ones_own(directory: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    etcd = Cluster(own, "--components", "etcd")
+    try:
+        address = etcd.document["components"][0]["grpc"]
+        cluster = Cluster(directory, "--components", "apiserver", "--etcd-servers", f"http://{address}")
+        assert [c["name"] for c in cluster.document["components"]] == ["apiserver"]
+        assert "default" in cluster("get", "namespaces", "-o", "name")
+        cluster("down")
+    finally:
+        etcd("down")
+
+
+def test_honcho_runs_the_same_processes(directory: Path) -> None:
+    chosen = ("etcd", "apiserver", "scheduler", "controllers")
+    names = [line.partition(":")[0] for line in (REPOSITORY / "Procfile").read_text().splitlines()]
+    assert names == [component.name for component in COMPONENTS]
+    honcho = subprocess.Popen(
+        [sys.executable, "-m", "honcho", "start", *chosen],
+        cwd=REPOSITORY,
+        env={
+            **os.environ,
+            "NOMINEE_DIR": str(directory),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        },
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    state = StateDirectory(directory)
+    try:
+        assert wait_until(lambda: set(state.live_run_files()) == set(chosen), LIMIT_SECONDS)
+        pids = [document["pid"] for document in state.live_run_files().values()]
+        status = json.loads(nominee("status", "-o", "json", directory=directory).stdout)
+        assert {c["name"] for c in status["components"]} == set(chosen)
+        refused = nominee("up", "--detach", directory=directory)
+        assert refused.returncode == 1
+        assert "processes not started by `nominee up` serve from" in refused.stderr
+        assert nominee("down", directory=directory).returncode == 1
+        honcho.send_signal(signal.SIGINT)
+        honcho.wait(timeout=LIMIT_SECONDS)
+        assert wait_until(lambda: not any(map(is_alive, pids)), LIMIT_SECONDS)
+    finally:
+        honcho.kill()
+        honcho.wait()
+
+
+def test_every_line_of_the_procfile_execs() -> None:
+    for line in (REPOSITORY / "Procfile").read_text().splitlines():
+        name, _, command = line.partition(": ")
+        assert command.startswith("exec "), f"{name}: the shell would keep the signals"
+
+
+@pytest.mark.slow
+def test_memory_of_100_nodes_with_500_running_pods(directory: Path) -> None:
+    cluster = Cluster(directory, "--nodes", "100")
+    path = directory / "web.yaml"
+    path.write_text("""
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web}
+spec:
+  replicas: 500
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: c, image: pause, resources: {requests: {cpu: 100m, memory: 100Mi}}}]
+""")
+    cluster("apply", "-f", path)
+    assert wait_until(
+        lambda: cluster.json("get", "rs", "web")["status"].get("readyReplicas") == 500, LIMIT_SECONDS
+    )
+    status = cluster.json("status")
+    everything = {component.name for component in COMPONENTS if is_installed(component)}
+    assert {c["component"] for c in status["components"]} == everything
+    assert status["pssBytes"] < 400 * 2**20, {c["name"]: c["pssBytes"] for c in status["components"]}
+
+
+@pytest.mark.slow
+def test_the_benchmark_measures(tmp_path: Path) -> None:
+    answer = nominee(
+        *("bench", "scheduling", "--nodes", "50", "--init-pods", "10", "--pods", "200", "-o", "json"),
+    )
+    assert answer.returncode == 0, answer.stderr
+    report = json.loads(answer.stdout)
+    throughput = report["throughput"]
+    assert throughput["average"] == pytest.approx(200 / throughput["seconds"], rel=0.01)
+    latency = report["attemptLatencyMilliseconds"]
+    assert 0 < latency["p50"] <= latency["p99"]
+    assert set(report["memory"]["pssMiB"]) == {"etcd", "apiserver", "scheduler", "supervisor"}
