@@ -20,6 +20,20 @@ from machinery import clock, objects
 from machinery.pb import core, meta
 from machinery.qos import recorded_qos_class
 
+_CONDITION_ORDER = {
+    name: place
+    for place, name in enumerate(
+        (
+            "PodResizePending",
+            "PodResizeInProgress",
+            "PodReadyToStartContainers",
+            "Initialized",
+            "Ready",
+            "ContainersReady",
+            "PodScheduled",
+        )
+    )
+}
 PREEMPTED_CONDITION = "Pod was preempted by Kubelet to accommodate a critical pod."
 
 
@@ -77,7 +91,16 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
     if features.resize and sandbox is not None and view.allocated is not None:
         write_resources(pod, status, view.allocated, sandbox, pod_level=features.resize_pod_level)
     _write_resize(status, view, features)
+    _sort_conditions(status)
     return status
+
+
+def _sort_conditions(status: core.PodStatus) -> None:
+    """The kubelet's own first, in upstream's order, then those of others."""
+    rows = [core.PodCondition.FromString(row.SerializeToString()) for row in status.conditions]
+    rows.sort(key=lambda row: _CONDITION_ORDER.get(row.type, len(_CONDITION_ORDER)))
+    del status.conditions[:]
+    status.conditions.extend(rows)
 
 
 def _phase(view: View) -> str:

@@ -45,7 +45,7 @@ class CloudWatcher:
     async def run(self) -> None:
         """Until cancelled; a provider that cannot be reached is asked again."""
         async with grpc.aio.insecure_channel(self.address) as channel:
-            stub = cloud_grpc.CloudProviderStub(channel)  # type: ignore[no-untyped-call]
+            stub = cloud_grpc.CloudProviderStub(channel)
             while True:
                 try:
                     await self.poll(stub)

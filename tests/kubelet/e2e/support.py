@@ -1,0 +1,133 @@
+"""Pods, and waiting for them, on a cluster of etcd, API server and kubelet."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from machinery import kinds, objects
+from machinery.client import Client, retry_unavailable
+from machinery.errors import StatusError, is_not_found
+from machinery.pb import core
+from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+
+KUBELET = "kubelet-0"
+
+
+@dataclass
+class Lab:
+    """A running cluster with one kubelet process."""
+
+    cluster: Cluster
+    client: Client
+
+    async def create(self, pod: core.Pod, node: str = "node-0") -> core.Pod:
+        """Creates a pod and binds it."""
+        made = await retry_unavailable(lambda: self.client.create(pod))
+        await retry_unavailable(lambda: self.client.bind("default", pod.metadata.name, node))
+        return made
+
+    async def get(self, name: str) -> core.Pod | None:
+        try:
+            return await self.client.get(kinds.POD, name, "default")
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
+
+    async def pod(self, name: str, condition: Callable[[core.Pod], bool]) -> core.Pod:
+        """The pod, as soon as the condition holds."""
+        seen: core.Pod | None = None
+        with anyio.move_on_after(WAIT_SECONDS_MAX):
+            while True:
+                seen = await self.get(name)
+                if seen is not None and condition(seen):
+                    return seen
+                await anyio.sleep(0.02)
+        raise AssertionError(f"pod {name} never came to it: {seen}")
+
+    async def gone(self, name: str) -> None:
+        with anyio.move_on_after(WAIT_SECONDS_MAX):
+            while await self.get(name) is not None:  # noqa: ASYNC110  # another process's doing
+                await anyio.sleep(0.02)
+            return
+        raise AssertionError(f"pod {name} is still there: {await self.get(name)}")
+
+    async def resize(self, name: str, container: str = "main", **requests: str) -> None:
+        body = {"spec": {"containers": [{"name": container, "resources": {"requests": requests}}]}}
+        await self.client.patch(kinds.POD, name, "default", body, subresource="resize")
+
+    async def restart_kubelet(self, *, kill: bool = True) -> None:
+        if kill:
+            self.cluster.kill(KUBELET)
+        else:
+            await self.cluster.stop(KUBELET)
+        await self.cluster.start(KUBELET)
+
+    def failpoint(self, name: str, action: str) -> None:
+        request = urllib.request.Request(
+            f"http://{self.cluster.run_file(KUBELET).http}/failpoints/{name}",
+            data=action.encode(),
+            method="PUT",
+        )
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            assert answer.status < 300
+
+    def allocations(self, node: str = "node-0") -> dict[str, Any]:
+        url = f"http://{self.cluster.run_file(KUBELET).http}/debug/allocations?node={node}"
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            document: dict[str, Any] = json.load(answer)
+        pods: dict[str, Any] = document[node]["pods"]
+        return pods
+
+
+@asynccontextmanager
+async def lab(cluster: Cluster, *arguments: str, nodes: int = 1) -> AsyncIterator[Lab]:
+    """Etcd, API server and a kubelet with these arguments."""
+    cluster.arguments("apiserver", "--disable-admission-plugins", "TaintNodesByCondition")
+    cluster.arguments(KUBELET, "--nodes", str(nodes), *arguments)
+    await cluster.start("etcd")
+    await cluster.start("apiserver")
+    await cluster.start(KUBELET)
+    async with cluster.client() as client:
+        yield Lab(cluster, client)
+
+
+def pod(name: str, requests: Mapping[str, str], *, limits: Mapping[str, str] = {}, **spec: Any) -> core.Pod:
+    """A pod with one container `main`."""
+    made = core.Pod()
+    made.metadata.name, made.metadata.namespace = name, "default"
+    container = made.spec.containers.add(name="main", image="registry.k8s.io/pause:3.10")
+    for key, text in requests.items():
+        container.resources.requests[key].string = text
+    for key, text in limits.items():
+        container.resources.limits[key].string = text
+    for key, value in spec.items():
+        setattr(made.spec, key, value)
+    return made
+
+
+def is_ready(seen: core.Pod) -> bool:
+    return objects.condition_is(seen.status.conditions, "Ready")
+
+
+def condition(seen: core.Pod, name: str) -> core.PodCondition | None:
+    return objects.get_condition(seen.status.conditions, name)
+
+
+def in_force(seen: core.Pod) -> dict[str, str]:
+    """The requests that the container has."""
+    resources = seen.status.containerStatuses[0].resources
+    return {name: quantity.string for name, quantity in resources.requests.items()}
+
+
+def runs(seen: core.Pod) -> tuple[str, int, int]:
+    """What tells one run of a container from another: id, restarts, start."""
+    row = seen.status.containerStatuses[0]
+    return row.containerID, row.restartCount, row.state.running.startedAt.seconds

@@ -1,0 +1,163 @@
+"""A pod's life on a node, over real processes."""
+
+from __future__ import annotations
+
+from machinery import kinds
+from machinery.clock import from_time
+from machinery.pb import core
+from tests.kubelet.e2e.support import condition, is_ready, lab, pod, runs
+from tests.support.cluster import Cluster
+
+
+async def test_a_node_is_registered_with_lease_and_status(cluster: Cluster) -> None:
+    async with lab(cluster, "--node-zones", "a,b", "--node-labels", "disk=ssd", nodes=3) as here:
+        nodes = (await here.client.list(kinds.NODE)).items
+        assert [node.metadata.name for node in nodes] == ["node-0", "node-1", "node-2"]
+        node = nodes[1]
+        assert node.metadata.labels["topology.kubernetes.io/zone"] == "b"
+        assert node.metadata.labels["disk"] == "ssd"
+        assert node.metadata.labels["kubernetes.io/hostname"] == "node-1"
+        assert node.status.allocatable["memory"].string == "32Gi"
+        assert {row.type: row.status for row in node.status.conditions} == {
+            "MemoryPressure": "False",
+            "DiskPressure": "False",
+            "PIDPressure": "False",
+            "Ready": "True",
+        }
+        leases = (await here.client.list(kinds.LEASE, "kube-node-lease")).items
+        assert {lease.spec.holderIdentity for lease in leases} == {"node-0", "node-1", "node-2"}
+
+
+async def test_a_pod_runs_and_is_ready(cluster: Cluster) -> None:
+    async with lab(cluster) as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        seen = await here.pod("a", is_ready)
+        assert seen.status.phase == "Running"
+        assert seen.status.podIP.startswith("10.")
+        assert [row.type for row in seen.status.conditions] == [
+            "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
+        ]  # fmt: skip
+        assert condition(seen, "Ready").observedGeneration == 1  # type: ignore[union-attr]
+        assert seen.status.containerStatuses[0].state.running.startedAt.seconds > 0
+
+
+async def test_what_does_not_fit_is_rejected(cluster: Cluster) -> None:
+    async with lab(cluster, "--node-cpu", "2") as here:
+        await here.create(pod("a", {"cpu": "1500m"}))
+        await here.pod("a", is_ready)
+        await here.create(pod("b", {"cpu": "1"}))
+        seen = await here.pod("b", lambda one: one.status.phase == "Failed")
+        assert seen.status.reason == "OutOfcpu"
+        assert seen.status.message == (
+            "Pod was rejected: Node didn't have enough resource: cpu, "
+            "requested: 1000, used: 1500, capacity: 2000"
+        )
+        await here.create(_selective())
+        seen = await here.pod("c", lambda one: one.status.phase == "Failed")
+        assert seen.status.reason == "NodeAffinity"
+        await here.client.delete(kinds.POD, "b", "default")
+        await here.gone("b")
+
+
+def _selective() -> core.Pod:
+    made = pod("c", {"cpu": "100m"})
+    made.spec.nodeSelector["disk"] = "ssd"
+    return made
+
+
+async def test_a_deleted_pod_stops_in_its_grace(cluster: Cluster) -> None:
+    async with lab(cluster, "--stop-delay", "1s") as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.pod("a", is_ready)
+        here.failpoint("kubelet.delete.before", "pause")
+        assert not await here.client.delete(kinds.POD, "a", "default", grace_period_seconds=30)
+        seen = await here.pod("a", lambda one: one.status.phase == "Succeeded")
+        ended = seen.status.containerStatuses[0].state.terminated
+        assert ended.reason == "Completed"
+        here.failpoint("kubelet.delete.before", "off")
+        await here.gone("a")
+
+
+async def test_a_slow_container_is_killed_when_its_grace_is_over(cluster: Cluster) -> None:
+    async with lab(cluster, "--stop-delay", "1h") as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        before = await here.pod("a", is_ready)
+        await here.client.delete(kinds.POD, "a", "default", grace_period_seconds=1)
+        await here.gone("a")
+        assert from_time(before.status.startTime) > 0
+
+
+async def test_delays_show_pending_then_running_then_ready(cluster: Cluster) -> None:
+    async with lab(cluster, "--start-delay", "500ms", "--ready-delay", "500ms") as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        seen = await here.pod("a", lambda one: bool(one.status.containerStatuses))
+        assert seen.status.phase == "Pending"
+        assert seen.status.containerStatuses[0].state.waiting.reason == "ContainerCreating"
+        seen = await here.pod("a", lambda one: one.status.phase == "Running")
+        assert condition(seen, "Ready").reason == "ContainersNotReady"  # type: ignore[union-attr]
+        await here.pod("a", is_ready)
+
+
+async def test_an_annotated_pod_ends_by_itself(cluster: Cluster) -> None:
+    async with lab(cluster) as here:
+        made = pod("job", {"cpu": "1"}, restartPolicy="Never")
+        made.metadata.annotations["nominee.dev/run-duration"] = "300ms"
+        made.metadata.annotations["nominee.dev/exit-code"] = "3"
+        await here.create(made)
+        seen = await here.pod("job", lambda one: one.status.phase == "Failed")
+        assert seen.status.containerStatuses[0].state.terminated.exitCode == 3
+
+
+async def test_a_restarted_kubelet_keeps_what_runs(cluster: Cluster) -> None:
+    async with lab(cluster, nodes=2) as here:
+        for number in range(4):
+            await here.create(pod(f"p{number}", {"cpu": "1"}), f"node-{number % 2}")
+        before = {f"p{number}": await here.pod(f"p{number}", is_ready) for number in range(4)}
+        for kill in (True, False):
+            await here.restart_kubelet(kill=kill)
+            await here.create(pod(f"new-{kill}".lower(), {"cpu": "1"}))
+            await here.pod(f"new-{kill}".lower(), is_ready)
+        for name, old in before.items():
+            seen = await here.get(name)
+            assert seen is not None
+            assert runs(seen) == runs(old)
+            assert seen.status == old.status, "a restart writes nothing"
+
+
+async def test_pods_deleted_while_the_kubelet_is_down_are_finished(cluster: Cluster) -> None:
+    async with lab(cluster) as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.pod("a", is_ready)
+        cluster.kill("kubelet-0")
+        await here.client.delete(kinds.POD, "a", "default")
+        await cluster.start("kubelet-0")
+        await here.gone("a")
+
+
+async def test_a_critical_pod_makes_room(cluster: Cluster) -> None:
+    async with lab(cluster, "--node-cpu", "2") as here:
+        await here.create(pod("a", {"cpu": "1500m"}))
+        await here.pod("a", is_ready)
+        critical = pod("k", {"cpu": "1"}, priorityClassName="system-node-critical")
+        critical.metadata.namespace = "default"
+        await here.create(critical)
+        await here.pod("k", is_ready)
+        seen = await here.pod("a", lambda one: one.status.phase == "Failed")
+        assert (seen.status.reason, seen.status.message) == (
+            "Preempting",
+            "Preempted in order to admit critical pod",
+        )
+        disrupted = condition(seen, "DisruptionTarget")
+        assert disrupted is not None
+        assert disrupted.reason == "TerminationByKubelet"
+
+
+async def test_a_failing_api_server_only_delays(cluster: Cluster) -> None:
+    async with lab(cluster) as here:
+        here.failpoint("kubelet.status.before", "3*error(503)")
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.pod("a", is_ready)
+        cluster.kill("apiserver")
+        await cluster.start("apiserver")
+        await here.create(pod("b", {"cpu": "1"}))
+        await here.pod("b", is_ready)

@@ -1,0 +1,184 @@
+"""In-place resize over real processes: deferral and retry, actuation, and death between any two steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from machinery import kinds
+from machinery.pb import core
+from tests.kubelet.e2e.support import KUBELET, Lab, condition, in_force, is_ready, lab, pod, runs
+from tests.support.cluster import Cluster
+
+
+async def test_a_resize_is_done_without_a_restart(cluster: Cluster) -> None:
+    async with lab(cluster, "--actuation-delay", "500ms") as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        before = await here.pod("a", is_ready)
+        await here.resize("a", cpu="2")
+        seen = await here.pod("a", lambda one: condition(one, "PodResizeInProgress") is not None)
+        assert condition(seen, "PodResizeInProgress").observedGeneration == 2  # type: ignore[union-attr]
+        assert in_force(seen) == {"cpu": "1"}
+        assert seen.status.containerStatuses[0].allocatedResources["cpu"].string == "2"
+        seen = await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
+        assert condition(seen, "PodResizeInProgress") is None
+        assert runs(seen) == runs(before)
+        events = (await here.client.list(kinds.EVENT, "default")).items
+        assert [event.reason for event in events] == ["ResizeStarted", "ResizeCompleted"]
+
+
+async def test_a_deferred_resize_waits_for_room(cluster: Cluster) -> None:
+    async with lab(cluster, "--node-cpu", "3") as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.create(pod("b", {"cpu": "2"}))
+        await here.pod("b", is_ready)
+        before = await here.pod("a", is_ready)
+        await here.resize("a", cpu="2500m")
+        seen = await here.pod("a", lambda one: condition(one, "PodResizePending") is not None)
+        pending = condition(seen, "PodResizePending")
+        assert pending is not None
+        assert pending.reason == "Deferred"
+        assert pending.message == (
+            "Node didn't have enough resource: cpu, requested: 2500, used: 2000, capacity: 3000"
+        )
+        await here.client.delete(kinds.POD, "b", "default")
+        seen = await here.pod("a", lambda one: in_force(one) == {"cpu": "2500m"})
+        assert condition(seen, "PodResizePending") is None
+        assert runs(seen) == runs(before)
+
+
+async def test_a_shrinking_neighbour_makes_room(cluster: Cluster) -> None:
+    async with lab(cluster, "--node-cpu", "3") as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.create(pod("b", {"cpu": "2"}))
+        await here.pod("a", is_ready)
+        await here.pod("b", is_ready)
+        await here.resize("a", cpu="2")
+        await here.pod("a", lambda one: condition(one, "PodResizePending") is not None)
+        await here.resize("b", cpu="1")
+        await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
+
+
+async def test_a_pod_that_is_being_deleted_keeps_its_room_until_it_has_stopped(cluster: Cluster) -> None:
+    async with lab(cluster, "--node-cpu", "3") as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.create(pod("b", {"cpu": "2"}))
+        await here.pod("a", is_ready)
+        await here.pod("b", is_ready)
+        here.failpoint("kubelet.terminate.before", "pause")
+        await here.client.delete(kinds.POD, "b", "default")
+        await here.resize("a", cpu="2")
+        await here.pod("a", lambda one: condition(one, "PodResizePending") is not None)
+        here.failpoint("kubelet.terminate.before", "off")
+        await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
+
+
+async def test_a_container_restarts_where_its_policy_says_so(cluster: Cluster) -> None:
+    async with lab(cluster) as here:
+        made = pod("a", {"cpu": "1", "memory": "1Gi"})
+        made.spec.containers[0].resizePolicy.add(resourceName="memory", restartPolicy="RestartContainer")
+        await here.create(made)
+        before = await here.pod("a", is_ready)
+        await here.resize("a", memory="2Gi")
+        seen = await here.pod("a", lambda one: in_force(one)["memory"] == "2Gi")
+        row = seen.status.containerStatuses[0]
+        assert row.restartCount == 1
+        assert row.containerID != before.status.containerStatuses[0].containerID
+        assert row.lastState.terminated.containerID == before.status.containerStatuses[0].containerID
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "kubelet.checkpoint.before",
+        "kubelet.checkpoint.after",
+        "kubelet.actuate.before",
+        "kubelet.actuate.after",
+        "kubelet.status.before",
+        "kubelet.status.after",
+    ],
+)
+async def test_a_death_in_the_middle_of_a_resize_loses_nothing(cluster: Cluster, point: str) -> None:
+    async with lab(cluster, "--actuation-delay", "100ms") as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.create(pod("b", {"cpu": "1"}))
+        before = await here.pod("a", is_ready)
+        await here.pod("b", is_ready)
+        here.failpoint(point, "crash")
+        await here.resize("a", cpu="2")
+        assert await cluster.exited(KUBELET) == -9
+        await cluster.start(KUBELET)
+        # What was not yet allocated is looked at again with the first removal, or after half a minute.
+        await here.client.delete(kinds.POD, "b", "default")
+        seen = await _settled(here, "2")
+        assert runs(seen) == runs(before)
+        assert here.allocations()["default/a"]["allocated"] == {
+            "containers": [["main", {"requests": {"cpu": "2"}}]]
+        }
+
+
+async def _settled(here: Lab, cpu: str) -> core.Pod:
+    return await here.pod(
+        "a",
+        lambda one: in_force(one) == {"cpu": cpu} and condition(one, "PodResizeInProgress") is None,
+    )
+
+
+async def test_an_allocation_survives_kill_9(cluster: Cluster) -> None:
+    """Deferred before, deferred after: a restart must not grant what does not fit (README rule 14)."""
+    async with lab(cluster, "--node-cpu", "3") as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.create(pod("b", {"cpu": "2"}))
+        await here.pod("b", is_ready)
+        await here.pod("a", is_ready)
+        await here.resize("a", cpu="2")
+        await here.pod("a", lambda one: condition(one, "PodResizePending") is not None)
+        await here.restart_kubelet()
+        assert here.allocations()["default/a"]["allocated"]["containers"] == [
+            ["main", {"requests": {"cpu": "1"}}]
+        ]
+        await here.client.delete(kinds.POD, "b", "default")
+        await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
+
+
+async def test_a_corrupt_checkpoint_is_told_of_and_done_without(cluster: Cluster) -> None:
+    async with lab(cluster) as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        before = await here.pod("a", is_ready)
+        cluster.kill(KUBELET)
+        path = cluster.directory / "kubelet" / "node-0.json"
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2])
+        await cluster.start(KUBELET)
+        assert "Checkpoint is corrupt" in cluster.log(KUBELET)
+        await here.resize("a", cpu="2")
+        seen = await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
+        assert runs(seen) == runs(before), "containers are taken over from the status"
+        assert path.with_suffix(".corrupt").exists()
+
+
+async def test_the_runtime_refuses_and_is_asked_again(cluster: Cluster) -> None:
+    async with lab(cluster) as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.pod("a", is_ready)
+        here.failpoint("kubelet.actuate.before", '1*error("runtime refused the update")')
+        await here.resize("a", cpu="2")
+        seen = await here.pod("a", lambda one: condition(one, "PodResizeInProgress") is not None)
+        held = condition(seen, "PodResizeInProgress")
+        assert held is not None
+        assert (held.reason, held.message) == ("Error", "runtime refused the update")
+        await here.resize("a", cpu="3")
+        await here.pod("a", lambda one: in_force(one) == {"cpu": "3"})
+
+
+async def test_before_1_33_the_status_field_tells_of_a_resize(cluster: Cluster) -> None:
+    gates = ("--emulated-version", "1.32", "--feature-gates", "InPlacePodVerticalScaling=true")
+    async with lab(cluster, "--node-cpu", "2", *gates) as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.create(pod("b", {"cpu": "1"}))
+        await here.pod("a", is_ready)
+        await here.pod("b", is_ready)
+        await here.resize("a", cpu="2")
+        seen = await here.pod("a", lambda one: one.status.resize not in ("", "Proposed"))
+        assert seen.status.resize == "Deferred"
+        assert condition(seen, "PodResizePending") is None
+        assert not seen.status.observedGeneration
