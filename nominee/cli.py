@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "patch": ("nominee.commands.manifests", "patch"),
     "queue": ("nominee.commands.queue", "queue"),
     "failpoint": ("nominee.commands.failpoint", "failpoint"),
+    "demo": ("nominee.demo.command", "demo"),
     "bench": ("nominee.bench.command", "bench"),
     "demo": ("nominee.demo.command", "demo"),
     "version": ("nominee.commands.version", "version"),
