@@ -222,7 +222,13 @@ class Deletion:
 
         try:
             self.newest = await self.store.update(
-                self.strategy.kind, self.namespace, self.name, mutate, dry_run=self._dry_run, at=current
+                self.strategy.kind,
+                self.namespace,
+                self.name,
+                mutate,
+                dry_run=self._dry_run,
+                at=current,
+                filled=True,
             )
         except _DeleteNow:
             return True

@@ -159,11 +159,13 @@ class Store:
         dry_run: bool = False,
         lease_seconds: int = 0,
         at: CachedObject | None = None,
+        filled: bool = False,
     ) -> CachedObject:
         """Change an object: `mutate` makes the new message (never changing the old one) or raises.
 
         Writes nothing when nothing changes. `mutate` may run several times. `at` is the newest version as the
-        caller has just read it. Raises 404 where there is none, what `mutate` raises on the newest version,
+        caller has just read it; `filled` promises that presence is filled in what `mutate` makes (as it is in
+        a copy of what is stored). Raises 404 where there is none, what `mutate` raises on the newest version,
         409 after too many attempts.
         """
         cached = None
@@ -176,7 +178,7 @@ class Store:
             try:
                 if preconditions is not NO_PRECONDITIONS:
                     preconditions.check(kind, current)
-                data = encode(kind, await mutate(current))
+                data = encode(kind, await mutate(current), filled=filled)
             except (StatusError, Verdict):
                 if newest:
                     raise
@@ -231,7 +233,9 @@ class Store:
         raise errors.conflict(kind, name)
 
 
-def encode(kind: Kind[Any], obj: Any) -> bytes:
+def encode(kind: Kind[Any], obj: Any, *, filled: bool = False) -> bytes:
     """An object as it is stored: without a resource version, which is the key's revision."""
     obj.metadata.resourceVersion = ""
+    if filled:
+        return envelope.wrap(kind, obj.SerializeToString(deterministic=True))
     return envelope.encode(obj)

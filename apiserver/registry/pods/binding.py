@@ -17,6 +17,7 @@ from machinery.kinds import POD
 from machinery.objects import set_condition
 from machinery.pb import core
 from machinery.versions import Version
+from machinery.wire import presence
 
 _RESOURCE = GroupResource("", "pods/binding")
 _LABELS_SINCE = Version(1, 35)
@@ -46,13 +47,17 @@ async def bind(
         if metadata.labels and env.version >= _LABELS_SINCE:
             new.metadata.labels.update(metadata.labels)
         status = new.status
-        set_condition(status.conditions, core.PodCondition(type="PodScheduled", status="True"), env.now)
+        scheduled = core.PodCondition(type="PodScheduled", status="True")
+        presence.fill(scheduled)
+        set_condition(status.conditions, scheduled, env.now)
         if status.nominatedNodeName and env.gates.enabled("ClearingNominatedNodeNameAfterBinding"):
             status.nominatedNodeName = ""
         return new
 
     preconditions = Preconditions(uid=metadata.uid, resource_version=metadata.resourceVersion)
-    return await store.update(POD, namespace, name, mutate, preconditions=preconditions, dry_run=dry_run)
+    return await store.update(
+        POD, namespace, name, mutate, preconditions=preconditions, dry_run=dry_run, filled=True
+    )
 
 
 def _check_target(target: core.ObjectReference) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from machinery import errors, kinds
 from machinery.errors import StatusError
-from machinery.pb import policy
-from machinery.wire import codec
-from tests.apiserver.registry.rule_cases import CASES, RUNNING, budget, evict
+from machinery.pb import core, meta, policy
+from machinery.wire import codec, envelope
+from tests.apiserver.registry.rule_cases import CASES, PENDING, RUNNING, bind, budget, evict
 from tests.apiserver.registry.rules_player import Meddled, Player, QuickClock, registry_of
 from tests.apiserver.test_watch_cache import running
 from tests.support.etcd import ThrowawayEtcd
@@ -56,3 +56,29 @@ async def test_after_twenty_conflicts_on_the_budget_the_conflict_is_the_answer(e
             'Operation cannot be fulfilled on poddisruptionbudgets.policy "b": the object has been modified'
         )
         assert len(clock.slept) == 19
+
+
+async def test_what_is_stored_is_byte_for_byte_a_whole_encoding(etcd: ThrowawayEtcd) -> None:
+    """Writes that skip the filling of presence (they start from stored bytes) leave nothing unfilled."""
+    async with running(etcd) as bench:
+        registry = registry_of(bench)
+        pod = codec.from_json(core.Pod, PENDING)
+        pod.metadata.resourceVersion = ""
+        await registry.create(kinds.POD, "default", "", "", pod)
+
+        async def check() -> core.Pod:
+            value = await bench.storage.get(kinds.POD.key("default", "p"))
+            assert value is not None
+            assert envelope.encode(envelope.decode(kinds.POD, value.data)) == value.data
+            return envelope.decode(kinds.POD, envelope.with_resource_version(value.data, value.mod_revision))
+
+        await check()
+        binding = codec.from_json(core.Binding, bind()["body"])
+        await registry.create(kinds.POD, "default", "p", "binding", binding)
+        bound = await check()
+        bound.status.conditions.add(type="Ready", status="True")
+        bound.status.containerStatuses.add(name="foo").state.running.SetInParent()
+        await registry.update(kinds.POD, "default", "p", "status", bound)
+        await check()
+        await registry.delete(kinds.POD, "default", "p", meta.DeleteOptions())
+        await check()
