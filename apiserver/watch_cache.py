@@ -301,26 +301,33 @@ class WatchCache:
 
     def _fan_out(self, cache: KindCache, transition: Transition) -> None:
         namespace = transition.namespace
-        slow: list[Watcher] | None = None
+        ended: list[tuple[Watcher, errors.StatusError]] | None = None
         for subscription in cache.subscriptions:
             if subscription.namespace and subscription.namespace != namespace:
                 continue
             if transition.revision <= subscription.after_revision:
                 continue
-            event = transition.event(subscription.predicate, subscription.convert)
+            try:
+                event = transition.event(subscription.predicate, subscription.convert)
+            except Exception as error:  # noqa: BLE001  # bytes that no selector can look into: not everybody's end
+                _log.warning("an event cannot be shown to a watcher", kind=cache.kind.kind, error=str(error))
+                problem = errors.internal(f"an object of the watch cannot be read: {error}")
+                ended = [*(ended or ()), (subscription.watcher, problem)]
+                continue
             if event is not None and not subscription.watcher.offer(event):
-                slow = [*(slow or ()), subscription.watcher]
-        for watcher in slow or ():
-            watcher.end(
-                errors.too_many_requests(
-                    f"the watch fell behind: more than {self._limits.queue_per_watcher} events wait for it;"
-                    " watch again from the last resourceVersion seen",
-                    retry_after_seconds=1,
-                )
-            )
+                ended = [*(ended or ()), (subscription.watcher, self._fell_behind())]
+        for watcher, problem in ended or ():
+            watcher.end(problem)
         transition.slim()
         if transition.previous is not None:
             transition.previous.slim()
+
+    def _fell_behind(self) -> errors.StatusError:
+        return errors.too_many_requests(
+            f"the watch fell behind: more than {self._limits.queue_per_watcher} events wait for it;"
+            " watch again from the last resourceVersion seen",
+            retry_after_seconds=1,
+        )
 
     async def _housekeeping(self) -> None:
         """Bookmarks when they are due, and the end of watches whose time is up."""

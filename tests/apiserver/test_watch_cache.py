@@ -221,6 +221,21 @@ async def test_an_unreadable_value_is_left_out(etcd: ThrowawayEtcd) -> None:
         assert bench.cache.list(kinds.POD) == []
 
 
+async def test_bytes_that_no_selector_can_read_end_only_the_watch_that_looks_inside(
+    etcd: ThrowawayEtcd,
+) -> None:
+    async with (
+        running(etcd) as bench,
+        bench.cache.watch(kinds.POD) as blind,
+        bench.cache.watch(kinds.POD, predicate=labelled("x")) as looking,
+    ):
+        await bench.storage.create("/registry/pods/default/bad", envelope.wrap(kinds.POD, b"\xff\xff"))
+        await bench.create(pod("good", app="x"))
+        assert [e.object.name for e in await take(blind, 2)] == ["bad", "good"]
+        with anyio.fail_after(LIMIT_SECONDS), pytest.raises(StatusError, match="cannot be read"):
+            await anext(looking)
+
+
 async def test_watches_go_on_over_a_kill_of_etcd(own_etcd: ThrowawayEtcd) -> None:
     async with running(own_etcd) as bench, bench.cache.watch(kinds.POD) as watcher:
         before = await bench.create(pod("before"))
