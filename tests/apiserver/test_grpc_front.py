@@ -172,3 +172,41 @@ async def test_an_event_is_serialized_once_for_all_watchers(etcd: ThrowawayEtcd)
         both = api.WatchResponse.FromString(frame + frame)
         assert [e.type for e in both.events] == [api.WatchEvent.ADDED] * 2
         assert envelope.decode(kinds.POD, both.events[1].body).metadata.name == "a"
+
+
+async def test_a_client_that_does_not_read_is_cut_off_and_goes_on_from_where_it_was(
+    etcd: ThrowawayEtcd,
+) -> None:
+    # What lies in the sockets and in gRPC's windows comes on top of the queue: it takes big objects.
+    async with (
+        serving(etcd, CacheLimits(queue_per_watcher=5)) as running,
+        Client(running.server.address) as slow,
+    ):
+        batches = slow.watch_batches(kinds.POD, resource_version="")
+        assert await anext(batches) == []
+        cache = running.server.cache
+        assert cache is not None
+        padding = "x" * 200_000
+        written: list[str] = []
+        while cache.watchers:
+            assert len(written) < 1000, "the watch was not ended"
+            big = pod(f"p{len(written):04}")
+            big.metadata.annotations["padding"] = padding
+            await running.client.create(big)
+            written.append(big.metadata.name)
+        seen: list[WatchEvent[core.Pod]] = []
+
+        async def read_on() -> None:
+            async for batch in batches:
+                seen.extend(batch)
+
+        with anyio.fail_after(LIMIT_SECONDS), pytest.raises(StatusError, match="fell behind") as caught:
+            await read_on()
+        assert caught.value.code == 429
+        assert 0 < len(seen) < len(written)
+        again = slow.watch(kinds.POD, resource_version=str(seen[-1].revision))
+        async with aclosing(again):
+            with anyio.fail_after(LIMIT_SECONDS):
+                while len(seen) < len(written):
+                    seen.append(await anext(again))
+        assert [event.object.metadata.name for event in seen] == written
