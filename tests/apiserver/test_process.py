@@ -10,7 +10,7 @@ import pytest
 from machinery import errors, kinds
 from machinery.client import Client, retry_unavailable
 from machinery.errors import StatusError
-from machinery.pb import core
+from machinery.pb import core, events
 from tests.apiserver.test_etcd_killed import Ledger, Seen, write
 from tests.apiserver.test_watch_cache import pod
 from tests.support.cluster import Cluster
@@ -62,6 +62,29 @@ async def test_create_get_list_watch_bind_delete(cluster: Cluster) -> None:
     assert f"apiserver_request_duration_seconds_count{{{labels}}} 2.0" in metrics
     assert 'apiserver_storage_objects{resource="namespaces"} 4.0' in metrics
     assert await cluster.stop("apiserver") == 0
+
+
+async def test_events_of_both_groups_are_the_same_objects(cluster: Cluster) -> None:
+    await cluster.start("etcd", "apiserver")
+    async with cluster.client() as client:
+        event = events.Event()
+        event.metadata.name, event.metadata.namespace = "e", "default"
+        event.regarding.kind, event.regarding.name, event.regarding.namespace = "Pod", "a", "default"
+        event.reason, event.action, event.type, event.note = "Scheduled", "Binding", "Normal", "hello"
+        event.reportingController, event.reportingInstance = "default-scheduler", "default-scheduler-1"
+        event.eventTime.seconds = 1_700_000_000
+        new = client.watch(kinds.EVENTS_EVENT, resource_version="", field_selector="regarding.name=a")
+        old = client.watch(kinds.EVENT, resource_version="", field_selector="involvedObject.name=a")
+        async with aclosing(new), aclosing(old):
+            created = await client.create(event)
+            with anyio.fail_after(LIMIT_SECONDS):
+                as_new, as_old = (await anext(new)).object, (await anext(old)).object
+        assert as_new == created
+        assert (as_new.note, as_old.message) == ("hello", "hello")
+        assert as_old.involvedObject.name == "a"
+        listed = await client.list(kinds.EVENTS_EVENT, field_selector="reportingController=default-scheduler")
+        assert listed.items == [created]
+        assert (await client.list(kinds.EVENT, field_selector="reason=Other")).items == []
 
 
 async def test_events_go_after_their_time_to_live(cluster: Cluster) -> None:

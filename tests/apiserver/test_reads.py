@@ -11,6 +11,7 @@ import pytest
 
 from apiserver.reads import Reads
 from apiserver.requests import ListOptions, WatchOptions
+from apiserver.watch_cache import CacheLimits
 from machinery import errors, kinds
 from machinery.errors import StatusError
 from machinery.kinds import Kind
@@ -70,7 +71,7 @@ async def _create(bench: Bench, document: dict[str, Any], status: dict[str, Any]
 async def test_golden_lists(etcd: ThrowawayEtcd) -> None:
     header, cases = _cases()
     failures, passed, served = [], 0, 0
-    async with running(etcd) as bench:
+    async with running(etcd, CacheLimits(wait_seconds=0.2)) as bench:
         await bench.storage.create("/registry/namespaces/default", envelope.encode(codec.from_json(
             core.Namespace, {"metadata": {"name": "default"}})))  # fmt: skip
         reads = Reads(bench.storage, bench.cache)
