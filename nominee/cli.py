@@ -27,7 +27,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "failpoint": ("nominee.commands.failpoint", "failpoint"),
     "demo": ("nominee.demo.command", "demo"),
     "bench": ("nominee.bench.command", "bench"),
-    "demo": ("nominee.demo.command", "demo"),
     "version": ("nominee.commands.version", "version"),
 }
 

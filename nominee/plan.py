@@ -46,6 +46,7 @@ class UpOptions:
     etcd_servers: str = ""
     restart: bool = True
     ready_seconds_max: float = 60.0
+    json_output: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ def build(options: UpOptions) -> Plan:
         environment=dict(ENVIRONMENT),
         policy=Policy(restart=options.restart),
         ready_seconds_max=options.ready_seconds_max,
+        json_output=options.json_output,
         hint=directory_hint(options.directory),
     )
     return Plan(spec, (*warnings, *_skew(emulated), *_lacks(options)))

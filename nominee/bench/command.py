@@ -97,6 +97,8 @@ def _print(report: Mapping[str, Any]) -> None:
     ]
     for line in table(header, rows):
         click.echo(line)
+    cpu = ", ".join(f"{name} {spent}" for name, spent in report["cpuMillisecondsPerPod"].items())
+    click.echo(f"created {report['created']['podsPerSecond']} pods/s; processor ms a pod: {cpu}")
     memory = ", ".join(f"{name} {size}" for name, size in report["memory"]["pssMiB"].items())
     click.echo(f"memory (PSS, MiB): {memory}; together {report['memory']['sumMiB']}")
     on = report["machine"]

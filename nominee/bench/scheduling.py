@@ -32,7 +32,7 @@ from nominee.bench.objects import NAMESPACE
 from nominee.bench.processes import BenchError, Created, Creator, cluster, creators
 from nominee.bench.watcher import BoundPods
 from nominee.http import request
-from nominee.memory import pss_bytes
+from nominee.process_usage import cpu_seconds, pss_bytes
 from nominee.supervisor.client import call
 from nominee.supervisor.directory import StateDirectory
 
@@ -74,10 +74,12 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
             await bound.wait_for(settings.init_pods, _STALLED_SECONDS_MAX)
         attempts = await _attempts(directory)
         bound.times.clear()
+        cpu = _cpu_seconds(directory)
         begin = clock.monotonic()
         by_name["measured"].go()
         await bound.wait_for(settings.pods, _STALLED_SECONDS_MAX)
         times = list(bound.times)
+        cpu = {name: seconds - cpu[name] for name, seconds in _cpu_seconds(directory).items()}
         created = await anyio.to_thread.run_sync(by_name["measured"].result)
         attempts = difference(await _attempts(directory), attempts)
         group.cancel_scope.cancel()
@@ -90,6 +92,9 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
         "created": {
             "nodesPerSecond": rounded(nodes.per_second, 1),
             "podsPerSecond": rounded(created.per_second, 1),
+        },
+        "cpuMillisecondsPerPod": {
+            name: rounded(seconds * 1000 / settings.pods) for name, seconds in cpu.items()
         },
         "memory": _memory(directory),
         "machine": machine(),
@@ -127,10 +132,19 @@ async def _attempts(directory: Path) -> Histogram:
     return histogram(answer.text, _ATTEMPTS, {"result": "scheduled"})
 
 
-def _memory(directory: Path) -> dict[str, Any]:
+def _pids(directory: Path) -> dict[str, int]:
     cluster = call(StateDirectory(directory), "status", timeout_seconds=10.0)["cluster"]
-    pids = {c["name"]: c["pid"] for c in cluster["components"]} | {"supervisor": cluster["supervisor"]["pid"]}
-    sizes = {name: pss_bytes(pid) or 0 for name, pid in pids.items() if pid}
+    return {
+        c["name"]: c["pid"] for c in [*cluster["components"], {"name": "supervisor", **cluster["supervisor"]}]
+    }
+
+
+def _cpu_seconds(directory: Path) -> dict[str, float]:
+    return {name: cpu_seconds(pid) or 0.0 for name, pid in _pids(directory).items()}
+
+
+def _memory(directory: Path) -> dict[str, Any]:
+    sizes = {name: pss_bytes(pid) or 0 for name, pid in _pids(directory).items()}
     mebibytes = {name: round(size / 2**20, 1) for name, size in sizes.items()}
     return {"pssMiB": mebibytes, "sumMiB": round(sum(sizes.values()) / 2**20, 1)}
 

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from nominee.commands.common import directory_option, echo_json, output_option
-from nominee.memory import pss_bytes
 from nominee.printing.tables import table
+from nominee.process_usage import pss_bytes
 from nominee.supervisor.client import NotRunningError, call
 from nominee.supervisor.directory import StateDirectory
 

@@ -82,7 +82,7 @@ def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **
     D/cluster.json says what runs where, D/logs what it said.
     """
     try:
-        plan = build(_options(directory, given))
+        plan = build(_options(directory, given | {"json_output": output == "json" and not detach}))
     except OptionError as error:
         raise click.UsageError(str(error)) from None
     for warning in plan.warnings:
@@ -117,6 +117,7 @@ def _options(directory: Path, given: dict[str, Any]) -> UpOptions:
         "node_groups": given["node_groups"] and given["node_groups"].absolute(),
         "etcd_servers": given["etcd_servers"],
         "ready_seconds_max": given["timeout"],
+        "json_output": given["json_output"],
         "restart": None if given["restart"] is None else given["restart"] == "always",
     }
     base |= {key: value for key, value in chosen.items() if value is not None}

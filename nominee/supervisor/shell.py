@@ -105,7 +105,7 @@ class Supervisor:
 
     def _close(self, *, at_once: bool = False) -> None:
         if not self._core.closing:
-            self._print("going down")
+            self._say("going down")
         self._perform(self._core.close(self._clock(), at_once=at_once))
 
     # -- processes
@@ -190,7 +190,7 @@ class Supervisor:
                 changed = True
                 line = event_line(process, came_from, now)
                 if line:
-                    self._print(line)
+                    self._say(line)
         if changed:
             self._write_cluster()
 
@@ -199,7 +199,8 @@ class Supervisor:
             self._ready_after = round(now - self._started, 3)
             self._seen = {name: process.state for name, process in self._core.processes.items()}
             self._write_cluster()
-            for line in ready_lines(self.describe(), self._spec.hint):
+            lines = ready_lines(self.describe(), self._spec.hint)
+            for line in [json.dumps(self.describe(), indent=2)] if self._spec.json_output else lines:
                 self._print(line)
             return
         hopeless = self._core.hopeless()
@@ -217,6 +218,10 @@ class Supervisor:
 
     def _write_cluster(self) -> None:
         write_atomically(self._directory.cluster, json.dumps(self.describe(), indent=2) + "\n")
+
+    def _say(self, line: str) -> None:
+        """News: beside the output where that is JSON."""
+        (self._print_error if self._spec.json_output else self._print)(line)
 
     # -- commands
 

@@ -32,6 +32,7 @@ class ClusterSpec:
     environment: dict[str, str] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
     ready_seconds_max: float = 60.0
+    json_output: bool = False  # print the cluster as JSON when it is ready
     hint: str = ""  # how the other commands find this cluster: "" or " --dir D"
 
     def to_json(self) -> str:

@@ -113,6 +113,24 @@ def test_nothing_outlives_up(directory: Path, number: signal.Signals) -> None:
         assert "cleaned up after a cluster that was killed here (etcd)" in again.stderr
 
 
+def test_json_in_the_foreground(directory: Path) -> None:
+    process = subprocess.Popen(
+        [*(sys.executable, "-m", "nominee.cli"), *("up", "--components", "etcd", "-o", "json", f"--dir={directory}")],
+            *(sys.executable, "-m", "nominee.cli", "up", "--components", "etcd", "-o", "json"),
+            f"--dir={directory}",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert wait_until((directory / "cluster.json").exists, LIMIT_SECONDS)
+    cluster = json.loads((directory / "cluster.json").read_text())
+    process.send_signal(signal.SIGINT)
+    output, news = process.communicate(timeout=LIMIT_SECONDS)
+    assert json.loads(output) == cluster
+    assert news == "going down\n"
+
+
 def test_etcd_keeps_its_address_and_data_through_a_kill(directory: Path) -> None:
     nominee("up", "--detach", "--components", "etcd", directory=directory)
     before = json.loads((directory / "run" / "etcd.json").read_text())
