@@ -115,7 +115,7 @@ def test_nothing_outlives_up(directory: Path, number: signal.Signals) -> None:
 
 def test_json_in_the_foreground(directory: Path) -> None:
     process = subprocess.Popen(
-        [*(sys.executable, "-m", "nominee.cli"), *("up", "--components", "etcd", "-o", "json", f"--dir={directory}")],
+        [
             *(sys.executable, "-m", "nominee.cli", "up", "--components", "etcd", "-o", "json"),
             f"--dir={directory}",
         ],
