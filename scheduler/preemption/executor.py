@@ -23,6 +23,7 @@ from scheduler.framework.types import PodInfo
 from scheduler.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 
 PARALLEL_MAX = 16
+_FAILURES = (StatusError, failpoints.FailpointError)
 
 BEFORE = failpoints.declare("scheduler.preempt.before")
 VICTIM_MARKED = failpoints.declare("scheduler.preempt.victim.marked")
@@ -75,7 +76,7 @@ class Executor:
                 self._preempting[pod.uid] = victims[-1].key
                 error = await self._evict_all(candidate, pod, victims[-1:])
             failed = failed or error is not None
-        except (StatusError, failpoints.FailpointError):
+        except _FAILURES:
             failed = True
         finally:
             self._preempting.pop(pod.uid, None)
@@ -84,7 +85,10 @@ class Executor:
 
     async def run(self, candidate: Candidate, pod: PodInfo) -> Status | None:
         """The same before the cycle ends (SchedulerAsyncPreemption off); the first error, or None."""
-        await BEFORE.hit(pod=str(pod.key), node=candidate.node)
+        try:
+            await BEFORE.hit(pod=str(pod.key), node=candidate.node)
+        except _FAILURES as refused:
+            return Status.as_error(refused, self._plugin)
         victims = [victim for victim in candidate.victims if not victim.is_terminating]
         error = await self._evict_all(candidate, pod, victims)
         if error is not None:
@@ -94,9 +98,9 @@ class Executor:
 
     async def _evict_all(
         self, candidate: Candidate, pod: PodInfo, victims: Iterable[PodInfo]
-    ) -> StatusError | None:
+    ) -> Exception | None:
         """All at once, a bounded number at a time; the first error."""
-        errors: list[StatusError] = []
+        errors: list[Exception] = []
         limiter = anyio.CapacityLimiter(PARALLEL_MAX)
 
         async def evict(victim: PodInfo) -> None:
@@ -105,7 +109,7 @@ class Executor:
                     return
                 try:
                     await self._evict(candidate, pod, victim)
-                except StatusError as error:
+                except _FAILURES as error:
                     errors.append(error)
 
         async with anyio.create_task_group() as group:

@@ -1,0 +1,278 @@
+"""VolumeBinding beyond the golden verdicts: assuming, telling the provisioner, waiting, giving up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from machinery import errors, kinds
+from machinery.clock import FakeClock
+from machinery.pb import core, storage
+from machinery.wire import codec
+from scheduler.framework.algorithm import find_feasible
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.diagnosis import FitError
+from scheduler.framework.interface import Code, Status
+from scheduler.framework.types import PodInfo
+from tests.scheduler.builders import Desk, desk, node, pod
+from tests.scheduler.fake_api import FakeApi
+
+SELECTED = "volume.kubernetes.io/selected-node"
+
+
+def claim(name: str = "data", **annotations: str) -> core.PersistentVolumeClaim:
+    return codec.from_json(
+        core.PersistentVolumeClaim,
+        {
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": f"uid-{name}",
+                "annotations": annotations,
+            },
+            "spec": {
+                "storageClassName": "wffc",
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+            "status": {"phase": "Pending"},
+        },
+    )
+
+
+def volume(name: str, size: str, on: str = "") -> core.PersistentVolume:
+    document: dict[str, Any] = {
+        "metadata": {"name": name},
+        "spec": {"storageClassName": "wffc", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": size}},
+        "status": {"phase": "Available"},
+    }
+    if on:
+        expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}
+        document["spec"]["nodeAffinity"] = {
+            "required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        }
+    return codec.from_json(core.PersistentVolume, document)
+
+
+def waiting_class(provisioner: str = "nominee.dev/delayed") -> storage.StorageClass:
+    return storage.StorageClass(
+        metadata={"name": "wffc"}, provisioner=provisioner, volumeBindingMode="WaitForFirstConsumer"
+    )
+
+
+def user(name: str = "p", *claims: str) -> PodInfo:
+    volumes = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims or ("data",)]
+    return pod(name, volumes=volumes)
+
+
+class Stage:
+    """One cycle of one pod, and an API server."""
+
+    def __init__(self, *objects: Any, timeout: int = 600) -> None:
+        self.clock = FakeClock()
+        self.pod = user()
+        self.api = FakeApi(self.pod.pod, node("n1"), node("n2"), *objects)
+        self.desk: Desk = desk(
+            environment={"client": self.api, "listers": self.api.listers(), "clock": self.clock}
+        )
+        self.desk.add_nodes(node("n1"), node("n2"))
+        self.desk.cache.update_snapshot(self.desk.framework.snapshot)
+        self.plugin: Any = self.desk.framework.plugins["VolumeBinding"]
+        self.plugin._timeout_seconds = float(timeout)
+        self.state = CycleState()
+
+    def feasible(self, who: PodInfo | None = None) -> list[str]:
+        framework = self.desk.framework
+        self.state = CycleState()
+        search, _ = find_feasible(framework, self.state, who or self.pod, framework.snapshot)
+        return sorted(framework.snapshot.nodes[row].name for row in search.rows.tolist())
+
+    def reserve(self, node_name: str, who: PodInfo | None = None) -> None:
+        status = self.plugin.reserve(self.state, who or self.pod, node_name)
+        assert status is None
+
+    async def pre_bind(self, node_name: str = "n1") -> Status | None:
+        result: Status | None = await self.plugin.pre_bind(self.state, self.pod, node_name)
+        return result
+
+    def current(self) -> core.PersistentVolumeClaim:
+        found = self.api.find(kinds.PERSISTENT_VOLUME_CLAIM, "data", "default")
+        assert found is not None
+        copy = core.PersistentVolumeClaim()
+        copy.CopyFrom(found)
+        return copy
+
+    def provision(self, on: str) -> None:
+        """What provisioner and volume controller do."""
+        self.api.put(volume("pv-data", "1Gi", on))
+        bound = self.current()
+        bound.spec.volumeName = "pv-data"
+        bound.metadata.annotations["pv.kubernetes.io/bind-completed"] = "yes"
+        self.api.put(bound)
+
+
+async def finish(stage: Stage, *steps: Any, node_name: str = "n1") -> Status | None:
+    """PreBind with steps done while it waits, a minute apart."""
+    found: list[Status | None] = []
+
+    async def run() -> None:
+        found.append(await stage.pre_bind(node_name))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            for step in steps:
+                await stage.clock.advance(60)
+                step()
+            while not found:
+                await stage.clock.advance(60)
+    return found[0]
+
+
+def test_a_pod_without_claims_has_nothing_to_do() -> None:
+    stage = Stage()
+    stage.pod = pod("plain")
+    assert stage.feasible() == ["n1", "n2"]
+    stage.reserve("n1")
+    status, _ = stage.plugin.pre_bind_pre_flight(stage.state, stage.pod, "n1")
+    assert status.code is Code.Skip
+
+
+async def test_the_provisioner_is_told_and_waited_for() -> None:
+    stage = Stage(claim(), waiting_class())
+    assert stage.feasible() == ["n1", "n2"]
+    stage.reserve("n1")
+    assert stage.plugin.pre_bind_pre_flight(stage.state, stage.pod, "n1") == (None, True)
+    assert stage.feasible(user("other")) == ["n1"]  # the claim is assumed to go to n1
+    stage = Stage(claim(), waiting_class())
+    stage.feasible()
+    stage.reserve("n1")
+    status = await finish(
+        stage,
+        lambda: (
+            pytest.fail("not selected") if stage.current().metadata.annotations[SELECTED] != "n1" else None
+        ),
+        lambda: stage.provision("n1"),
+    )
+    assert status is None
+    assert stage.api.requests == [("update", "PersistentVolumeClaim", "default/data")]
+
+
+async def test_the_time_runs_out() -> None:
+    stage = Stage(claim(), waiting_class(), timeout=90)
+    stage.feasible()
+    stage.reserve("n1")
+    status = await finish(stage)
+    assert status is not None
+    assert status.reasons == ("binding volumes: context deadline exceeded",)
+    stage.plugin.unreserve(stage.state, stage.pod, "n1")
+    assert stage.feasible() == ["n1"]  # the annotation stays and pins the pod
+
+
+async def test_the_provisioner_gives_up() -> None:
+    stage = Stage(claim(), waiting_class())
+    stage.feasible()
+    stage.reserve("n1")
+
+    def give_up() -> None:
+        freed = stage.current()
+        del freed.metadata.annotations[SELECTED]
+        freed.metadata.annotations["other"] = "x"
+        stage.api.put(freed)
+
+    status = await finish(stage, give_up)
+    assert status is not None
+    assert status.reasons == ('binding volumes: provisioning failed for PVC "data"',)
+    assert stage.feasible() == ["n1", "n2"]
+
+
+async def test_the_node_is_deleted_under_the_pod() -> None:
+    stage = Stage(claim(), waiting_class())
+    stage.feasible()
+    stage.reserve("n1")
+    status = await finish(stage, lambda: stage.api.drop(kinds.NODE, "n1"))
+    assert status is not None
+    assert status.code is Code.Error
+    assert "failed to get node" in status.message()
+
+
+async def test_the_pod_is_deleted_while_it_waits() -> None:
+    stage = Stage(claim(), waiting_class())
+    stage.feasible()
+    stage.reserve("n1")
+    status = await finish(stage, lambda: stage.api.drop(kinds.POD, "p", "default"))
+    assert status is not None
+    assert "pod does not exist any more" in status.message()
+
+
+async def test_a_refused_write_is_forgotten() -> None:
+    stage = Stage(claim(), waiting_class())
+    stage.feasible()
+    stage.reserve("n1")
+    stage.api.refuse = lambda request: errors.conflict(kinds.PERSISTENT_VOLUME_CLAIM, "data")
+    status = await stage.pre_bind()
+    assert status is not None
+    assert isinstance(status.error, errors.StatusError)
+    assert stage.feasible() == ["n1", "n2"]
+
+
+def test_unreserve_takes_the_assumption_back() -> None:
+    stage = Stage(claim(), waiting_class())
+    stage.feasible()
+    stage.reserve("n1")
+    stage.plugin.unreserve(stage.state, stage.pod, "n1")
+    stage.plugin.unreserve(stage.state, stage.pod, "n1")
+    assert stage.feasible() == ["n1", "n2"]
+
+
+async def test_the_smallest_volume_that_fits_is_taken_once() -> None:
+    stage = Stage(
+        claim(), waiting_class("kubernetes.io/no-provisioner"),
+        volume("large", "5Gi", "n1"), volume("small", "2Gi", "n1"), volume("tiny", "1Mi", "n2"),
+    )  # fmt: skip
+    stage.api.put(claim("second"))
+    assert stage.feasible() == ["n1"]
+    stage.reserve("n1")
+    second = user("q", "second")
+    first_state, stage.state = stage.state, CycleState()
+    assert stage.feasible(second) == ["n1"]
+    stage.reserve("n1", second)
+    assert [v.metadata.name for v, _ in first_state.read("VolumeBinding").volumes.bindings] == ["small"]
+    assert [v.metadata.name for v, _ in stage.state.read("VolumeBinding").volumes.bindings] == ["large"]
+    stage.api.put(claim("third"))
+    with pytest.raises(FitError):
+        stage.feasible(user("r", "third"))
+    stage.state = first_state
+
+    def bind_claim() -> None:
+        bound = stage.current()
+        bound.spec.volumeName = "small"
+        bound.metadata.annotations["pv.kubernetes.io/bind-completed"] = "yes"
+        stage.api.put(bound)
+
+    assert await finish(stage, bind_claim) is None
+    written = stage.api.find(kinds.PERSISTENT_VOLUME, "small")
+    assert written is not None
+    assert (written.spec.claimRef.name, written.spec.claimRef.uid) == ("data", "uid-data")
+
+
+def test_two_claims_compete_for_one_volume() -> None:
+    stage = Stage(
+        claim(), claim("second"), waiting_class("kubernetes.io/no-provisioner"), volume("only", "5Gi")
+    )
+    with pytest.raises(FitError, match="didn't find available persistent volumes to bind"):
+        stage.feasible(user("both", "data", "second"))
+    stage.api.put(volume("another", "5Gi", "n2"))
+    assert stage.feasible(user("both", "data", "second")) == ["n2"]
+
+
+def test_allowed_topologies() -> None:
+    storage_class = waiting_class()
+    term = storage_class.allowedTopologies.add()
+    term.matchLabelExpressions.add(key="kubernetes.io/hostname", values=["n2", "n3"])
+    stage = Stage(claim(), storage_class)
+    assert stage.feasible() == ["n2"]
+    assert stage.plugin.filter(stage.state, stage.pod, stage.desk.framework.snapshot.get("n2")) is None
+    assert stage.plugin.filter(stage.state, stage.pod, stage.desk.framework.snapshot.get("n1")) is not None

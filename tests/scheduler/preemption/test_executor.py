@@ -1,0 +1,209 @@
+"""Evictions: what is asked of the API server, in which order, and what happens when it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from machinery import errors, kinds
+from machinery.pb import core
+from scheduler.framework.algorithm import find_feasible
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.diagnosis import FitError
+from scheduler.framework.interface import Candidate, Code
+from scheduler.framework.types import PodInfo
+from scheduler.plugins.default_preemption import DefaultPreemption
+from tests.scheduler.builders import Desk, desk, node, pod
+from tests.scheduler.fake_api import FakeApi
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str, str]] = []
+
+    def event(
+        self, regarding: Any, type_: str, reason: str, *, action: str, note: str, related: Any = None
+    ) -> None:
+        self.events.append((regarding.metadata.name, reason, action, note))
+
+
+class Stage:
+    """A preemptor on a full node, with the API server and the queue that it would have."""
+
+    def __init__(self, *victims: PodInfo, **environment: Any) -> None:
+        self.preemptor = pod("vip", cpu="3", priority=1000)
+        self.victims = victims
+        self.api = FakeApi(self.preemptor.pod, *(v.pod for v in victims))
+        self.recorder = Recorder()
+        self.activated: list[str] = []
+        self.desk: Desk = desk(
+            without=(),
+            environment={
+                "client": self.api,
+                "listers": self.api.listers(),
+                "recorder": self.recorder,
+                "activate": lambda pods: self.activated.extend(pods),
+                **environment,
+            },
+        )
+        plugin = self.desk.framework.plugins["DefaultPreemption"]
+        assert isinstance(plugin, DefaultPreemption)
+        self.plugin = plugin
+        self.candidate = Candidate("n1", victims, 0)
+
+    async def run(self) -> None:
+        self.plugin.executor.begin(self.preemptor)
+        await self.plugin.executor.run_in_background(self.candidate, self.preemptor)
+
+    def asked(self) -> list[tuple[str, str]]:
+        return [(request[0], request[2]) for request in self.api.requests]
+
+
+async def test_a_victim_is_marked_and_deleted_without_preconditions() -> None:
+    victim = pod("victim", on="n1")
+    victim.pod.metadata.generation = 3
+    stage = Stage(victim)
+    await stage.run()
+    assert stage.asked() == [("patch", "default/victim"), ("delete", "default/victim")]
+    _, _, _, subresource, patch = stage.api.requests[0]
+    assert subresource == "status"
+    (condition,) = patch["status"]["conditions"]
+    del condition["lastTransitionTime"], condition["lastProbeTime"]
+    assert condition == {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": "default-scheduler: preempting to accommodate a higher priority pod",
+        "observedGeneration": 3,
+    }
+    assert stage.api.requests[1][3] == {}
+    assert stage.recorder.events == [
+        ("victim", "Preempted", "Preempting", "Preempted by pod uid-vip on node n1")
+    ]
+    assert not stage.activated
+
+
+async def test_a_terminating_victim_is_left_alone() -> None:
+    going = pod("going", on="n1")
+    going.pod.metadata.deletionTimestamp.seconds = 1
+    stage = Stage(going, pod("other", on="n1"))
+    await stage.run()
+    assert stage.asked() == [("patch", "default/other"), ("delete", "default/other")]
+
+
+async def test_lower_nominations_are_cleared_first() -> None:
+    stage = Stage(pod("victim", on="n1"))
+    for name, priority in (("lower", 5), ("equal", 1000)):
+        stage.desk.nominator.add(pod(name, nominated="n1", priority=priority))
+    await stage.run()
+    assert stage.asked()[0] == ("patch", "default/lower")
+    assert stage.api.requests[0][4] == {"status": {"nominatedNodeName": None}}
+    assert ("patch", "default/equal") not in stage.asked()
+
+
+async def test_the_last_victim_goes_last_and_its_deletion_ends_the_waiting() -> None:
+    stage = Stage(pod("a", on="n1"), pod("b", on="n1"))
+    executor = stage.plugin.executor
+    waiting: list[bool] = []
+
+    def look(request: tuple[Any, ...]) -> None:
+        waiting.append(executor.is_preempting("uid-vip"))
+
+    stage.api.refuse = look
+    executor.begin(stage.preemptor)
+    gated = stage.plugin.pre_enqueue(stage.preemptor)
+    assert gated is not None
+    assert gated.code is Code.UnschedulableAndUnresolvable
+    await executor.run_in_background(stage.candidate, stage.preemptor)
+    assert stage.asked()[2:] == [("patch", "default/b"), ("delete", "default/b")]
+    assert waiting == [True] * 4
+    assert stage.plugin.pre_enqueue(stage.preemptor) is None
+
+
+async def test_preempting_ends_when_the_watch_shows_the_last_victim_terminating() -> None:
+    stage = Stage(pod("a", on="n1"))
+    executor = stage.plugin.executor
+    seen: list[bool] = []
+
+    def delete_seen_early(request: tuple[Any, ...]) -> None:
+        if request[0] == "delete":
+            victim = stage.api.find(kinds.POD, "a", "default")
+            assert isinstance(victim, core.Pod)
+            victim.metadata.deletionTimestamp.seconds = 1
+            seen.append(executor.is_preempting("uid-vip"))
+
+    stage.api.refuse = delete_seen_early
+    await stage.run()
+    assert seen == [False]
+
+
+async def test_a_refused_eviction_brings_the_preemptor_back_and_spares_the_last_victim() -> None:
+    stage = Stage(pod("a", on="n1"), pod("b", on="n1"))
+    stage.api.refuse = lambda request: (
+        errors.internal("no") if request[0] == "delete" and request[2] == "default/a" else None
+    )
+    await stage.run()
+    assert ("delete", "default/b") not in stage.asked()
+    assert stage.activated == ["default/vip"]
+    assert not stage.plugin.executor.is_preempting("uid-vip")
+
+
+async def test_a_victim_that_is_gone_is_no_error() -> None:
+    stage = Stage(pod("a", on="n1"))
+    stage.api.refuse = lambda request: errors.not_found(kinds.POD, "a") if request[0] == "patch" else None
+    await stage.run()
+    assert stage.asked() == [("patch", "default/a")]
+    assert not stage.activated
+    assert not stage.recorder.events
+
+
+async def test_a_victim_that_waits_on_permit_is_rejected_not_deleted() -> None:
+    rejected: list[tuple[str, str]] = []
+
+    class Waiting:
+        def reject(self, plugin: str, message: str) -> bool:
+            rejected.append((plugin, message))
+            return True
+
+    stage = Stage(pod("a", on="n1"), waiting_pod=lambda uid: Waiting() if uid == "uid-a" else None)
+    await stage.run()
+    assert rejected == [("DefaultPreemption", "preempted")]
+    assert not stage.api.requests
+
+
+async def test_synchronous_preemption_tells_the_first_error() -> None:
+    stage = Stage(pod("a", on="n1"))
+    assert await stage.plugin.executor.run(stage.candidate, stage.preemptor) is None
+    stage.api.refuse = lambda request: errors.internal("no")
+    status = await stage.plugin.executor.run(stage.candidate, stage.preemptor)
+    assert status is not None
+    assert status.code is Code.Error
+
+
+@pytest.mark.parametrize(("terminating", "background"), [(False, True), (True, False)])
+def test_post_filter_begins_nothing_when_all_victims_go_already(terminating: bool, background: bool) -> None:
+    victim = pod("a", cpu="3", on="n1")
+    if terminating:
+        victim.pod.metadata.deletionTimestamp.seconds = 1
+    stage = Stage(victim)
+    stage.desk.add_nodes(node("n1"))
+    stage.desk.cache.add_pod(victim)
+    framework = stage.desk.framework
+    stage.desk.cache.update_snapshot(framework.snapshot)
+    result = _post_filter(stage)
+    assert result.nominating_info is not None
+    assert result.nominating_info.node_name == "n1"
+    assert result.candidate is not None
+    assert result.background is background
+    assert stage.plugin.executor.is_preempting("uid-vip") is background
+
+
+def _post_filter(stage: Stage) -> Any:
+    framework, state = stage.desk.framework, CycleState()
+    with pytest.raises(FitError) as caught:
+        find_feasible(framework, state, stage.preemptor, framework.snapshot)
+    statuses = caught.value.diagnosis.statuses
+    result, status = framework.run_post_filter_plugins(state, stage.preemptor, statuses)
+    assert status.is_success
+    return result
