@@ -81,6 +81,7 @@ class Evaluated:
     admitted: bool
     reason: str = ""
     message: str = ""
+    was_deferred: bool = False
 
 
 Action = (

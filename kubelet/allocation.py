@@ -256,7 +256,16 @@ def _evaluate(node: NodeState, record: PodRecord, now: float, done: list[Action]
     generation = record.pod.metadata.generation
     verdict = admit(node, record, record.desired, "resize", node.active_pods())
     _kill(node, verdict.victims, done)
-    done.append(actions.Evaluated(record.uid, "resize", verdict.admitted, verdict.reason, verdict.message))
+    done.append(
+        actions.Evaluated(
+            record.uid,
+            "resize",
+            verdict.admitted,
+            verdict.reason,
+            verdict.message,
+            was_deferred=record.pending is not None and record.pending.reason == conditions.DEFERRED,
+        )
+    )
     if not verdict.admitted:
         record.pending, changed = conditions.pending(
             record.pending,

@@ -22,12 +22,13 @@ from kubelet.node_state import TERMINAL_PHASES, NodeState, PodRecord
 from kubelet.pod_resources import PodResources
 from kubelet.pod_status import Outcome
 from kubelet.runtime import PodSandbox
+from kubelet.shell import metrics
 from kubelet.shell.checkpointer import Checkpointer
 from kubelet.shell.timers import Timers
 from machinery import logs
 from machinery.clock import Clock
 from machinery.events import EventRecorder
-from machinery.objects import is_terminating, key_of
+from machinery.objects import key_of
 from machinery.pb import core
 from machinery.resources import CPU, MEMORY
 
@@ -57,8 +58,6 @@ class Surroundings:
     enqueue: Callable[[str, str], None]
     """Queues a pod (node, uid) for the pod worker."""
     status: StatusFeatures
-    count: Callable[[str, bool, str], None]
-    """Counts an evaluation: operation, admitted, reason."""
     disk: anyio.CapacityLimiter
 
 
@@ -80,6 +79,7 @@ class Agent:
     lost_checkpoint: bool = False
     checkpointer: Checkpointer = field(init=False)
     _retry_number: int = 0
+    _trigger: str = ""
 
     def __post_init__(self) -> None:
         self.checkpointer = Checkpointer(self.file, self.snapshot, self.around.disk)
@@ -161,6 +161,7 @@ class Agent:
     def _changed(self, record: PodRecord, pod: core.Pod) -> None:
         old = record.pod
         answer = self.written.get(record.uid)
+        ours = answer is not None and revision(pod) == revision(answer)
         if answer is not None and revision(pod) >= revision(answer):
             del self.written[record.uid]
         spec_changed = old.spec != pod.spec
@@ -175,7 +176,8 @@ class Agent:
             self.send(events.PodReconciled(pod=seen, now=self.now()))
         if spec_changed or old.status == pod.status:
             self.send(events.PodUpdated(pod=pod, now=self.now()))
-        if is_terminating(pod) or spec_changed or pod.status.phase in TERMINAL_PHASES:
+        if not ours:
+            # Another's write: the pod may be deleted, or our status overwritten.
             self.around.enqueue(self.name, record.uid)
 
     def node_changed(self, node: core.Node) -> None:
@@ -217,10 +219,10 @@ class Agent:
                 self.around.recorder.event(pod, type_, reason, action=reason, note=message)
             case actions.ScheduleRetry(seconds):
                 self._schedule_retry(seconds)
-            case actions.Evaluated(uid, operation, admitted, reason, message):
-                self._evaluated(uid, operation, admitted, reason, message)
-            case actions.Retried():
-                pass
+            case actions.Evaluated():
+                self._evaluated(action)
+            case actions.Retried(trigger):
+                self._trigger = trigger
 
     def _schedule_retry(self, seconds: float) -> None:
         """One timer a node: a new one makes the old one mean nothing."""
@@ -234,18 +236,18 @@ class Agent:
         if self.state.queue:
             self.around.timers.after(seconds, due)
 
-    def _evaluated(self, uid: str, operation: str, admitted: bool, reason: str, message: str) -> None:
-        self.around.count(operation, admitted, reason)
-        record = self.state.pods.get(uid)
-        if record is not None and (operation == "resize" or not admitted):
+    def _evaluated(self, action: actions.Evaluated) -> None:
+        metrics.count(action, self._trigger)
+        record = self.state.pods.get(action.uid)
+        if record is not None and (action.operation == "resize" or not action.admitted):
             logs.get().info(
                 "Evaluated",
                 pod=key_of(record.pod),
                 node=self.name,
-                operation=operation,
-                admitted=admitted,
-                reason=reason,
-                message=message,
+                operation=action.operation,
+                admitted=action.admitted,
+                reason=action.reason,
+                message=action.message,
             )
 
     # What the pod worker asks

@@ -16,6 +16,8 @@ from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grp
 
 from machinery import logs
 from machinery.clock import Clock
+from machinery.errors import StatusError
+from machinery.failpoints import FailpointError
 from machinery.pb import core
 
 POLL_SECONDS = 1.0
@@ -75,8 +77,12 @@ class CloudWatcher:
             group_id = running[new]
             if group_id not in templates:
                 templates[group_id] = await self._template(stub, group_id)
-            self.known.add(new)
-            await self.appeared(CloudInstance(id=new, group=group_id, template=templates[group_id]))
+            try:
+                await self.appeared(CloudInstance(id=new, group=group_id, template=templates[group_id]))
+            except (StatusError, FailpointError) as error:
+                logs.get().warning("Node cannot be run, will retry", instance=new, error=str(error))
+            else:
+                self.known.add(new)
 
     async def _template(self, stub: Any, group: str) -> core.Node:
         answer = await stub.NodeGroupTemplateNodeInfo(

@@ -13,7 +13,6 @@ from zlib import crc32
 
 import anyio
 import anyio.abc
-from prometheus_client import Counter, Gauge
 
 from kubelet.checkpoint import CheckpointFile
 from kubelet.features import features, status_features
@@ -21,6 +20,7 @@ from kubelet.node_object import Identity, NodeFacts
 from kubelet.node_state import NodeSettings, NodeState
 from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.points import ADMIT_BEFORE
+from kubelet.shell import metrics
 from kubelet.shell.agent import Agent, Surroundings
 from kubelet.shell.cloud import CloudInstance, CloudWatcher, node_name
 from kubelet.shell.pod_worker import PodWorker
@@ -45,15 +45,10 @@ REQUESTS_MAX = 16
 REGISTRATIONS_MAX = 8
 BEATS_MAX = 8
 DISK_THREADS_MAX = 4
+MEASURE_SECONDS = 2.0
+DISPATCH_RETRY_SECONDS = 1.0
 CLOUD_NUMBERS_FROM = 32768
 """Cloud nodes have numbers (addresses, zones) from here on; those of the command line below."""
-
-EVALUATIONS = Counter(
-    "kubelet_admission_evaluations", "Admissions of pods and of resizes.", ["operation", "result", "reason"]
-)
-PENDING_RESIZES = Gauge("kubelet_pod_pending_resizes", "Pods whose resize waits for room.")
-RUNNING_PODS = Gauge("kubelet_running_pods", "Pods with a running sandbox.")
-NODES = Gauge("kubelet_nodes", "Nodes of this process.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +119,6 @@ class Kubelet:
             recorder=self.recorder,
             enqueue=lambda node, uid: self.queue.add((node, uid)),
             status=status,
-            count=_count,
             disk=anyio.CapacityLimiter(DISK_THREADS_MAX),
         )
         self._inbox: dict[str, tuple[str, core.Pod | None]] = {}
@@ -145,6 +139,7 @@ class Kubelet:
         self.process.step = "register nodes"
         await self._register_all(self.config.identities())
         group.start_soon(self._dispatch)
+        self._measure()
         address = await self._cloud_address()
         if address:
             watcher = CloudWatcher(
@@ -193,7 +188,6 @@ class Kubelet:
         node = await self.registrar.register(agent)
         agent.node_changed(self.node_objects.get(identity.name) or node)
         self.agents[identity.name] = agent
-        NODES.set(len(self.agents))
         agent.begin(self.pods.by_index("node", identity.name))
         self._start_beats(agent)
 
@@ -214,7 +208,6 @@ class Kubelet:
             return
         self.process.log.info("Instance is gone", node=agent.name)
         agent.stopped = True
-        NODES.set(len(self.agents))
         self.registrar.forget(agent)
         await agent.checkpointer.remove()
 
@@ -289,18 +282,34 @@ class Kubelet:
             for uid, (node, pod) in inbox.items():
                 by_node.setdefault(node, []).append((uid, pod))
             for node, changes in by_node.items():
-                agent = self.agents.get(node)
-                if agent is None:
-                    continue
-                for uid, pod in changes:
-                    if pod is not None and uid not in agent.state.pods:
-                        await ADMIT_BEFORE.hit(pod=key_of(pod), node=node)
-                agent.observe(changes)
-            self._count_pods()
+                await self._hand_over(node, changes)
 
-    def _count_pods(self) -> None:
-        PENDING_RESIZES.set(sum(len(agent.state.queue) for agent in self.agents.values()))
-        RUNNING_PODS.set(sum(len(agent.sandboxes) for agent in self.agents.values()))
+    async def _hand_over(self, node: str, changes: list[tuple[str, core.Pod | None]]) -> None:
+        agent = self.agents.get(node)
+        if agent is None:
+            return
+        try:
+            for uid, pod in changes:
+                if pod is not None and uid not in agent.state.pods:
+                    await ADMIT_BEFORE.hit(pod=key_of(pod), node=node)
+        except Exception as error:  # noqa: BLE001  # an armed failpoint: the pods wait, and come again
+            self.process.log.warning("Admission failed, will retry", node=node, error=str(error))
+            self.timers.after(DISPATCH_RETRY_SECONDS, lambda: self._put_back(node, changes))
+            return
+        agent.observe(changes)
+
+    def _put_back(self, node: str, changes: list[tuple[str, core.Pod | None]]) -> None:
+        """Unless something newer has come in the meantime."""
+        for uid, pod in changes:
+            self._inbox.setdefault(uid, (node, pod))
+        self._arrived.set()
+
+    def _measure(self) -> None:
+        """Gauges, from time to time: not in step with each event."""
+        running = sum(len(agent.sandboxes) for agent in self.agents.values())
+        metrics.measure((agent.state for agent in self.agents.values()), running)
+        metrics.NODES.set(len(self.agents))
+        self.timers.after(MEASURE_SECONDS, self._measure)
 
     # Debugging
 
@@ -329,7 +338,3 @@ def _describe(agent: Agent) -> dict[str, object]:
         }
     waiting = [agent.state.pods[uid].pod for uid in agent.state.queue if uid in agent.state.pods]
     return {"pods": pods, "queue": [str(key_of(pod)) for pod in waiting]}
-
-
-def _count(operation: str, admitted: bool, reason: str) -> None:
-    EVALUATIONS.labels(operation, "admitted" if admitted else "refused", reason).inc()

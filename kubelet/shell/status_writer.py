@@ -46,7 +46,8 @@ class StatusWriter:
                     return  # gone, or another pod of the same name: the watch will tell
                 raise
         self.writes += 1
-        if pod.metadata.uid in agent.state.pods:
+        record = agent.state.pods.get(pod.metadata.uid)
+        if record is not None and revision(record.pod) < revision(answer):
             agent.written[pod.metadata.uid] = answer
         await STATUS_AFTER.hit(pod=key, node=agent.name)
 
