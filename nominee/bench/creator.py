@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--what", required=True, help="nodes, or the prefix of the pods' names")
     parser.add_argument("--count", type=int, required=True)
-    parser.add_argument("--concurrency", type=int, default=32)
+    parser.add_argument("--concurrency", type=int, required=True)
     options = parser.parse_args()
     print("warm", flush=True)
     if not sys.stdin.readline():  # nobody is there any more

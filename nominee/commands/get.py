@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 
 import click
 
-from nominee.commands.common import directory_option, echo_json, output_option
+from nominee.commands.common import directory_option, output_option
 
 
 @click.command()
@@ -49,10 +50,10 @@ class _Get:
     def run(self) -> None:
         from nominee.session import converse
 
-        try:
-            converse(self.options["directory"], self._watch if self.options["watch"] else self._once)
-        except KeyboardInterrupt:
-            raise SystemExit(130) from None
+        if self.options["watch"]:
+            # Nothing is to be tidied up: Ctrl-C ends it as the signal does by default.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        converse(self.options["directory"], self._watch if self.options["watch"] else self._once)
 
     async def _once(self, client: Any) -> None:
         if self.name is not None:
@@ -78,7 +79,8 @@ class _Get:
             field_selector = f"metadata.name={self.name}"
         chosen = {"label_selector": self.options["selector"], "field_selector": field_selector}
         listed = await client.list(self.kind, self.namespace, **chosen)
-        widths = self._show(listed.items, single=False, stream=True)
+        # The header waits for the first row, which knows how wide the columns are.
+        widths = self._show(listed.items, single=False, stream=True) if listed.items else None
         watch = client.watch(self.kind, self.namespace, resource_version=listed.resource_version, **chosen)
         async with aclosing(watch) as events:
             async for event in events:
@@ -110,12 +112,11 @@ class _Get:
             documents = [{"apiVersion": "v1", "items": documents, "kind": "List", "metadata": {}}]
         for document in documents:
             if self.output == "json":
-                echo_json(document)
+                click.echo(json.dumps(document, indent=4, sort_keys=True))
             else:
                 import yaml
 
-                text = yaml.safe_dump(json.loads(json.dumps(document)), sort_keys=False)
-                click.echo(("---\n" if stream else "") + text, nl=False)
+                click.echo(("---\n" if stream else "") + yaml.safe_dump(document), nl=False)
 
     def _show_table(self, items: Sequence[Any], widths: Sequence[int] | None) -> Sequence[int]:
         from machinery.clock import SystemClock

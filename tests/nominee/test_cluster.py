@@ -97,6 +97,8 @@ def test_a_cluster_from_up_to_down(directory: Path) -> None:
     assert cluster("get", "pods", "-l", "a=c", "-o", "name") == ""
 
     cluster.apply("big", cpu="100")
+    document = cluster("get", "pod/big", "-o", "yaml")
+    assert document.startswith("apiVersion: v1\nkind: Pod\nmetadata:\n")
 
     def is_unschedulable() -> bool:
         found = cluster.json("queue")
@@ -114,6 +116,27 @@ def test_a_cluster_from_up_to_down(directory: Path) -> None:
     cluster("down")
     assert not any(is_alive(pid) for pid in left)
     assert not list((directory / "run").glob("kubelet*.json"))
+
+
+def test_watching_shows_changes_until_ctrl_c(directory: Path) -> None:
+    cluster = Cluster(directory, "--components", "etcd,apiserver")
+    command = [sys.executable, "-m", "nominee.cli", "get", "pods", "-w", f"--dir={directory}"]
+    watching = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert watching.stdout is not None
+    try:
+        # The list may be read before or after the pod is there; the row comes either way.
+        cluster.apply("web")
+        rows = [watching.stdout.readline().split() for _ in range(2)]
+        assert rows[0] == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
+        assert rows[1][:3] == ["web", "0/1", "Pending"]
+        cluster("delete", "pod", "web")
+        assert watching.stdout.readline().split()[0] == "web"
+        watching.send_signal(signal.SIGINT)
+        _, errors = watching.communicate(timeout=LIMIT_SECONDS)
+        assert (watching.returncode, errors) == (-signal.SIGINT, "")
+    finally:
+        watching.kill()
+        watching.communicate()
 
 
 def test_whatever_is_killed_comes_back_and_goes_on(directory: Path) -> None:
