@@ -37,6 +37,7 @@ from scheduler.queue.hints import build_hint_map
 from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 from scheduler.shell import debug
 from scheduler.shell.informers import Informers
+from scheduler.shell.measured import MeasuredFramework
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.recorder import ProfileRecorder
 from scheduler.shell.scheduler import CALLS_MAX, QueueClock, Scheduler
@@ -166,9 +167,8 @@ class Parts:
                 recorder=by_profile[profile.name],
                 waiting_pod=lambda uid: self.scheduler.bindings.stoppable(uid),
                 activate=lambda pods: self.queue.activate(pods.values(), self.now()),
-                observe=None,
             )
-            self.frameworks[profile.name] = _framework(profile, classes, environment)
+            self.frameworks[profile.name] = _framework(profile, classes, environment, metrics)
         self.queue = self._queue(config, process)
         self.handlers = EventHandlers(
             self.queue,
@@ -262,10 +262,16 @@ class Parts:
         return JSONResponse(debug.queues(self.scheduler))
 
 
-def _framework(profile: Profile, classes: Mapping[str, type[Plugin]], environment: Environment) -> Framework:
+def _framework(
+    profile: Profile, classes: Mapping[str, type[Plugin]], environment: Environment, metrics: Metrics
+) -> Framework:
     """The profile's plugins, made; Fatal."""
+
+    def observe(point: str, status: str, seconds: float) -> None:
+        metrics.extension_point_seconds.labels(point, status, profile.name).observe(seconds)
+
     try:
-        return Framework(profile, classes, environment)
+        return MeasuredFramework(profile, classes, environment, observe)
     except ArgumentError as error:
         raise Fatal(f"profile {profile.name}: pluginConfig args: {error}") from None
     except PluginConfigError as error:
