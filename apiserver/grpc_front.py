@@ -120,12 +120,14 @@ class GrpcFront:
         writes = verb not in ("GET", "LIST")
 
         async def run(request: _Request) -> bytes:
-            kind = _kind(request.target)
-            if writes:
-                await _BEFORE_WRITE.hit(verb=verb, resource=kind.plural, name=request.target.name)
+            target = request.target
+            kind = _kind(target)
+            if not writes:
+                return await method(request, kind)
+            named = f"{target.namespace}/{target.name}"
+            await _BEFORE_WRITE.hit(verb=verb, resource=kind.plural, object=named)
             answer = await method(request, kind)
-            if writes:
-                await _AFTER_WRITE.hit(verb=verb, resource=kind.plural, name=request.target.name)
+            await _AFTER_WRITE.hit(verb=verb, resource=kind.plural, object=named)
             return answer
 
         async def handle(request: _Request, context: _Context) -> bytes:

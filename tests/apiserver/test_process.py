@@ -104,6 +104,21 @@ async def test_events_go_after_their_time_to_live(cluster: Cluster) -> None:
         assert types == ["ADDED", "DELETED"]
 
 
+async def test_a_server_that_dies_between_write_and_answer_has_written(cluster: Cluster) -> None:
+    cluster.arguments("apiserver", "--failpoints", "apiserver.write.after=crash")
+    await cluster.start("etcd", "apiserver")
+    async with cluster.client() as client:
+        with pytest.raises(StatusError) as caught:
+            await client.create(pod("a"))
+        assert errors.is_retryable(caught.value)
+        await cluster.exited("apiserver")
+        cluster.arguments("apiserver")
+        await cluster.start("apiserver")
+        with pytest.raises(StatusError) as caught:
+            await retry_unavailable(lambda: client.create(pod("a")))
+        assert errors.is_already_exists(caught.value)
+
+
 async def follow_over_restarts(client: Client, seen: Seen, started: anyio.Event) -> None:
     """List and watch as an informer does: on from the last revision, and anew where that has expired."""
     while True:
