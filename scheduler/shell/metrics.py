@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-SAMPLED_PERCENT: Final = 10  # of cycles whose extension points are timed
+SAMPLED_EVERY: Final = 10  # attempts: how often the extension points are timed
 ATTEMPTS_LABEL_MAX: Final = 15
 
 
@@ -25,7 +25,7 @@ class Metrics:
     """Made once a process; `registry` is another one in tests."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        self._registry = registry
+        self.registry = registry
         self.attempts = Counter(
             "scheduler_schedule_attempts",
             "Number of attempts to schedule pods, by the result.",
@@ -120,4 +120,4 @@ class Metrics:
                     sizes.add_metric([kind], count)
                 yield sizes
 
-        self._registry.register(Sizes())
+        self.registry.register(Sizes())

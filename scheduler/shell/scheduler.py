@@ -37,7 +37,7 @@ from scheduler.shell import steps
 from scheduler.shell.attempt import Attempt
 from scheduler.shell.binding import BindingCycles
 from scheduler.shell.failure_handler import FailureHandler
-from scheduler.shell.metrics import Metrics
+from scheduler.shell.metrics import SAMPLED_EVERY, Metrics
 from scheduler.shell.recorder import ProfileRecorder
 from scheduler.shell.status_writer import StatusWriter
 from scheduler.shell.waiting_pods import WaitingPods
@@ -156,7 +156,9 @@ class Scheduler:
         if framework is None or recorder is None or self._is_to_be_skipped(info, recorder):
             self.queue.done(pod.uid)
             return
-        attempt = Attempt(framework, recorder, info, pod, CycleState(), self._clock.monotonic())
+        state = CycleState()
+        state.record_plugin_metrics = info.scheduling_cycle % SAMPLED_EVERY == 0
+        attempt = Attempt(framework, recorder, info, pod, state, self._clock.monotonic())
         try:
             await steps.CYCLE_BEFORE.hit(pod=pod.key)
         except (StatusError, FailpointError) as error:

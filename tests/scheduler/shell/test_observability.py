@@ -1,0 +1,80 @@
+"""What one can see of a running scheduler: metrics under upstream's names, and its queues."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from scheduler.framework.interface import Code, Status
+from scheduler.shell import debug
+from scheduler.shell.metrics import Metrics
+from tests.scheduler.builders import Scripted, node, pod
+from tests.scheduler.shell.conftest import running
+from tests.scheduler.shell.fake_api import FakeApi
+
+
+def samples(metrics: Metrics) -> dict[str, float]:
+    """`name{labels}` -> value."""
+    found: dict[str, float] = {}
+    for line in generate_latest(metrics.registry).decode().splitlines():
+        if not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            found[name] = float(value)
+    return found
+
+
+async def test_metrics_of_scheduled_and_unschedulable_pods() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="10"))
+    async with running(api) as parts:
+        for number in range(10):
+            api.put(pod(f"p{number}").pod)
+        api.put(pod("big", cpu="11").pod)
+        await api.until(lambda: parts.queue.counts()["unschedulable"] == 1)
+        await api.until(lambda: all(api.pod(f"p{number}").spec.nodeName for number in range(10)))
+        found = samples(parts.metrics)
+    profile = 'profile="default-scheduler"'
+    attempts = "scheduler_schedule_attempts_total"
+    assert found[f'{attempts}{{{profile},result="scheduled"}}'] == 10
+    assert found[f'{attempts}{{{profile},result="unschedulable"}}'] == 1
+    assert found['scheduler_pending_pods{queue="unschedulable"}'] == 1
+    assert found['scheduler_pending_pods{queue="active"}'] == 0
+    came = "scheduler_queue_incoming_pods_total"
+    assert found[f'{came}{{event="UnschedulablePodAdd",queue="active"}}'] == 11
+    assert found[f'{came}{{event="ScheduleAttemptFailure",queue="unschedulable"}}'] == 1
+    assert found['scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"}'] == 10
+    assert found["scheduler_scheduling_algorithm_duration_seconds_count"] == 11
+    assert found["scheduler_preemption_attempts_total"] == 1
+    timed = f'extension_point="Filter",{profile},status="Success"'
+    assert found[f"scheduler_framework_extension_point_duration_seconds_count{{{timed}}}"] == 1
+    assert found['scheduler_cache_size{type="nodes"}'] == 1
+
+
+async def test_queues_as_json() -> None:
+    waits = Scripted(
+        permit_status=(Status(Code.Wait), 60.0),
+        pre_flight=(Status(Code.Skip), False),
+        bind_status=Status(Code.Skip),
+    )
+    api = FakeApi()
+    api.put(node("n1"))
+    api.put(pod("waiting").pod)
+    api.put(pod("gated", schedulingGates=[{"name": "x"}], priority=9).pod)
+    api.put(pod("big", cpu="11", nominated="later", priority=-1).pod)
+    async with running(api, waits, gates={"NominatedNodeNameForExpectation": False}) as parts:
+        await api.until(lambda: parts.queue.counts()["unschedulable"] == 1 and len(parts.waiting) == 1)
+        found = debug.queues(parts.scheduler)
+    assert found["waiting_on_permit"] == [{"pod": "default/waiting", "node": "n1"}]
+    assert found["binding"] == []
+    assert found["active"] == found["backoff"] == []
+    [gated] = found["gated"]
+    assert (gated["pod"], gated["attempts"], gated["plugins"]) == ("default/gated", 0, ["SchedulingGates"])
+    [big] = found["unschedulable"]
+    assert big["attempts"] == 1
+    assert "NodeResourcesFit" in big["plugins"]
+    assert big["since"].endswith("Z")
+
+
+def test_two_registries_do_not_mix() -> None:
+    one, other = Metrics(CollectorRegistry()), Metrics(CollectorRegistry())
+    one.attempted("scheduled", "p", 0.1)
+    assert samples(other).get('scheduler_schedule_attempts_total{profile="p",result="scheduled"}') is None
