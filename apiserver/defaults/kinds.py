@@ -60,11 +60,6 @@ def _volume(obj: core.PersistentVolume, gates: Gates) -> None:
 
 def _replica_set(obj: apps.ReplicaSet, gates: Gates) -> None:
     spec = obj.spec
-    labels = spec.template.metadata.labels
-    # apps/v1 requires the selector; only the object's own labels come from the template.
-    if labels and not obj.metadata.labels:
-        for key, value in labels.items():
-            obj.metadata.labels[key] = value
     if not spec.HasField("replicas"):
         spec.replicas = 1
     pod.pod_template(spec.template)

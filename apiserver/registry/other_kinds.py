@@ -8,6 +8,7 @@ from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
 from apiserver.validation import budgets, config, nodes, priority_classes, replica_sets, storage
 from apiserver.validation import metadata as metadata_rules
 from machinery.errors import Cause
+from machinery.priority import SYSTEM_CLASSES
 from machinery.versions import Version
 
 NODE_POD_PREEMPTION_POLICY_SINCE = Version(1, 37)
@@ -20,6 +21,9 @@ def _drop_node_fields(new: Any, old: Any | None, env: Environment) -> None:
     used = old is not None and old.spec.HasField("podPreemptionPolicy")
     if not known and not used:
         new.spec.ClearField("podPreemptionPolicy")
+    # Dynamic kubelet configuration is gone since 1.24; only the field is left.
+    if old is None or not old.spec.HasField("configSource"):
+        new.spec.ClearField("configSource")
 
 
 class NodeStrategy(Strategy):
@@ -56,10 +60,34 @@ class ConfigMapStrategy(Strategy):
         )
 
 
+_DATA_SOURCES = frozenset({("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")})
+
+
+def _same_data_source(spec: Any) -> None:
+    """The old and the new name of a claim's source say the same; other kinds need the new one."""
+    if spec.HasField("dataSource"):
+        source = spec.dataSource
+        if (source.apiGroup, source.kind) not in _DATA_SOURCES:
+            spec.ClearField("dataSource")
+            return
+        if not spec.HasField("dataSourceRef"):
+            reference = spec.dataSourceRef
+            if source.HasField("apiGroup"):
+                reference.apiGroup = source.apiGroup
+            reference.kind, reference.name = source.kind, source.name
+    elif spec.HasField("dataSourceRef") and not spec.dataSourceRef.namespace:
+        reference = spec.dataSourceRef
+        if (reference.apiGroup, reference.kind) in _DATA_SOURCES:
+            if reference.HasField("apiGroup"):
+                spec.dataSource.apiGroup = reference.apiGroup
+            spec.dataSource.kind, spec.dataSource.name = reference.kind, reference.name
+
+
 class ClaimStrategy(Strategy):
     def prepare_for_create(self, new: Any, env: Environment) -> None:
         super().prepare_for_create(new, env)
         new.status.phase = "Pending"
+        _same_data_source(new.spec)
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + storage.claim(new)
@@ -77,6 +105,7 @@ class VolumeStrategy(Strategy):
     def prepare_for_create(self, new: Any, env: Environment) -> None:
         super().prepare_for_create(new, env)
         new.status.phase = "Pending"
+        new.status.lastPhaseTransitionTime.CopyFrom(env.now)
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + storage.volume(new)
@@ -99,6 +128,9 @@ class VolumeStatusStrategy(StatusStrategy):
 
 
 class PriorityClassStrategy(Strategy):
+    def undeletable(self, name: str) -> str:
+        return "this is a system priority class and cannot be deleted" if name in SYSTEM_CLASSES else ""
+
     def prepare_for_create(self, new: Any, env: Environment) -> None:
         new.metadata.generation = 1
 

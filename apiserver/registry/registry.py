@@ -381,6 +381,9 @@ class Registry:
         env = self._environment()
         if self._chain.handling(kind, "DELETE", ""):
             await self._chain.admit(Request("DELETE", kind, namespace, name, "", None))
+        problem = strategy.undeletable(name)
+        if problem:
+            raise errors.forbidden(kind, name, problem)
         if kind is kinds.NAMESPACE:
             found, gone = await namespaces.delete(self._store, strategy, name, options, env)
         else:

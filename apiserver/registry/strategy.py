@@ -93,6 +93,10 @@ class Strategy:
 
     # Delete.
 
+    def undeletable(self, name: str) -> str:
+        """Why an object of this name may never be deleted, or ""."""
+        return ""
+
     def check_graceful_delete(self, obj: Any, options: meta.DeleteOptions) -> bool:
         """Sets `options.gracePeriodSeconds` and says whether to mark the object first."""
         return False

@@ -5,6 +5,9 @@ Paths begin with the caller's ("spec", "spec.template.spec").
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from apiserver.validation import containers, field, names, quantities, scheduling_terms, volumes
 from apiserver.validation.metadata import validate_labels
 from machinery.errors import Cause
@@ -12,9 +15,10 @@ from machinery.pb import core
 from machinery.quantity import Quantity
 
 INT32_MAX = 2**31 - 1
+_SYSCTL_LENGTH_MAX = 253
+_SYSCTL_PATTERN = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-_SYSTEM_PRIORITIES_FROM = 1_000_000_000
 _PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
 
 
@@ -74,6 +78,8 @@ def pod_spec(path: str, spec: core.PodSpec) -> list[Cause]:
         errors.append(_choice(f"{path}.preemptionPolicy", spec.preemptionPolicy, _PREEMPTION_POLICIES))
     if spec.HasField("os") and spec.os.name not in ("linux", "windows"):
         errors.append(_choice(f"{path}.os", spec.os.name, ("linux", "windows")))
+    if spec.HasField("securityContext") and spec.securityContext.sysctls:
+        errors += _sysctls(f"{path}.securityContext.sysctls", spec.securityContext.sysctls)
     if spec.HasField("shareProcessNamespace") and spec.shareProcessNamespace and spec.hostPID:
         errors.append(
             field.invalid(
@@ -95,6 +101,24 @@ def _choice(path: str, value: str, choices: tuple[str, ...]) -> Cause:
 
 def _names(path: str, name: str) -> list[Cause]:
     return [field.invalid(path, name, problem) for problem in names.dns_subdomain(name)]
+
+
+def _sysctls(path: str, found: Iterable[core.Sysctl]) -> list[Cause]:
+    errors: list[Cause] = []
+    seen: set[str] = set()
+    for index, sysctl in enumerate(found):
+        at = f"{path}[{index}].name"
+        if not sysctl.name:
+            errors.append(field.required(at))
+        elif len(sysctl.name) > _SYSCTL_LENGTH_MAX or not re.fullmatch(
+            _SYSCTL_PATTERN, sysctl.name, re.ASCII
+        ):
+            problem = f"must have at most {_SYSCTL_LENGTH_MAX} characters and match regex ^{_SYSCTL_PATTERN}$"
+            errors.append(field.invalid(at, sysctl.name, problem))
+        if sysctl.name in seen:
+            errors.append(field.duplicate(at, sysctl.name))
+        seen.add(sysctl.name)
+    return errors
 
 
 def _resource_claims(path: str, spec: core.PodSpec) -> list[Cause]:

@@ -32,9 +32,10 @@ def one_source(path: str, sources: list[str]) -> list[Cause]:
     """Errors for none (here: at `path`), and for each beyond the first."""
     if not sources:
         return [field.required(path, "must specify a volume type")]
-    return [
-        field.forbidden(f"{path}.{name}", "may not specify more than 1 volume type") for name in sources[1:]
-    ]
+    # Upstream looks for emptyDir first, and then for the others by their numbers.
+    ordered = sorted(sources, key=lambda name: name != "emptyDir")
+    problem = "may not specify more than 1 volume type"
+    return [field.forbidden(f"{path}.{name}", problem) for name in ordered[1:]]
 
 
 def _source(path: str, source: core.VolumeSource) -> list[Cause]:

@@ -164,9 +164,6 @@ class EvictionRequest:
                     reason="EvictionByEvictionAPI",
                     message="Eviction API: evicting",
                 )
-                observed = _observed_generation(pod)
-                if observed:
-                    condition.observedGeneration = observed
                 set_condition(pod.status.conditions, condition, self.env.now)
 
             marked = await self.write_status(self.namespace, self.name, mark, False)
@@ -174,16 +171,6 @@ class EvictionRequest:
                 options = _at_revision(options, marked.revision)
         deletion = Deletion(self.store, self.strategy, self.namespace, self.name, options, self.env)
         return (await deletion.run())[0]
-
-
-def _observed_generation(pod: core.Pod) -> int:
-    """Conditions carry the generation where the kubelet tracks it: it has set one before."""
-    if pod.status.observedGeneration:
-        return pod.metadata.generation
-    for condition in pod.status.conditions:
-        if condition.type == "DisruptionTarget" and condition.observedGeneration:
-            return pod.metadata.generation
-    return 0
 
 
 def _ignores_budgets(pod: core.Pod) -> bool:

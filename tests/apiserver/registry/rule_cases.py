@@ -371,6 +371,9 @@ DELETE = [
     case("delete-again-same", RUNNING_DELETING, delete(gracePeriodSeconds=30)),
     case("delete-again-shorter", changed(RUNNING_DELETING, metadata__generation=2), delete(gracePeriodSeconds=5),
          events=_grace(5), after={"generation": 2}),
+    case("delete-again-into-the-past", changed(
+        RUNNING, metadata__deletionTimestamp="NOW-20s", metadata__deletionGracePeriodSeconds=30),
+        delete(gracePeriodSeconds=5), events=_grace(1)),
     case("delete-again-zero", RUNNING_DELETING, delete(gracePeriodSeconds=0), events=GONE, gone=True),
     case("delete-rv-mismatch", RUNNING, delete(preconditions={"resourceVersion": "1"}), refused=WRONG_VERSION),
     case("delete-uid-ok-zero", RUNNING, delete(gracePeriodSeconds=0, preconditions={"uid": "uid-1"}),

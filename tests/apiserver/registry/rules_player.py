@@ -52,7 +52,7 @@ def registry_of(
     version: Version = VERSION,
     disabled: Collection[str] = NAMES,
     clock: Any = None,
-    seed: int = 1,
+    rng: random.Random | None = None,
 ) -> Registry:
     """A registry at a version; by default without admission, as the golden data was made."""
     return Registry(
@@ -61,7 +61,7 @@ def registry_of(
         None,
         gates=Gates("apiserver", version, gates or {}),
         clock=clock or QuickClock(),
-        rng=random.Random(seed),
+        rng=rng or random.Random(1),
         disabled_admission=disabled,
     )
 
