@@ -27,7 +27,7 @@ def bench() -> None:
 )
 @click.option("--pods", type=_count, default=1000, show_default=True, help="Measured.")
 @click.option(
-    "--concurrency", type=_count, default=32, show_default=True, help="Creations under way at once."
+    "--concurrency", type=_count, default=30, show_default=True, help="Creations under way at once."
 )
 @click.option("--emulated-version", multiple=True, metavar="COMPONENT=1.NN,...")
 @click.option("--feature-gates", multiple=True, metavar="COMPONENT=Gate=bool,...")
@@ -104,5 +104,5 @@ def _print(report: Mapping[str, Any]) -> None:
     on = report["machine"]
     click.echo(
         f"machine: {on['cores']} cores of {on['processor']}, {on['memoryMiB']} MiB, Linux {on['kernel']}, "
-        f"Python {on['python']}, load {on['loadAverage']}"
+        f"Python {on['python']}; {on['busyElsewhere']:.0%} of it was busy with other things"
     )

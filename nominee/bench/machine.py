@@ -8,6 +8,12 @@ from pathlib import Path
 from typing import Any
 
 
+def busy_seconds() -> float:
+    """Processor time that all processes of the machine have used since it started, over all cores."""
+    user, nice, system, _idle, _iowait, irq, softirq, *_ = map(int, _lines("/proc/stat")[0].split()[1:])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
 def machine() -> dict[str, Any]:
     """Processor, usable cores, memory, kernel and Python, as reports need them."""
     model = ""
@@ -22,7 +28,6 @@ def machine() -> dict[str, Any]:
         "memoryMiB": int(total.split()[1]) // 1024 if total else None,
         "kernel": platform.release(),
         "python": platform.python_version(),
-        "loadAverage": round(os.getloadavg()[0], 2),
     }
 
 

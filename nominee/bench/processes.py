@@ -88,6 +88,10 @@ class Creator:
             preexec_fn=before_exec(),
         )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def wait_warm(self) -> None:
         """Until it has loaded what it needs."""
         assert self._process.stdout is not None

@@ -7,6 +7,7 @@ scheduler works. The clock runs from the first creation to the last binding seen
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from nominee.bench.figures import (
     quantile,
     rounded,
 )
-from nominee.bench.machine import machine
+from nominee.bench.machine import busy_seconds, machine
 from nominee.bench.objects import NAMESPACE
 from nominee.bench.processes import BenchError, Created, Creator, cluster, creators
 from nominee.bench.watcher import BoundPods
@@ -56,9 +57,7 @@ def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[
     series = [(what, count) for what, count in wanted if count]
     with (
         cluster(directory, up_options),
-        creators(
-            directory, [(what, count) for what, count in series if count], settings.concurrency
-        ) as by_name,
+        creators(directory, series, settings.concurrency) as by_name,
     ):
         return anyio.run(_measure, directory, settings, by_name, backend_options={"use_uvloop": True})
 
@@ -74,12 +73,15 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
             await bound.wait_for(settings.init_pods, _STALLED_SECONDS_MAX)
         attempts = await _attempts(directory)
         bound.times.clear()
-        cpu = _cpu_seconds(directory)
+        cpu, busy = _cpu_seconds(directory, by_name["measured"]), busy_seconds()
         begin = clock.monotonic()
         by_name["measured"].go()
         await bound.wait_for(settings.pods, _STALLED_SECONDS_MAX)
         times = list(bound.times)
-        cpu = {name: seconds - cpu[name] for name, seconds in _cpu_seconds(directory).items()}
+        busy = busy_seconds() - busy
+        spent = _cpu_seconds(directory, by_name["measured"])
+        cpu = {name: seconds - cpu[name] for name, seconds in spent.items()}
+        capacity = (max(times) - begin) * len(os.sched_getaffinity(0))
         created = await anyio.to_thread.run_sync(by_name["measured"].result)
         attempts = difference(await _attempts(directory), attempts)
         group.cancel_scope.cancel()
@@ -97,7 +99,12 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
             name: rounded(seconds * 1000 / settings.pods) for name, seconds in cpu.items()
         },
         "memory": _memory(directory),
-        "machine": machine(),
+        "machine": {
+            **machine(),
+            "busyElsewhere": rounded(
+                (busy - sum(cpu.values())) / (max(times) - begin) / len(os.sched_getaffinity(0)), 2
+            ),
+        },
     }
 
 
@@ -139,8 +146,10 @@ def _pids(directory: Path) -> dict[str, int]:
     }
 
 
-def _cpu_seconds(directory: Path) -> dict[str, float]:
-    return {name: cpu_seconds(pid) or 0.0 for name, pid in _pids(directory).items()}
+def _cpu_seconds(directory: Path, creator: Creator) -> dict[str, float]:
+    """Processor time so far: of the processes under test, and of those that measure."""
+    pids = _pids(directory) | {"creator": creator.pid, "watcher": os.getpid()}
+    return {name: cpu_seconds(pid) or 0.0 for name, pid in pids.items()}
 
 
 def _memory(directory: Path) -> dict[str, Any]:
