@@ -20,7 +20,7 @@ DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
 
 
-def _is_plain(pod: core.Pod) -> bool:
+def is_plain(pod: core.Pod) -> bool:
     """One container, and nothing else that counts: no overhead, pod-level resources, status of a resize.
 
     With more containers, fractions of units must be summed before they are rounded.
@@ -60,7 +60,7 @@ def pod_requests(
 
     `defaults` stand in for what a container does not request (cpu and memory, for spreading pods).
     """
-    if _is_plain(pod):
+    if is_plain(pod):
         return _one_container(pod, defaults)
     return dict(
         resources.pod_requests(

@@ -14,7 +14,13 @@ from machinery.objects import ObjectKey
 from machinery.pb import core
 from machinery.quantity import milli, value
 from scheduler.framework import resource_columns
-from scheduler.framework.pod_requests import missing_request_defaults, pod_requests
+from scheduler.framework.pod_requests import (
+    DEFAULT_MEMORY_BYTES,
+    DEFAULT_MILLI_CPU,
+    is_plain,
+    missing_request_defaults,
+    pod_requests,
+)
 from scheduler.framework.resource_columns import CPU, MEMORY
 
 Amounts = tuple[tuple[int, int], ...]  # (column, amount) of the resources that are not zero
@@ -48,6 +54,7 @@ class PodInfo:
         "fit_requests",
         "host_ports",
         "images",
+        "is_plain",
         "key",
         "labels",
         "name",
@@ -67,6 +74,7 @@ class PodInfo:
     priority: int
     options: ResourceOptions
     key: ObjectKey
+    is_plain: bool  # one container and nothing else that counts
     requests: Amounts  # with what the status of a running resize says: what the pod takes on its node
     fit_requests: Amounts  # by the spec alone: what a pending pod asks for
     nonzero: tuple[int, int]  # cpu, memory with defaults for containers that request none
@@ -113,16 +121,27 @@ def _amounts(requests: dict[str, int]) -> Amounts:
 
 
 def _requests(info: PodInfo) -> Amounts:
+    if info.is_plain:
+        found = pod_requests(info.pod, info.options, use_status=False)
+        info.nonzero = (
+            found.get("cpu", DEFAULT_MILLI_CPU),
+            found.get("memory", DEFAULT_MEMORY_BYTES),
+        )
+        return _amounts(found)
     return _amounts(pod_requests(info.pod, info.options, use_status=info.options.in_place_resize))
 
 
 def _fit_requests(info: PodInfo) -> Amounts:
-    if not info.pod.status.containerStatuses and not info.pod.status.initContainerStatuses:
+    status = info.pod.status
+    if info.is_plain or not (status.containerStatuses or status.initContainerStatuses):
         return info.requests
     return _amounts(pod_requests(info.pod, info.options, use_status=False))
 
 
 def _nonzero(info: PodInfo) -> tuple[int, int]:
+    if info.is_plain:
+        _requests(info)
+        return info.nonzero
     missing = missing_request_defaults(info.pod, info.options)
     if not missing:
         amounts = dict(info.requests)
@@ -178,6 +197,7 @@ def normalized_image_name(name: str) -> str:
 
 
 _DERIVED: dict[str, Callable[[PodInfo], Any]] = {
+    "is_plain": lambda info: is_plain(info.pod),
     "key": lambda info: ObjectKey(info.namespace, info.name),
     "requests": _requests,
     "fit_requests": _fit_requests,

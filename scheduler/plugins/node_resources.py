@@ -122,6 +122,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
         Neither a status nor pod-level requests count here, as upstream's scorer overlooks both.
         """
+        if pod.is_plain:
+            wanted = dict(pod.fit_requests)
+            wanted[CPU], wanted[MEMORY] = pod.nonzero
+            return [(column, wanted.get(column, 0)) for column in self._args.columns]
         options = ResourceOptions(pod_level=False)
         requests = pod_requests(pod.pod, options, use_status=False, defaults=_DEFAULTS)
         return [(column, requests.get(name_of(column), 0)) for column in self._args.columns]

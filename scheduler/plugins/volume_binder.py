@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from machinery import kinds
+from machinery import failpoints, kinds
 from machinery.errors import not_found
 from machinery.objects import is_controlled_by
 from machinery.pb import core
@@ -35,6 +35,8 @@ NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
 VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
+WRITTEN = failpoints.declare("scheduler.volumes.written")
+"""The claims say which node is theirs; nobody has made a volume for them yet."""
 POLL_SECONDS_MIN = 0.05
 POLL_SECONDS_MAX = 1.0
 
@@ -214,6 +216,7 @@ class VolumeBinder:
         What was written stays: the selected node goes on pinning the pod until the provisioner gives up.
         """
         written = await self._write(volumes)
+        await WRITTEN.hit(pod=f"{pod.namespace}/{pod.name}", node=node_name)
         clock = self._handle.clock
         deadline = clock.monotonic() + timeout_seconds
         pause = POLL_SECONDS_MIN

@@ -1,0 +1,88 @@
+"""Trying pods on nodes without a cluster: what the autoscaler and explanations use.
+
+Nothing here is written anywhere. Source: cluster-autoscaler 1.36, scheduler-based predicate checking.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from machinery.clock import Clock
+from machinery.kinds import Kind
+from machinery.versions import Gates
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import Code, Lister, Status
+from scheduler.framework.nominator import Nominator
+from scheduler.framework.profile import PluginFactory, Profile
+from scheduler.framework.runtime import Environment, Framework
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import NodeInfo, PodInfo
+
+OUT_OF_REACH = "node(s) didn't satisfy plugin(s) of PreFilter"
+
+
+class Simulator:
+    """A profile's filters over a snapshot of one's own, to be forked, changed and reverted."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        registry: Mapping[str, PluginFactory],
+        *,
+        gates: Gates,
+        clock: Clock,
+        listers: Mapping[Kind[Any], Lister[Any]] | None = None,
+        snapshot: Snapshot | None = None,
+    ) -> None:
+        self.snapshot = snapshot if snapshot is not None else Snapshot()
+        self.framework = Framework(
+            profile,
+            registry,
+            Environment(
+                snapshot=self.snapshot,
+                nominator=Nominator(),
+                gates=gates,
+                version=gates.version,
+                clock=clock,
+                rng=random.Random(0),  # filters draw nothing
+                listers=listers or {},
+            ),
+        )
+        self._next = 0  # where the search for a node goes on, so that pods spread
+
+    def check(self, pod: PodInfo, node_name: str) -> Status | None:
+        """Why the pod does not fit the node; None when it does. KeyError for a node that is not there."""
+        node = self.snapshot.nodes[self.snapshot.row_of[node_name]]
+        state = CycleState()
+        narrowed, status, _ = self.framework.run_pre_filter_plugins(state, pod, self.snapshot)
+        if status is not None:
+            return status
+        if narrowed.node_names is not None and node_name not in narrowed.node_names:
+            return Status(Code.UnschedulableAndUnresolvable, (OUT_OF_REACH,))
+        status = self.framework.run_filter_plugins(state, pod, node)
+        return None if status is None or status.is_success else status
+
+    def place(self, pod: PodInfo, acceptable: Callable[[NodeInfo], bool] = lambda node: True) -> str | None:
+        """Puts the pod on the first acceptable node that it fits; that node's name, None if there is none.
+
+        The search goes on behind the last node that was taken.
+        """
+        snapshot = self.snapshot
+        size = len(snapshot)
+        state = CycleState()
+        narrowed, status, _ = self.framework.run_pre_filter_plugins(state, pod, snapshot)
+        if status is not None or not size:
+            return None
+        verdicts = self.framework.filter_rows(state, pod, snapshot, slice(0, size))
+        for offset in range(size):
+            row = (self._next + offset) % size
+            node = snapshot.nodes[row]
+            if narrowed.node_names is not None and node.name not in narrowed.node_names:
+                continue
+            if all(mask[row] for _, mask in verdicts) and acceptable(node):
+                snapshot.add_pod(pod, node.name)
+                self._next = (row + 1) % size
+                return node.name
+        return None

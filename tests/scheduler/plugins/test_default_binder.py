@@ -1,0 +1,27 @@
+"""DefaultBinder: one request, and its refusal as an error."""
+
+from __future__ import annotations
+
+from machinery import errors, kinds
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import Code
+from tests.scheduler.builders import desk, pod
+from tests.scheduler.fake_api import FakeApi
+
+
+async def test_binds_with_the_pods_uid() -> None:
+    api = FakeApi()
+    framework = desk(environment={"client": api}).framework
+    assert await framework.run_bind_plugins(CycleState(), pod("a"), "n1") is None
+    assert api.requests == [("bind", "default/a", "n1", "uid-a")]
+
+
+async def test_a_refused_binding_is_an_error() -> None:
+    api = FakeApi()
+    api.refuse = lambda request: errors.conflict(kinds.POD, "a", "already assigned to node n2")
+    framework = desk(environment={"client": api}).framework
+    status = await framework.run_bind_plugins(CycleState(), pod("a"), "n1")
+    assert status is not None
+    assert status.code is Code.Error
+    assert isinstance(status.error, errors.StatusError)
+    assert 'running Bind plugin "DefaultBinder"' in status.message()
