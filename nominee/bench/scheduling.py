@@ -99,12 +99,7 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
             name: rounded(seconds * 1000 / settings.pods) for name, seconds in cpu.items()
         },
         "memory": _memory(directory),
-        "machine": {
-            **machine(),
-            "busyElsewhere": rounded(
-                (busy - sum(cpu.values())) / (max(times) - begin) / len(os.sched_getaffinity(0)), 2
-            ),
-        },
+        "machine": machine() | {"busyElsewhere": rounded((busy - sum(cpu.values())) / capacity, 2)},
     }
 
 
