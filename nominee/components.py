@@ -14,7 +14,8 @@ class Component:
     """One kind of process.
 
     `stop_stage`: processes of a lower stage are stopped first, those of one stage together. `versioned`
-    components take --emulated-version and --feature-gates. `needs` cannot be left out of a cluster.
+    components take --emulated-version and --feature-gates. `ready_path` is the health check. `needs` cannot
+    be left out of a cluster that has it.
     """
 
     name: str
@@ -22,11 +23,12 @@ class Component:
     aliases: tuple[str, ...] = ()
     stop_stage: int
     versioned: bool = True
+    ready_path: str = "/readyz"
     needs: tuple[str, ...] = field(default=())
 
 
 COMPONENTS: tuple[Component, ...] = (
-    Component(name="etcd", module="nominee.etcd", stop_stage=3, versioned=False),
+    Component(name="etcd", module="nominee.etcd", stop_stage=3, versioned=False, ready_path="/health"),
     Component(
         name="apiserver", module="apiserver", aliases=("kube-apiserver",), stop_stage=2, needs=("etcd",)
     ),

@@ -76,7 +76,7 @@ def build(options: UpOptions) -> Plan:
                     *_common(component, name, options),
                 ),
                 stop_stage=component.stop_stage,
-                ready_path="/health" if component.name == "etcd" else "/readyz",
+                ready_path=component.ready_path,
             )
         )
     spec = ClusterSpec(

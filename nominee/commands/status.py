@@ -9,11 +9,14 @@ from typing import Any
 import click
 
 from nominee.commands.common import directory_option, echo_json, output_option
+from nominee.components import BY_NAME
+from nominee.http import HttpError, request
 from nominee.printing.tables import table
 from nominee.process_usage import pss_bytes
 from nominee.supervisor.client import NotRunningError, call
 from nominee.supervisor.directory import StateDirectory
 
+_HEALTH_SECONDS_MAX = 1.0
 _COPIED = ("http", "grpc", "https", "emulatedVersion", "version", "featureGates", "startTime")
 
 
@@ -22,6 +25,8 @@ _COPIED = ("http", "grpc", "https", "emulatedVersion", "version", "featureGates"
 @output_option("table", "json")
 def status(directory: Path, output: str) -> None:
     """Show the components: process, state, restarts, version, gates, addresses, memory (PSS).
+
+    A process that runs but fails its health check is `unhealthy`.
 
     Exit status 1 when no cluster runs in the directory.
     """
@@ -35,6 +40,7 @@ def status(directory: Path, output: str) -> None:
     except TimeoutError as error:
         raise click.ClickException(str(error)) from None
     _add_memory(cluster)
+    _add_health(cluster)
     if output == "json":
         echo_json(cluster)
         return
@@ -51,7 +57,7 @@ def status(directory: Path, output: str) -> None:
 def _row(component: Mapping[str, Any]) -> list[str]:
     return [
         component["name"],
-        component["state"],
+        component["state"] if component["healthy"] is not False else "unhealthy",
         str(component["pid"] or "-"),
         str(component["restarts"]),
         component.get("emulatedVersion") or component.get("version") or "-",
@@ -100,6 +106,19 @@ def _unsupervised(state: StateDirectory) -> dict[str, Any] | None:
             for name, document in live.items()
         ],
     }
+
+
+def _add_health(cluster: dict[str, Any]) -> None:
+    """What each process that should be ready says of its health now; None where it is not asked."""
+    for component in cluster["components"]:
+        component["healthy"] = None
+        known = BY_NAME.get(component["component"])
+        if component["state"] == "ready" and component.get("http") and known is not None:
+            try:
+                answer = request(component["http"], known.ready_path, timeout_seconds=_HEALTH_SECONDS_MAX)
+                component["healthy"] = answer.status == 200
+            except HttpError:
+                component["healthy"] = False
 
 
 def _add_memory(cluster: dict[str, Any]) -> None:

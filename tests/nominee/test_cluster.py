@@ -200,6 +200,21 @@ def test_an_etcd_of_ones_own(directory: Path, tmp_path: Path) -> None:
         etcd("down")
 
 
+def test_a_process_that_cannot_work_is_unhealthy(directory: Path) -> None:
+    cluster = Cluster(directory, "--components", "etcd,apiserver")
+    assert cluster.component("apiserver")["healthy"] is True
+    cluster("pause", "etcd")
+
+    def health() -> tuple[bool | None, bool | None]:
+        return cluster.component("etcd")["healthy"], cluster.component("apiserver")["healthy"]
+
+    cluster("stop", "etcd", "--kill")
+    assert wait_until(lambda: health() == (None, False), LIMIT_SECONDS, poll_seconds=0.2), health()
+    assert "unhealthy" in cluster("status")
+    cluster("start", "etcd")
+    assert wait_until(lambda: health() == (True, True), LIMIT_SECONDS, poll_seconds=0.2), health()
+
+
 def test_honcho_runs_the_same_processes(directory: Path) -> None:
     chosen = ("etcd", "apiserver", "scheduler", "controllers")
     names = [line.partition(":")[0] for line in (REPOSITORY / "Procfile").read_text().splitlines()]
