@@ -22,7 +22,7 @@ class KeyedHeap(Generic[K, T]):
     def __init__(self, sort_key: Callable[[T], Any]) -> None:
         self._sort_key = sort_key
         self._order = itertools.count()
-        self._heap: list[list[Any]] = []  # [sort key, order, key, item]; item None: dead
+        self._heap: list[list[Any]] = []  # [sort key, order, serial, key, item]; item None: dead
         self._entries: dict[K, list[Any]] = {}
 
     def __len__(self) -> int:
@@ -33,20 +33,21 @@ class KeyedHeap(Generic[K, T]):
 
     def get(self, key: K) -> T | None:
         entry = self._entries.get(key)
-        return None if entry is None else entry[3]
+        return None if entry is None else entry[4]
 
     def put(self, key: K, item: T) -> None:
         """Adds the item, or replaces the one of that key; a replaced one keeps its place among equals."""
         old = self._entries.get(key)
         sort_key = self._sort_key(item)
         if old is not None and old[0] == sort_key:
-            old[3] = item
+            old[4] = item
             return
         order = next(self._order)
         if old is not None:
             order = old[1]
-            old[3] = None
-        entry = [sort_key, order, key, item]
+            old[4] = None
+        # The serial keeps a dead entry and its successor from being compared further.
+        entry = [sort_key, order, next(self._order), key, item]
         self._entries[key] = entry
         heapq.heappush(self._heap, entry)
         self._compact()
@@ -56,30 +57,30 @@ class KeyedHeap(Generic[K, T]):
         entry = self._entries.pop(key, None)
         if entry is None:
             return None
-        item: T = entry[3]
-        entry[3] = None
+        item: T = entry[4]
+        entry[4] = None
         self._compact()
         return item
 
     def peek(self) -> T | None:
         """The first item, or None."""
-        while self._heap and self._heap[0][3] is None:
+        while self._heap and self._heap[0][4] is None:
             heapq.heappop(self._heap)
-        return self._heap[0][3] if self._heap else None
+        return self._heap[0][4] if self._heap else None
 
     def pop(self) -> T | None:
         """Takes the first item out; None when empty."""
         if self.peek() is None:
             return None
         entry = heapq.heappop(self._heap)
-        del self._entries[entry[2]]
-        item: T = entry[3]
+        del self._entries[entry[3]]
+        item: T = entry[4]
         return item
 
     def __iter__(self) -> Iterator[T]:
         """Items in the order in which they would be popped."""
         for entry in sorted(self._entries.values(), key=lambda entry: entry[:2]):
-            yield entry[3]
+            yield entry[4]
 
     def _compact(self) -> None:
         if len(self._heap) > 2 * len(self._entries) + _COMPACT_MIN:

@@ -33,6 +33,7 @@ from scheduler.queue.backoff import Backoff, BackoffQueue
 from scheduler.queue.hints import HintMap, Strategy
 from scheduler.queue.in_flight import InFlight
 from scheduler.queue.keyed_heap import KeyedHeap
+from scheduler.queue.unschedulable import UnschedulablePods
 
 UNSCHEDULED_ADD: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Add)
 UNSCHEDULED_UPDATE: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Update)
@@ -87,7 +88,7 @@ class PrioritySchedulingQueue:
         self._active: KeyedHeap[ObjectKey, QueuedPodInfo] = KeyedHeap(sort_key)
         self._backoff = BackoffQueue(backoff, sort_key)
         self._pop_early = backoff.windowed
-        self._unschedulable: dict[ObjectKey, QueuedPodInfo] = {}  # and the gated ones
+        self._unschedulable = UnschedulablePods()  # and the gated ones
 
     # ---- looking ----
 
@@ -105,15 +106,15 @@ class PrioritySchedulingQueue:
 
     def unschedulable(self) -> list[QueuedPodInfo]:
         """Pods that wait for an event, gated ones not among them."""
-        return [info for info in self._unschedulable.values() if not info.gated]
+        return [info for info in self._unschedulable if not info.gated]
 
     def gated(self) -> list[QueuedPodInfo]:
         """Pods that a PreEnqueue plugin holds back."""
-        return [info for info in self._unschedulable.values() if info.gated]
+        return [info for info in self._unschedulable if info.gated]
 
     def counts(self) -> dict[str, int]:
         """Pods by queue, in the words of the scheduler_pending_pods metric."""
-        gated = sum(1 for info in self._unschedulable.values() if info.gated)
+        gated = sum(1 for info in self._unschedulable if info.gated)
         return {
             "active": len(self._active),
             "backoff": len(self._backoff),
@@ -131,6 +132,25 @@ class PrioritySchedulingQueue:
     @property
     def can_pop(self) -> bool:
         return bool(len(self._active)) or (self._pop_early and self._backoff.early_count > 0)
+
+    def validate(self) -> None:
+        """AssertionError when a pod is in two places, or in the wrong one. For tests."""
+        places: dict[ObjectKey, list[str]] = {}
+        for place, infos in (
+            ("active", self.active()),
+            ("backoff", self.backing_off()),
+            ("error backoff", self.error_backing_off()),
+            ("unschedulable", self.unschedulable()),
+            ("gated", self.gated()),
+        ):
+            for info in infos:
+                places.setdefault(info.pod_info.key, []).append(place)
+                if place in ("active", "backoff"):
+                    assert not info.gated, f"{info.pod_info.key} is gated and in {place}"
+                if place == "error backoff":
+                    assert not info.rejectors, f"{info.pod_info.key} was refused and is in {place}"
+        for key, found in places.items():
+            assert len(found) == 1, f"{key} is in {' and '.join(found)}"
 
     # ---- the way of a pod ----
 
@@ -219,7 +239,7 @@ class PrioritySchedulingQueue:
         self.nominator.delete(pod.metadata.uid)
         key = ObjectKey(pod.metadata.namespace, pod.metadata.name)
         if self._active.remove(key) is None and self._backoff.remove(key) is None:
-            self._unschedulable.pop(key, None)
+            self._unschedulable.remove(key)
 
     def activate(self, pods: Iterable[core.Pod], now: float) -> None:
         """Lets pods be tried now, whatever they wait for but a gate. In flight: tried again if they fail."""
@@ -247,9 +267,15 @@ class PrioritySchedulingQueue:
 
         `only` chooses among the pods that wait; pods in flight hear of the event whatever it says.
         """
-        if not self._is_of_interest(event):
-            return
-        pods = [info for info in self._unschedulable.values() if only is None or only(info.pod_info)]
+        if event.is_wildcard():
+            pods = list(self._unschedulable)
+        else:
+            plugins = {r.plugin for profile in self._profiles.values() for r in profile.hints.matching(event)}
+            if not plugins:
+                return
+            pods = self._unschedulable.refused_by(plugins)
+        if only is not None:
+            pods = [info for info in pods if only(info.pod_info)]
         self._move(pods, event, old, new, now)
 
     def flush_backoff(self, now: float) -> None:
@@ -260,7 +286,7 @@ class PrioritySchedulingQueue:
     def flush_unschedulable(self, now: float) -> None:
         """To be called every 30 s: a pod that waited for an event for five minutes is tried without one."""
         limit = self._max_unschedulable_seconds
-        late = [info for info in self._unschedulable.values() if now - info.timestamp > limit]
+        late = [info for info in self._unschedulable if now - info.timestamp > limit]
         if late:
             for info in late:
                 info.was_flushed_from_unschedulable = True
@@ -271,9 +297,6 @@ class PrioritySchedulingQueue:
         self.nominator.add(pod, nominating)
 
     # ---- inside ----
-
-    def _is_of_interest(self, event: ClusterEvent) -> bool:
-        return event.is_wildcard() or any(p.hints.matching(event) for p in self._profiles.values())
 
     def _move(
         self,
@@ -288,7 +311,7 @@ class PrioritySchedulingQueue:
                 continue
             strategy = self._strategy(info, event, old, new)
             if strategy is not Strategy.SKIP:
-                del self._unschedulable[info.pod_info.key]
+                self._unschedulable.remove(info.pod_info.key)
                 self._requeue(info, strategy, event, now)
         self.in_flight.record(event, old, new)
 
@@ -333,7 +356,7 @@ class PrioritySchedulingQueue:
         key = info.pod_info.key
         if key not in self._unschedulable:
             self.incoming["gated" if info.gated else "unschedulable", _label(event)] += 1
-        self._unschedulable[key] = info
+        self._unschedulable.put(info)
 
     def _to_active(
         self,
@@ -348,12 +371,12 @@ class PrioritySchedulingQueue:
             self._run_pre_enqueue(info)
         key = info.pod_info.key
         if info.gated:
-            if key not in self._active and key not in self._backoff and key not in self._unschedulable:
+            if key not in self._active and key not in self._backoff:
                 self._to_unschedulable(info, event)
             return False
         if info.initial_attempt_timestamp is None:
             info.initial_attempt_timestamp = now
-        self._unschedulable.pop(key, None)
+        self._unschedulable.remove(key)
         self._backoff.remove(key)
         self._active.put(key, info)
         self.incoming["active", _label(event)] += 1
@@ -368,10 +391,9 @@ class PrioritySchedulingQueue:
         if self._pop_early:
             self._run_pre_enqueue(info)
             if info.gated:
-                if key not in self._unschedulable:
-                    self._to_unschedulable(info, event)
+                self._to_unschedulable(info, event)
                 return False
-        self._unschedulable.pop(key, None)
+        self._unschedulable.remove(key)
         self._backoff.add(info)
         self.incoming["backoff", _label(event)] += 1
         if self._pop_early:

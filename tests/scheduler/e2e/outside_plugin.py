@@ -1,0 +1,34 @@
+"""A plugin from outside: a pod labelled `wait` waits on Permit until it is annotated, `refuse` is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import (
+    ClusterEventWithHint,
+    Code,
+    EnqueueExtensions,
+    FilterPlugin,
+    Handle,
+    PermitPlugin,
+    Status,
+)
+from scheduler.framework.types import NodeInfo, PodInfo
+
+
+class Turnstile(EnqueueExtensions, FilterPlugin, PermitPlugin):
+    name = "Turnstile"
+
+    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
+        self._seconds = float(args.get("seconds", 60))
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return ()
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return Status(Code.Unschedulable, ("closed",)) if "refuse" in pod.labels else None
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status | None, float]:
+        return (Status(Code.Wait), self._seconds) if "wait" in pod.labels else (None, 0.0)
