@@ -25,6 +25,7 @@ from kubelet.points import (
 from kubelet.runtime import PodSandbox
 from kubelet.shell.agent import Agent, Due
 from kubelet.shell.status_writer import StatusWriter
+from kubelet.shell.timers import EARLY_SECONDS_MAX
 from machinery import clock as clocks
 from machinery import logs
 from machinery.errors import is_retryable
@@ -211,7 +212,7 @@ class PodWorker:
         else:
             grace = float(pod.spec.terminationGracePeriodSeconds)
         due.stop = min(due.stop, monotonic + max(grace, 0.0))
-        if due.stop <= monotonic:
+        if due.stop <= monotonic + EARLY_SECONDS_MAX:
             return False
         self._again(agent, record.uid, due.stop - monotonic)
         return True
@@ -230,7 +231,7 @@ class PodWorker:
             setattr(due, step, when)
             if delay > 0:
                 self._again(agent, uid, delay)
-        return when > monotonic
+        return when > monotonic + EARLY_SECONDS_MAX  # a timer may come so much too early
 
     def _again(self, agent: Agent, uid: str, seconds: float) -> None:
         agent.around.timers.after(seconds, lambda: agent.around.enqueue(agent.name, uid))

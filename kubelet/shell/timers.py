@@ -10,6 +10,9 @@ import anyio
 
 from machinery.clock import Clock
 
+EARLY_SECONDS_MAX = 1e-6
+"""So much too early is on time: a clock need not resolve more, and a wait of less might not move it."""
+
 
 class Timers:
     """Calls functions at given times (seconds of `clock.monotonic`), in order. `run` must run beside it."""
@@ -49,6 +52,6 @@ class Timers:
         scope.cancel()
 
     def _call_due(self) -> None:
-        now = self._clock.monotonic()
+        now = self._clock.monotonic() + EARLY_SECONDS_MAX
         while self._heap and self._heap[0][0] <= now:
             heapq.heappop(self._heap)[2]()

@@ -1,0 +1,107 @@
+"""Instances of a cloud become nodes, and stop being run when they are gone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import grpc.aio
+from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
+from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
+
+from machinery import kinds
+from machinery.errors import StatusError, is_not_found
+from machinery.pb import core
+from tests.kubelet.e2e.support import KUBELET, Lab, is_ready, lab, pod
+from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+
+
+class Provider(cloud_grpc.CloudProviderServicer):
+    """One node group; instances and their states are the test's."""
+
+    def __init__(self) -> None:
+        self.instances: dict[str, int] = {}
+        self.asked = 0
+
+    async def NodeGroups(self, request: object, context: object) -> cloud.NodeGroupsResponse:
+        return cloud.NodeGroupsResponse(nodeGroups=[cloud.NodeGroup(id="pool", minSize=0, maxSize=3)])
+
+    async def NodeGroupNodes(self, request: object, context: object) -> cloud.NodeGroupNodesResponse:
+        self.asked += 1
+        rows = [
+            cloud.Instance(id=name, status=cloud.InstanceStatus(instanceState=state))  # type: ignore[arg-type]
+            for name, state in self.instances.items()
+        ]
+        return cloud.NodeGroupNodesResponse(instances=rows)
+
+    async def NodeGroupTemplateNodeInfo(
+        self, request: object, context: object
+    ) -> cloud.NodeGroupTemplateNodeInfoResponse:
+        template = core.Node()
+        template.metadata.labels["pool"] = "pool"
+        template.spec.taints.add(key="dedicated", value="x", effect="NoSchedule")
+        for name, text in {"cpu": "8", "memory": "16Gi", "pods": "20"}.items():
+            template.status.capacity[name].string = text
+            template.status.allocatable[name].string = text
+        return cloud.NodeGroupTemplateNodeInfoResponse(nodeBytes=template.SerializeToString())
+
+
+@asynccontextmanager
+async def provider() -> AsyncIterator[tuple[Provider, str]]:
+    server, servicer = grpc.aio.server(), Provider()
+    cloud_grpc.add_CloudProviderServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield servicer, f"127.0.0.1:{port}"
+    finally:
+        await server.stop(None)
+
+
+async def node(here: Lab, name: str) -> core.Node:
+    with anyio.move_on_after(WAIT_SECONDS_MAX):
+        while True:
+            try:
+                return await here.client.get(kinds.NODE, name)
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+            await anyio.sleep(0.05)
+    raise AssertionError(f"no node {name}:\n{here.cluster.log(KUBELET)}")
+
+
+async def test_an_instance_becomes_a_node_and_is_given_up(cluster: Cluster) -> None:
+    async with provider() as (servicer, address), lab(cluster, "--cloud-address", address, nodes=0) as here:
+        servicer.instances = {
+            "nominee://pool-1": cloud.InstanceStatus.instanceRunning,
+            "nominee://pool-2": cloud.InstanceStatus.instanceCreating,
+        }
+        found = await node(here, "pool-1")
+        assert found.spec.providerID == "nominee://pool-1"
+        assert found.metadata.labels["pool"] == "pool"
+        assert found.metadata.labels["kubernetes.io/hostname"] == "pool-1"
+        assert found.status.allocatable["cpu"].string == "8"
+        assert [taint.key for taint in found.spec.taints] == ["dedicated"]
+        assert len((await here.client.list(kinds.NODE)).items) == 1, "one is still being created"
+        await here.create(pod("a", {"cpu": "6"}), "pool-1")
+        await here.pod("a", is_ready)
+
+        servicer.instances = {}
+        asked = servicer.asked
+        with anyio.fail_after(WAIT_SECONDS_MAX):
+            while servicer.asked < asked + 2:  # noqa: ASYNC110  # another process's doing
+                await anyio.sleep(0.05)
+        await here.create(pod("b", {"cpu": "1"}), "pool-1")
+        assert "Instance is gone" in cluster.log(KUBELET)
+        assert (await node(here, "pool-1")).metadata.name == "pool-1", "the object is the cloud's to delete"
+        seen = await here.get("b")
+        assert seen is not None
+        assert not seen.status.containerStatuses
+
+
+async def test_a_cloud_that_is_away_does_no_harm(cluster: Cluster) -> None:
+    async with lab(cluster, "--cloud-address", "127.0.0.1:1") as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.pod("a", is_ready)
+        assert "Cloud cannot be asked" in cluster.log(KUBELET)

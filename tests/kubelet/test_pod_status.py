@@ -1,0 +1,127 @@
+"""A pod's status: what each version writes, and whose fields stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubelet import runtime
+from kubelet.conditions import ResizeCondition
+from kubelet.features import features, status_features
+from kubelet.pod_resources import PodResources, desired_resources
+from kubelet.pod_status import Outcome, View, build
+from kubelet.requirements import Requirements, ResourceList
+from machinery import objects
+from machinery.pb import core
+from machinery.versions import Gates, Version
+
+NOW = 1_700_000_000.0
+ALPHA_RESIZE = {"InPlacePodVerticalScaling": True}
+
+
+def a_pod() -> core.Pod:
+    pod = core.Pod()
+    pod.metadata.uid, pod.metadata.name, pod.metadata.generation = "uid", "a", 3
+    container = pod.spec.containers.add(name="main", image="pause:3")
+    container.resources.requests["cpu"].string = "2"
+    pod.status.conditions.add(type="PodScheduled", status="True")
+    pod.status.conditions.add(type="example.com/own", status="True")
+    pod.status.nominatedNodeName = "elsewhere"
+    return pod
+
+
+def view(pod: core.Pod, **changes: object) -> View:
+    sandbox = runtime.become_ready(
+        runtime.start(runtime.prepare(pod, now=NOW), desired_resources(pod), ip="10.0.0.2", now=NOW)
+    )
+    small = PodResources((("main", Requirements(ResourceList.of({"cpu": "1"}))),))
+    values: dict[str, object] = {
+        "pod": pod,
+        "host_ip": "172.16.0.1",
+        "now": NOW,
+        "sandbox": sandbox,
+        "allocated": small,
+        "pending": ResizeCondition(reason="Deferred", message="no room", observed_generation=3, since=NOW),
+    }
+    return View(**(values | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("version", "overrides", "conditions", "resize", "generation"),
+    [
+        (Version(1, 32), {}, False, "", 0),
+        (Version(1, 32), ALPHA_RESIZE, False, "Deferred", 0),
+        (Version(1, 33), {}, True, "", 0),
+        (Version(1, 34), {}, True, "", 3),
+        (Version(1, 37), {}, True, "", 3),
+    ],
+)
+def test_each_version_tells_of_a_resize_in_its_own_way(
+    version: Version, overrides: dict[str, bool], conditions: bool, resize: str, generation: int
+) -> None:
+    known = status_features(version, Gates("kubelet", version, overrides))
+    status = build(view(a_pod()), known)
+    held = objects.get_condition(status.conditions, "PodResizePending")
+    assert (held is not None) is conditions
+    assert status.resize == resize
+    assert status.observedGeneration == generation
+    if held is not None:
+        assert held.observedGeneration == generation
+    row = status.containerStatuses[0]
+    assert row.HasField("resources") is known.resize
+    assert bool(row.allocatedResources) is known.resize
+
+
+def test_what_others_own_stays() -> None:
+    known = status_features(Version(1, 37), Gates("kubelet"))
+    status = build(view(a_pod()), known)
+    assert objects.condition_is(status.conditions, "example.com/own")
+    assert status.nominatedNodeName == "elsewhere"
+    assert [row.type for row in status.conditions] == [
+        "PodResizePending", "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady",
+        "PodScheduled", "example.com/own",
+    ]  # fmt: skip
+
+
+def test_the_same_view_writes_the_same_status_again() -> None:
+    known = status_features(Version(1, 37), Gates("kubelet"))
+    pod = a_pod()
+    first = build(view(pod), known)
+    pod.status.CopyFrom(first)
+    assert build(view(pod, now=NOW + 100), known) == first
+
+
+def test_readiness_gates_hold_ready_back() -> None:
+    known = status_features(Version(1, 37), Gates("kubelet"))
+    pod = a_pod()
+    pod.spec.readinessGates.add(conditionType="example.com/late")
+    status = build(view(pod), known)
+    ready = objects.get_condition(status.conditions, "Ready")
+    assert ready is not None
+    assert (ready.status, ready.reason) == ("False", "ReadinessGatesNotReady")
+    assert objects.condition_is(status.conditions, "ContainersReady")
+
+
+def test_a_terminal_pod_has_no_resize() -> None:
+    known = status_features(Version(1, 37), Gates("kubelet"))
+    outcome = Outcome(reason="Preempting", message="gone", preempted=True)
+    status = build(view(a_pod(), outcome=outcome, terminal=True), known)
+    assert (status.phase, status.reason) == ("Failed", "Preempting")
+    assert objects.get_condition(status.conditions, "PodResizePending") is None
+    disrupted = objects.get_condition(status.conditions, "DisruptionTarget")
+    assert disrupted is not None
+    assert disrupted.reason == "TerminationByKubelet"
+
+
+@pytest.mark.parametrize(("minor", "refuses"), [(33, True), (35, True), (36, False), (37, False)])
+def test_a_resize_beyond_the_node_is_infeasible_before_1_36(minor: int, refuses: bool) -> None:
+    version = Version(1, minor)
+    assert features(version, Gates("kubelet", version)).infeasible_above_allocatable is refuses
+
+
+def test_declared_features_follow_the_gates() -> None:
+    assert status_features(Version(1, 34), Gates("kubelet", Version(1, 34))).declared_features == ()
+    declared = status_features(
+        Version(1, 37), Gates("kubelet"), cpu_manager_policy="static"
+    ).declared_features
+    assert "GuaranteedQoSPodCPUResize" not in declared
+    assert "InPlacePodLevelResourcesVerticalScaling" in declared

@@ -1,0 +1,111 @@
+"""The shell's small parts: timers, the work queue, options, containers read back from a status."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from kubelet import runtime
+from kubelet.adoption import adopt
+from kubelet.features import status_features
+from kubelet.options import Delays, exit_code, pre_stop_sleep, run_duration
+from kubelet.pod_resources import desired_resources
+from kubelet.pod_status import View, build
+from kubelet.shell.timers import Timers
+from kubelet.shell.work_queue import WorkQueue
+from machinery.clock import FakeClock
+from machinery.pb import core
+from machinery.versions import Gates, Version
+
+
+async def test_timers_call_in_order_of_time() -> None:
+    clock, called = FakeClock(), []
+    timers = Timers(clock)
+    async with anyio.create_task_group() as group:
+        group.start_soon(timers.run)
+        await clock.settle()
+        timers.after(3, lambda: called.append("three"))
+        timers.after(1, lambda: called.append("one"))
+        timers.after(1, lambda: called.append("one again"))
+        await clock.advance(0.5)
+        assert called == []
+        timers.after(0.1, lambda: called.append("soon"))
+        await clock.advance(0.6)
+        assert called == ["soon", "one", "one again"]
+        await clock.advance(10)
+        assert called == ["soon", "one", "one again", "three"]
+        assert len(timers) == 0
+        group.cancel_scope.cancel()
+
+
+async def test_a_key_has_one_worker_and_is_done_again_when_added_meanwhile() -> None:
+    running, seen, gate = set[str](), list[str](), anyio.Event()
+
+    async def work(key: str) -> None:
+        assert key not in running
+        running.add(key)
+        seen.append(key)
+        await gate.wait()
+        running.discard(key)
+
+    queue = WorkQueue(work, workers_max=2)
+    async with anyio.create_task_group() as group:
+        group.start_soon(queue.run)
+        for key in ("a", "b", "c", "a"):
+            queue.add(key)
+        await anyio.wait_all_tasks_blocked()
+        assert seen == ["a", "b"], "two workers"
+        queue.add("a")
+        queue.add("a")
+        gate.set()
+        await anyio.wait_all_tasks_blocked()
+        assert seen == ["a", "b", "c", "a"]
+        assert len(queue) == 0
+        group.cancel_scope.cancel()
+
+
+def test_annotations_override_delays() -> None:
+    pod = core.Pod()
+    pod.metadata.annotations["nominee.dev/start-delay"] = "1m30s"
+    pod.metadata.annotations["nominee.dev/stop-delay"] = "nonsense"
+    pod.metadata.annotations["nominee.dev/exit-code"] = "7"
+    assert Delays(stop=2.0).of(pod) == Delays(start=90.0, stop=2.0)
+    assert run_duration(pod) is None
+    assert exit_code(pod) == 7
+
+
+def test_a_pre_stop_sleep_delays_the_end() -> None:
+    pod = core.Pod()
+    pod.spec.containers.add(name="a").lifecycle.preStop.sleep.seconds = 4
+    pod.spec.containers.add(name="b")
+    assert pre_stop_sleep(pod) == 4.0
+
+
+@pytest.mark.parametrize("restarts", [0, 2])
+def test_containers_are_read_back_from_the_status(restarts: int) -> None:
+    pod = core.Pod()
+    pod.metadata.uid = "uid"
+    pod.spec.initContainers.add(name="setup")
+    pod.spec.initContainers.add(name="side", restartPolicy="Always")
+    container = pod.spec.containers.add(name="main")
+    container.resources.requests["cpu"].string = "1"
+    resources = desired_resources(pod)
+    sandbox = runtime.become_ready(
+        runtime.start(runtime.prepare(pod, now=100.0), resources, ip="10.0.0.2", now=101.0)
+    )
+    for _ in range(restarts):
+        sandbox = runtime.restart(sandbox, ("main",), resources, now=200.0)
+    assert adopt(pod) is None
+    known = status_features(Version(1, 37), Gates("kubelet"))
+    view = View(pod=pod, host_ip="172.16.0.1", now=300.0, sandbox=sandbox, allocated=resources)
+    pod.status.CopyFrom(build(view, known))
+    found = adopt(pod)
+    assert found is not None
+    for old, new in zip(sandbox.containers, found.containers, strict=True):
+        assert (old.id, old.restarts, old.state, old.started, old.resources) == (
+            new.id, new.restarts, new.state, new.started, new.resources,
+        )  # fmt: skip
+    pod.status.CopyFrom(
+        build(View(pod=pod, host_ip="172.16.0.1", now=400.0, sandbox=found, allocated=resources), known)
+    )
+    assert adopt(pod) == found
