@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from apiserver.requests import PatchKind
-from machinery.errors import StatusError, bad_request
+from apiserver.validation import field
+from machinery.errors import GroupKind, StatusError, bad_request, invalid
 from machinery.kinds import Kind
 from machinery.patch import PatchError, merge_patch, strategic_merge_patch
 from machinery.wire import codec
@@ -15,6 +16,8 @@ _MEDIA_TYPES = {
     PatchKind.JSON: "application/json-patch+json",
     PatchKind.APPLY: "application/apply-patch+yaml",
 }
+
+_PARTS = frozenset({"metadata", "spec", "status"})
 
 
 def parse(patch_kind: PatchKind, patch: bytes) -> Any:
@@ -39,12 +42,50 @@ def parse(patch_kind: PatchKind, patch: bytes) -> Any:
 
 def apply(kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any) -> Any:
     """A new object; `current` stays. Raises 400 and 422."""
-    document = codec.to_json(current)
     try:
-        if patch_kind is PatchKind.MERGE:
-            changed = merge_patch(document, patch)
-        else:
-            changed = strategic_merge_patch(kind.message.DESCRIPTOR.full_name, document, patch)
+        parts = _parts(kind, patch)
+        if parts is not None:
+            return _apply_to_parts(kind, patch_kind, parts, current)
+        document = codec.to_json(current)
+        changed = _merged(patch_kind, kind.message.DESCRIPTOR.full_name, document, patch)
+        if (changed.get("apiVersion"), changed.get("kind")) != (document["apiVersion"], document["kind"]):
+            problem = "a patch cannot change what kind of object it is"
+            raise invalid(GroupKind("", ""), "", [field.invalid("patch", json.dumps(changed), problem)])
         return codec.from_json(kind.message, changed)
-    except (PatchError, codec.DecodeError) as error:
+    except PatchError as error:
+        reason = {400: "BadRequest", 422: "Invalid"}.get(error.code, "")
+        raise StatusError(error.code, reason, str(error)) from None
+    except codec.DecodeError as error:
         raise bad_request(str(error)) from None
+
+
+def _merged(patch_kind: PatchKind, message: str, document: Any, patch: Any) -> Any:
+    if patch_kind is PatchKind.MERGE:
+        return merge_patch(document, patch)
+    return strategic_merge_patch(message, document, patch)
+
+
+def _parts(kind: Kind[Any], patch: Any) -> dict[str, Any] | None:
+    """The patch by the object's parts (metadata, spec, status), where it patches nothing else.
+
+    Then only those parts have to go through JSON: half the work for what schedulers and kubelets send.
+    """
+    fields = kind.message.DESCRIPTOR.fields_by_name
+    for name, value in patch.items():
+        part = fields.get(name)
+        if name not in _PARTS or part is None or not isinstance(value, dict) or "$patch" in value:
+            return None
+    return dict(patch)
+
+
+def _apply_to_parts(kind: Kind[Any], patch_kind: PatchKind, parts: dict[str, Any], current: Any) -> Any:
+    new = kind.message()
+    new.CopyFrom(current)
+    for name, patch in parts.items():
+        part = getattr(new, name)
+        message = type(part)
+        document = codec.to_json(part) if new.HasField(name) else {}
+        changed = _merged(patch_kind, message.DESCRIPTOR.full_name, document, patch)
+        part.CopyFrom(codec.from_json(message, changed))
+        part.SetInParent()
+    return new

@@ -176,6 +176,7 @@ class Registry:
         if subresource:
             return await self._act(kind, namespace, name, subresource, body, options)
         strategy = strategy_of(kind)
+        rules.check_options("CreateOptions", options)
         obj = _as_stored(kind, body)
         _check_namespace(strategy, namespace, obj.metadata)
         env = self._environment()
@@ -258,6 +259,7 @@ class Registry:
     ) -> CachedObject:
         """PUT. Raises 400, 403, 404, 409, 422."""
         strategy = self._strategy(kind, subresource)
+        rules.check_options("UpdateOptions", options)
         obj = _as_stored(kind, body)
         if obj.metadata.name != name:
             raise errors.bad_request(
@@ -298,11 +300,13 @@ class Registry:
     ) -> CachedObject:
         """PATCH, applied to the newest object. Raises 400, 403, 404, 409, 415, 422."""
         strategy = self._strategy(kind, subresource)
+        rules.check_options("PatchOptions", options, force=patch_kind is PatchKind.APPLY)
         document = patching.parse(patch_kind, patch)
 
         async def change(current: CachedObject) -> Any:
             shown = _shown(kind, current).message
             new = _as_stored(kind, patching.apply(kind, patch_kind, document, shown))
+            _check_namespace(strategy, namespace, new.metadata)
             if not new.metadata.resourceVersion:
                 new.metadata.resourceVersion = str(current.revision)
             defaults.apply(strategy.kind, new, self._gates)

@@ -5,10 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.registry.strategy import Environment, Strategy
-from apiserver.validation import metadata
+from apiserver.requests import WriteOptions
+from apiserver.validation import field, metadata
 from machinery import errors
+from machinery.errors import GroupKind
 from machinery.pb import meta
 from machinery.wire import presence
+
+_FIELD_MANAGER_BYTES_MAX = 128
+
+
+def check_options(name: str, options: WriteOptions, *, force: bool = False) -> None:
+    """422 for options that make no sense; `name` is the options' kind, `force` whether it may be set."""
+    if not options.field_manager and not options.force:
+        return
+    causes = []
+    if options.force and not force:
+        causes.append(field.forbidden("force", "may not be specified for non-apply patch"))
+    manager = options.field_manager
+    if len(manager.encode()) > _FIELD_MANAGER_BYTES_MAX:
+        causes.append(field.too_long("fieldManager", _FIELD_MANAGER_BYTES_MAX))
+    for position, character in enumerate(manager):
+        if not character.isprintable():
+            problem = f"invalid character U+{ord(character):04X} (at position {position})"
+            causes.append(field.invalid("fieldManager", manager, problem))
+    if causes:
+        raise errors.invalid(GroupKind("meta.k8s.io", name), "", causes)
 
 
 def fill_metadata(new: meta.ObjectMeta, uid: str, env: Environment) -> None:
