@@ -1,0 +1,146 @@
+"""What always holds of a preemption, on random clusters; and the order of the criteria."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from machinery import kinds
+from machinery.pb import core
+from machinery.wire import codec
+from scheduler.framework.algorithm import find_feasible
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.diagnosis import FitError
+from scheduler.framework.interface import Candidate, Code
+from scheduler.framework.types import PodInfo
+from scheduler.plugins.default_preemption import DefaultPreemption
+from scheduler.preemption.budgets import read_budgets, split_by_violation
+from scheduler.preemption.evaluator import candidates_wanted
+from scheduler.preemption.selection import best_candidates
+from tests.scheduler.builders import desk, pod
+from tests.scheduler.clusters import clusters
+
+NOW = 1000.0
+
+
+@settings(max_examples=80, deadline=None)
+@given(cluster=clusters())
+def test_victims_are_lower_needed_and_enough(
+    cluster: tuple[list[core.Node], list[core.Pod], core.Pod],
+) -> None:
+    nodes, pods, pending = cluster
+    pending.spec.priority = 10
+    pending.spec.ClearField("nodeName")
+    on = desk(without=())
+    for node in nodes:
+        on.cache.add_node(node)
+    for each in pods:
+        on.cache.add_pod(PodInfo(each))
+    framework, state, preemptor = on.framework, CycleState(), PodInfo(pending)
+    on.cache.update_snapshot(framework.snapshot)
+    before = framework.snapshot.requested.copy()
+    try:
+        find_feasible(framework, state, preemptor, framework.snapshot)
+    except FitError as error:
+        statuses = error.diagnosis.statuses
+    else:
+        return
+    plugin = framework.plugins["DefaultPreemption"]
+    assert isinstance(plugin, DefaultPreemption)
+    decision = plugin.decide(state, preemptor, statuses)
+    for candidate in decision.candidates:
+        info = framework.snapshot.get(candidate.node)
+        assert info is not None
+        assert statuses.get(candidate.node).code is Code.Unschedulable
+        assert all(victim.priority < 10 for victim in candidate.victims)
+        freed = info.clone()
+        for victim in candidate.victims:
+            freed.remove_pod(victim.uid)
+        assert framework.run_filter_plugins(state, preemptor, freed) is None
+        for victim in candidate.victims:
+            with_one_back = freed.clone()
+            with_one_back.add_pod(victim)
+            assert framework.run_filter_plugins(state, preemptor, with_one_back) is not None
+    assert np.array_equal(framework.snapshot.requested, before)  # a dry run leaves no trace
+
+
+def started(name: str, priority: int, at: int | None = None) -> PodInfo:
+    info = pod(name, priority=priority)
+    if at is not None:
+        info.pod.status.startTime.seconds = at
+    return info
+
+
+def candidate(node: str, *victims: PodInfo, violations: int = 0) -> Candidate:
+    return Candidate(node, victims, violations)
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        # fewer violations, although the victim matters more
+        (candidate("a", started("x", 9)), candidate("b", started("y", 1), violations=1)),
+        # a lower highest priority, although there are more victims
+        (candidate("a", started("x", 1), started("z", 1)), candidate("b", started("y", 2))),
+        # a smaller sum of priorities
+        (candidate("a", started("x", 5), started("z", 1)), candidate("b", started("y", 5), started("w", 2))),
+        # fewer victims also when priorities are negative
+        (candidate("a", started("x", -5)), candidate("b", started("y", -5), started("w", -9))),
+        # a later start of the most important victims
+        (candidate("a", started("x", 5, 20)), candidate("b", started("y", 5, 10))),
+        # no start time counts as now
+        (candidate("a", started("x", 5)), candidate("b", started("y", 5, 999))),
+    ],
+)
+def test_criteria(better: Candidate, worse: Candidate) -> None:
+    both = [worse, better]
+    random.Random(1).shuffle(both)
+    assert [c.node for c in best_candidates(both, NOW)] == ["a"]
+
+
+def test_equal_candidates_are_all_told() -> None:
+    both = [candidate("a", started("x", 5, 10)), candidate("b", started("y", 5, 10))]
+    assert best_candidates(both, NOW) == both
+
+
+@pytest.mark.parametrize(
+    ("nodes", "percentage", "absolute", "wanted"),
+    [(50, 10, 100, 50), (500, 10, 100, 100), (5000, 10, 100, 500), (5000, 0, 7, 7)],
+)
+def test_how_many_candidates(nodes: int, percentage: int, absolute: int, wanted: int) -> None:
+    assert candidates_wanted(nodes, percentage, absolute) == wanted
+
+
+def test_budgets_are_used_up_in_order() -> None:
+    def budget(name: str, allowed: int, **spec: Any) -> Any:
+        return codec.from_json(
+            kinds.POD_DISRUPTION_BUDGET.message,
+            {
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": spec,
+                "status": {"disruptionsAllowed": allowed, "disruptedPods": {"gone": "2026-01-01T00:00:00Z"}},
+            },
+        )
+
+    def labelled(name: str, **labels: str) -> PodInfo:
+        made = core.Pod()
+        made.CopyFrom(pod(name).pod)
+        made.metadata.labels.update(labels)
+        return PodInfo(made)
+
+    budgets = read_budgets(
+        [
+            budget("web", 1, selector={"matchLabels": {"app": "web"}}),
+            budget("all", 0, selector={}),
+            budget("none", 0),
+            budget("wrong", 0, selector={"matchExpressions": [{"key": "app", "operator": "Near"}]}),
+        ]
+    )
+    pods = [labelled(n, app="web") for n in ("gone", "a", "b")] + [labelled("bare")]
+    violating, others = split_by_violation(pods, budgets)
+    assert [p.name for p in violating] == ["b"]
+    assert [p.name for p in others] == ["gone", "a", "bare"]
