@@ -13,9 +13,10 @@ from collections.abc import Callable
 import anyio
 import anyio.abc
 
-from machinery import logs
+from machinery import kinds, logs
+from machinery.client import retry_unavailable
 from machinery.clock import Clock
-from machinery.errors import StatusError
+from machinery.errors import StatusError, is_retryable
 from machinery.failpoints import FailpointError
 from scheduler.cycle import Failed, failed_by
 from scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
@@ -176,6 +177,8 @@ class BindingCycles:
         async with self._slots:
             await steps.BIND_BEFORE.hit(pod=pod.key, node=node)
             status = await framework.run_bind_plugins(attempt.state, pod, node)
+        if status is not None and await self._is_bound_after_all(attempt, status):
+            status = None
         self._cache.finish_binding(pod)
         if status is not None and not status.is_success:
             if status.is_skip:
@@ -189,6 +192,23 @@ class BindingCycles:
         first = attempt.info.initial_attempt_timestamp
         self._metrics.bound(attempt.info.attempts, self._queue_now() - (first or self._queue_now()))
         return None
+
+    async def _is_bound_after_all(self, attempt: Attempt, status: Status) -> bool:
+        """Whether a binding that got no answer was done all the same: the server died, or took too long.
+
+        Taking it for a failure would write PodScheduled=False to a bound pod.
+        """
+        if not is_retryable(status.error):
+            return False
+        pod = attempt.pod
+        client = attempt.framework.client
+        try:
+            found = await retry_unavailable(
+                lambda: client.get(kinds.POD, pod.name, pod.namespace), clock=self._clock
+            )
+        except StatusError:
+            return False
+        return found.metadata.uid == pod.uid and found.spec.nodeName == attempt.node_name
 
     async def undo(self, attempt: Attempt, status: Status, group: anyio.abc.TaskGroup) -> None:
         """Takes everything back, in upstream's order, and hands the pod to the failure handler."""

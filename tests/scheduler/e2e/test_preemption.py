@@ -5,7 +5,18 @@ from __future__ import annotations
 from machinery import kinds
 from machinery.pb import scheduling
 from machinery.wire import codec
-from tests.scheduler.e2e.objects import bound, debug_queue, gone, node, pod, pod_when, scheduled_condition
+from tests.scheduler.e2e.objects import (
+    CLAIM_VOLUMES,
+    bound,
+    claim,
+    debug_queue,
+    gone,
+    node,
+    pod,
+    pod_when,
+    scheduled_condition,
+    storage_class,
+)
 from tests.support.cluster import Cluster
 
 NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
@@ -45,6 +56,27 @@ async def test_a_higher_pod_evicts_waits_and_lands(cluster: Cluster) -> None:
         assert overtaker.spec.nodeName == ""
         vip = await client.get(kinds.POD, "vip", "default")
         assert vip.status.nominatedNodeName == ""
+
+
+async def test_a_pod_in_pre_bind_is_sent_back_and_not_deleted(cluster: Cluster) -> None:
+    cluster.arguments("apiserver", NO_TAINTS)
+    await cluster.start("etcd", "apiserver", "scheduler")
+    async with cluster.client() as client:
+        await client.create(priority_class("high", 1000))
+        await client.create(node("n1", cpu="2"))
+        await client.create(storage_class())
+        await client.create(claim())
+        await client.create(pod("slow", cpu="2", volumes=CLAIM_VOLUMES))
+        await pod_when(client, "slow", lambda p: p.status.nominatedNodeName == "n1")
+        await client.create(pod("vip", cpu="2", priorityClassName="high"))
+        assert await bound(client, "vip") == "n1"
+        slow = await pod_when(client, "slow", lambda p: scheduled_condition(p) is not None)
+        assert slow.status.nominatedNodeName == ""
+        condition = scheduled_condition(slow)
+        assert condition is not None
+        if condition.reason == "SchedulerError":  # until the next attempt finds the node full
+            text = 'running PreBind plugin "VolumeBinding": preempted by DefaultPreemption'
+            assert condition.message == text
 
 
 async def test_a_finished_victim_makes_room_before_it_is_gone(cluster: Cluster) -> None:

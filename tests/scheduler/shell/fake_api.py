@@ -27,6 +27,7 @@ class FakeApi:
     """Stands in for `machinery.client.Client`."""
 
     clears_nomination: bool = True
+    lost_answers: int = 0  # bindings that are done and answered with 503
     requests: list[tuple[str, str, Any]] = field(default_factory=list)  # verb, ns/name, body
     events: list[tuple[str, str, str]] = field(default_factory=list)  # reason, name, note
     refusals: dict[str, list[errors.StatusError]] = field(default_factory=dict)  # by verb
@@ -114,6 +115,12 @@ class FakeApi:
         if self.clears_nomination:
             bound.status.ClearField("nominatedNodeName")
         self.put(bound)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise errors.service_unavailable("the connection broke")
+
+    async def get(self, kind: Kind[Any], name: str, namespace: str = "", **_: Any) -> Any:
+        return self._current(kind, name, namespace)
 
     async def delete(self, kind: Kind[Any], name: str, namespace: str = "", **_: Any) -> bool:
         await self._call("delete", f"{namespace}/{name}", None)

@@ -233,6 +233,15 @@ async def test_a_failure_that_is_written_late_does_not_overtake_the_binding() ->
     assert [verb for verb, _ in api.writes("p")] == ["patch/status", "bind"]
 
 
+async def test_a_binding_whose_answer_was_lost_is_a_binding() -> None:
+    api = api_with()
+    api.lost_answers = 1
+    async with running(api) as parts:
+        await api.until(lambda: ("Scheduled", "p", "Successfully assigned default/p to n1") in api.events)
+        assert parts.queue.counts()["backoff"] == 0
+    assert api.writes("p") == [BOUND]
+
+
 async def test_a_crash_of_a_plugin_does_not_end_the_loop() -> None:
     class Broken(Scripted):
         def reserve(self, *_: object) -> Status | None:
