@@ -20,6 +20,7 @@ from machinery.informer import Informer
 from machinery.objects import get_condition
 from machinery.pb import core
 from machinery.wire import manifests
+from nominee.http import request
 from tests.support.cluster import Cluster, eventually
 from tests.timelines.recording import Change, Recording, Step, node_shapes, normalised
 
@@ -162,16 +163,23 @@ class Player:
         data = json.loads(json.dumps(manifest))
         reference = data.get("spec", {}).get("claimRef")
         if reference is not None:
+            await self._until(self._scheduler_waits_for_the_volume)
             claim = self.claims.get(reference["name"], reference["namespace"])
             assert claim is not None
             reference["uid"] = claim.metadata.uid
             reference["resourceVersion"] = claim.metadata.resourceVersion
+            _tie_to(data, claim.metadata.annotations["volume.kubernetes.io/selected-node"])
         obj = manifests.parse_object(data)
         await self.client.create(obj)
         if isinstance(obj, core.Node):
             # A node takes pods once its registration taint is gone, as it was in the recording.
             name = obj.metadata.name
             await self._until(lambda: (node := self.nodes.get(name)) is not None and not _registering(node))
+
+    def _scheduler_waits_for_the_volume(self) -> bool:
+        """Whether this scheduler has written to the claim: the recording left it seconds to do so."""
+        points = json.loads(request(self.cluster.run_file("scheduler").http, "/failpoints").body)
+        return any(point["name"] == "scheduler.volumes.written" and point["hits"] for point in points)
 
     async def _set_phase(self, name: str, phase: str) -> None:
         status: dict[str, Any] = {"phase": phase}
@@ -193,6 +201,15 @@ _ONLY_TELLS = re.compile(
 )
 
 
+def _tie_to(volume: dict[str, Any], node: str) -> None:
+    """The provisioner makes the volume where it is asked to, which may be another of equal nodes here."""
+    affinity = volume["spec"].get("nodeAffinity", {}).get("required", {})
+    for term in affinity.get("nodeSelectorTerms", ()):
+        for expression in term["matchExpressions"]:
+            if expression["key"] == "kubernetes.io/hostname":
+                expression["values"] = [node]
+
+
 def _registering(node: core.Node) -> bool:
     return any(t.key == "node.kubernetes.io/not-ready" and t.effect == "NoSchedule" for t in node.spec.taints)
 
@@ -206,8 +223,7 @@ async def prepared(recording: Recording, cluster: Cluster) -> AsyncIterator[Play
         cluster.arguments(component, *arguments)
     cluster.arguments(
         "controllers", "--emulated-version", VERSION, "--node-monitor-period", "500ms",
-        "--node-monitor-grace-period", GRACE_SECONDS, "--terminated-pod-gc-period", "500ms",
-        "--pod-gc-quarantine", "1s",
+        "--node-monitor-grace-period", GRACE_SECONDS,
     )  # fmt: skip
     cluster.arguments(
         "kubelet-0", "--emulated-version", VERSION, "--nodes", "1", "--node-name-prefix", "h",
