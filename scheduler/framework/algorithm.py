@@ -191,7 +191,7 @@ def search_rows(
 ) -> Search:
     """Feasible rows among the given ones (None: all), at most `limit`, beginning with the start-th."""
     total = len(snapshot) if rows is None else len(rows)
-    crowded = _crowded_rows(framework, pod, snapshot)
+    blocked = _blocked_rows(framework, state, pod, snapshot)
     found: list[NDArray[np.intp]] = []
     count = processed = 0
     search = Search(np.empty(0, dtype=np.intp), 0)
@@ -206,8 +206,8 @@ def search_rows(
             for _, mask in verdicts[1:]:
                 passed = passed & mask
             positions = np.flatnonzero(passed)
-        if crowded:
-            positions = _without_crowded(framework, state, pod, snapshot, stretch, positions, crowded)
+        if blocked is not None:
+            positions = positions[~blocked[stretch][positions]]
         if count + len(positions) >= limit:
             positions = positions[: limit - count]
             size = int(positions[-1]) + 1
@@ -221,41 +221,52 @@ def search_rows(
     return search
 
 
-def _crowded_rows(framework: Framework, pod: PodInfo, snapshot: Snapshot) -> frozenset[int]:
-    """Rows of nodes that other pods are nominated to which this pod must leave room for."""
-    by_node = framework.nominator.by_node
-    if not by_node:
-        return frozenset()
-    rows = []
-    for name, pods in by_node.items():
-        row = snapshot.row_of.get(name)
-        if row is not None and any(p.priority >= pod.priority and u != pod.uid for u, p in pods.items()):
-            rows.append(row)
-    return frozenset(rows)
+def _blocked_rows(
+    framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot
+) -> NDArray[np.bool_] | None:
+    """Where the pod does not fit beside pods of equal or higher priority nominated there; None: nowhere."""
+    if not _has_rivals(framework, pod):
+        return None
+    blocked = np.zeros(len(snapshot), dtype=np.bool_)
+    for row, _ in _crowded_refusals(framework, state, pod, snapshot):
+        blocked[row] = True
+    if framework.follows_pods(state):
+        return blocked
+    crowded = framework.crowded.look(pod, snapshot)
+    if len(crowded.rows):
+        everywhere = slice(0, len(crowded.rows))
+        for _, mask in framework.filter_rows(state, pod, crowded.snapshot, everywhere):
+            blocked[crowded.rows[~mask]] = True
+    return blocked
 
 
-def _without_crowded(
-    framework: Framework,
-    state: CycleState,
-    pod: PodInfo,
-    snapshot: Snapshot,
-    stretch: Rows,
-    positions: NDArray[np.intp],
-    crowded: frozenset[int],
-) -> NDArray[np.intp]:
-    """Takes out rows where the pod does not fit beside the pods nominated to them."""
-    offset = stretch.start if isinstance(stretch, slice) else None
-    kept = []
-    for position in positions.tolist():
-        row = position + offset if offset is not None else int(stretch[position])  # type: ignore[index]
-        if row in crowded:
-            status = framework.run_filter_plugins_with_nominated_pods(state, pod, snapshot.nodes[row])
-            if status is not None and not status.is_success:
-                if not status.is_rejected:
-                    raise AlgorithmError(status)
-                continue
-        kept.append(position)
-    return np.array(kept, dtype=np.intp)
+def _has_rivals(framework: Framework, pod: PodInfo) -> bool:
+    """Whether any nominated pod is of equal or higher priority (it may be the pod itself)."""
+    highest = framework.nominator.highest_priority()
+    return highest is not None and highest >= pod.priority
+
+
+def _crowded_refusals(
+    framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot
+) -> list[tuple[int, Status]]:
+    """Refusals beside nominated pods that must be asked node by node.
+
+    All of them when a plugin has to follow the added pods, else only that of the pod's own nominated node.
+    """
+    if framework.follows_pods(state):
+        rows = framework.crowded.rows(pod, snapshot)
+    else:
+        own_node = framework.nominator.node_of(pod.uid)
+        own = snapshot.row_of.get(own_node)
+        rows = [] if own is None or not framework.competing_nominations(pod, own_node) else [own]
+    refusals = []
+    for row in rows:
+        status = framework.run_filter_plugins_with_nominated_pods(state, pod, snapshot.nodes[row])
+        if status is not None and not status.is_success:
+            if not status.is_rejected:
+                raise AlgorithmError(status)
+            refusals.append((row, status))
+    return refusals
 
 
 def explain(
@@ -264,27 +275,70 @@ def explain(
     """Why each row was refused: the first plugin that did, as upstream stops at it."""
     table = NodeStatusTable(snapshot)
     diagnosis = Diagnosis(table)
-    crowded = np.zeros(len(snapshot), dtype=np.bool_)
-    crowded[list(_crowded_rows(framework, pod, snapshot))] = True
+    told = _explain_crowded(framework, state, pod, snapshot, search, diagnosis)
     for stretch, verdicts in search.traces:
         rows = np.arange(stretch.start, stretch.stop) if isinstance(stretch, slice) else stretch
-        for row in rows[crowded[rows]].tolist():
-            status = framework.run_filter_plugins_with_nominated_pods(state, pod, snapshot.nodes[row])
-            if status is not None and not status.is_success:
-                table.set_row(row, status)
-                diagnosis.add_plugin(status)
-        alive = ~crowded[rows]
-        for plugin, mask in verdicts:
-            refused = rows[alive & ~mask]
-            alive &= mask
-            if not len(refused):
-                continue
-            statuses, index = plugin.explain_all(state, pod, snapshot, refused)
-            named = [status.with_plugin(plugin.name) for status in statuses]
-            table.set(refused, named, index)
-            for status in named:
-                diagnosis.add_plugin(status)
+        _explain_rows(state, pod, snapshot, rows, rows, ~told[rows], verdicts, diagnosis)
     return diagnosis
+
+
+def _explain_crowded(
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    search: Search,
+    diagnosis: Diagnosis,
+) -> NDArray[np.bool_]:
+    """Refusals beside nominated pods are what counts, where there are any; a mask of those rows."""
+    told = np.zeros(len(snapshot), dtype=np.bool_)
+    if not _has_rivals(framework, pod):
+        return told
+    searched = np.zeros(len(snapshot), dtype=np.bool_)
+    for stretch, _ in search.traces:
+        searched[stretch] = True
+    for row, status in _crowded_refusals(framework, state, pod, snapshot):
+        if searched[row]:
+            diagnosis.statuses.set_row(row, status)
+            diagnosis.add_plugin(status)
+            told[row] = True
+    if framework.follows_pods(state):
+        return told
+    crowded = framework.crowded.look(pod, snapshot)
+    if not len(crowded.rows):
+        return told
+    verdicts = framework.filter_rows(state, pod, crowded.snapshot, slice(0, len(crowded.rows)))
+    own_rows = np.arange(len(crowded.rows))
+    alive = searched[crowded.rows]
+    _explain_rows(state, pod, crowded.snapshot, own_rows, crowded.rows, alive, verdicts, diagnosis)
+    for _, mask in verdicts:
+        told[crowded.rows[~mask & searched[crowded.rows]]] = True
+    return told
+
+
+def _explain_rows(
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    rows: NDArray[np.intp],
+    shown_as: NDArray[np.intp],
+    alive: NDArray[np.bool_],
+    verdicts: list[tuple[FilterPlugin, NDArray[np.bool_]]],
+    diagnosis: Diagnosis,
+) -> None:
+    """Enters why rows of a snapshot were refused, of those in `alive`, under the rows of `shown_as`."""
+    alive = alive.copy()
+    for plugin, mask in verdicts:
+        chosen = alive & ~mask
+        alive &= mask
+        refused = rows[chosen]
+        if not len(refused):
+            continue
+        statuses, index = plugin.explain_all(state, pod, snapshot, refused)
+        named = [status.with_plugin(plugin.name) for status in statuses]
+        diagnosis.statuses.set(shown_as[chosen], named, index)
+        for status in named:
+            diagnosis.add_plugin(status)
 
 
 def prioritize(

@@ -24,6 +24,7 @@ class Nominator:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
         self._is_pending = is_pending
+        self._highest: int | None = None
 
     def add(self, pod: PodInfo, info: NominatingInfo | None = None) -> None:
         """Nominate as told (Override), or as the pod's status says (NoOp, or no info)."""
@@ -34,6 +35,7 @@ class Nominator:
             node_name = pod.pod.status.nominatedNodeName
         if not node_name or not self._is_pending(pod):
             return
+        self._highest = None
         self._node_of[pod.uid] = node_name
         self._by_node.setdefault(node_name, {})[pod.uid] = pod
 
@@ -42,6 +44,7 @@ class Nominator:
         node_name = self._node_of.pop(uid, None)
         if node_name is None:
             return
+        self._highest = None
         pods = self._by_node[node_name]
         del pods[uid]
         if not pods:
@@ -74,6 +77,12 @@ class Nominator:
     def by_node(self) -> Mapping[str, Mapping[str, PodInfo]]:
         """Everything: pods by uid by node. Look only."""
         return MappingProxyType(self._by_node)
+
+    def highest_priority(self) -> int | None:
+        """Of all nominated pods; None when there are none."""
+        if self._highest is None and self._by_node:
+            self._highest = max(pod.priority for pods in self._by_node.values() for pod in pods.values())
+        return self._highest
 
     def __len__(self) -> int:
         return len(self._node_of)

@@ -22,6 +22,7 @@ from machinery.clock import Clock
 from machinery.kinds import Kind
 from machinery.pb import core
 from machinery.versions import Gates, Version
+from scheduler.framework.crowded import CrowdedNodes
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import (
     MAX_NODE_SCORE,
@@ -123,6 +124,7 @@ class Framework:
         self.profile = profile
         self.environment = environment
         self.nominator = environment.nominator
+        self.crowded = CrowdedNodes(environment.nominator)
         self.plugins: dict[str, Plugin] = {}
         for name in profile.plugin_names():
             factory = registry.get(name)
@@ -281,6 +283,10 @@ class Framework:
                     return result, Status(Code.UnschedulableAndUnresolvable, (text,)), narrowing
         state.skip_filter_plugins = frozenset(skipped)
         return result, rejection, narrowing
+
+    def follows_pods(self, state: CycleState) -> bool:
+        """Whether some plugin of this cycle must be told of pods that come and go in a simulation."""
+        return any(name not in state.skip_filter_plugins for name, _ in self._extensions)
 
     def run_pre_filter_extension_add_pod(
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
