@@ -263,3 +263,29 @@ async def test_an_error_at_a_step_is_retried(step: str) -> None:
     async with running(api):
         await api.until(lambda: is_bound(api))
     assert api.pod("p").status.conditions[0].message == "armed"
+
+
+async def test_another_spot_overwrites_the_nomination() -> None:
+    api = api_with(node("n1", cpu="500m"), node("n2"), pods=())
+    api.put(pod("p", nominated="n1").pod)
+    async with running(api, scripted(WORKS)):
+        await api.until(lambda: is_bound(api))
+    assert api.writes("p") == [("patch/status", {"status": {"nominatedNodeName": "n2"}}), ("bind", "n2")]
+
+
+async def test_room_is_left_for_lower_pods_only_by_lower_pods() -> None:
+    """A nomination holds against equal and lower priority, not against higher (KEP-5278, test plan)."""
+    api = api_with(node("n1", cpu="1"), pods=())
+    api.put(pod("held", nominated="n1", priority=5, schedulingGates=[{"name": "x"}]).pod)
+    async with running(api) as parts:
+        # A gated pod's nomination counts from its first update on.
+        again = core.Pod()
+        again.CopyFrom(api.pod("held"))
+        again.metadata.labels["touched"] = "yes"
+        api.put(again)
+        await api.until(lambda: len(parts.nominator) == 1)
+        api.put(pod("equal", priority=5).pod)
+        await api.until(lambda: bool(api.pod("equal").status.conditions))
+        api.put(pod("higher", priority=6).pod)
+        await api.until(lambda: is_bound(api, "higher"))
+        assert not is_bound(api, "equal")
