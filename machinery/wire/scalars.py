@@ -118,7 +118,8 @@ def _quantity_from_json(value: Any, message: Any, path: str) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise DecodeError(path, f"expected a quantity, got {json_type(value)}")
-    text = value if isinstance(value, str) else json.dumps(value)
+    # Upstream ignores blanks around the text.
+    text = value.strip() if isinstance(value, str) else json.dumps(value)
     try:
         message.string = _quantity_text(text)
     except QuantityError as error:
