@@ -181,6 +181,8 @@ def _check(options: UpOptions) -> None:
                 raise OptionError(option, f"{key} is not among the processes of this cluster")
     if options.scheduler_config is not None and "scheduler" not in options.components:
         raise OptionError("--scheduler-config", "there is no scheduler among --components")
+    if options.node_groups is not None and "cloud" not in options.components:
+        raise OptionError("--node-groups", "there is no cloud among --components that would have them")
 
 
 def _version(component: Component, name: str, options: UpOptions) -> versions.Version:

@@ -133,6 +133,7 @@ def test_what_is_set_closest_wins() -> None:
         ({"etcd_servers": "http://x"}, "an etcd of yours and one of ours"),
         ({"versions": {"kubelet-1": "1.36"}}, "--emulated-version: kubelet-1 is not among the processes"),
         ({"components": ("etcd", "apiserver"), "scheduler_config": Path("x")}, "there is no scheduler"),
+        ({"node_groups": Path("x")}, "--node-groups: there is no cloud"),
         ({"gates": {"scheduler": {"Nonsense": True}}}, "scheduler: unrecognized feature gate"),
     ],
 )  # fmt: skip
