@@ -181,7 +181,7 @@ class Registry:
         _check_namespace(strategy, namespace, obj.metadata)
         env = self._environment()
         defaults.apply(strategy.kind, obj, self._gates)
-        rules.fill_metadata(obj.metadata, str(uuid.UUID(int=self._rng.getrandbits(128), version=4)), env)
+        rules.fill_metadata(obj.metadata, self._new_uid(), env)
         await self._admit("CREATE", kind, obj, None)
         prefix = "" if obj.metadata.name else obj.metadata.generateName
         if not prefix:
@@ -400,6 +400,11 @@ class Registry:
 
     def _ttl_seconds(self, strategy: Strategy) -> int:
         return self._event_ttl_seconds if strategy.ttl_seconds else 0
+
+    def _new_uid(self) -> str:
+        """Random; also a server that starts again with the same seed makes others than before."""
+        bits = self._rng.getrandbits(128) ^ int(self._clock.now() * 1_000_000)
+        return str(uuid.UUID(int=bits, version=4))
 
     def _environment(self) -> Environment:
         return Environment(self._gates, to_time(self._clock.now()))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.admission.chain import NAMES
 from apiserver.registry import Registry, bootstrap
 from apiserver.registry.generate_name import ALPHABET
 from apiserver.requests import PatchKind, WriteOptions
@@ -16,7 +17,7 @@ from machinery.kinds import Kind
 from machinery.pb import coordination, core, events, meta, policy, scheduling, storage
 from machinery.versions import DEFAULT, Version
 from machinery.wire import codec
-from tests.apiserver.registry.rules_player import registry_of
+from tests.apiserver.registry.rules_player import QuickClock, registry_of
 from tests.apiserver.test_watch_cache import Bench, running
 from tests.support.etcd import ThrowawayEtcd
 
@@ -102,6 +103,17 @@ async def test_priority_comes_from_the_named_class_and_from_the_default(etcd: Th
             await create(registry, kinds.POD, {
                 "metadata": {"name": "r"}, "spec": {**POD["spec"], "priorityClassName": "nope"}})  # fmt: skip
         assert caught.value.message == 'pods "r" is forbidden: no PriorityClass with name nope was found'
+
+
+async def test_a_server_with_the_same_seed_makes_other_uids_later(etcd: ThrowawayEtcd) -> None:
+    async with running(etcd) as bench:
+        uids = []
+        for name, later in (("a", 0.0), ("b", 60.0)):
+            clock = QuickClock()
+            clock.set(clock.now() + later)
+            registry = registry_of(bench, disabled=NAMES, clock=clock, rng=random.Random(5))
+            uids.append((await create(registry, kinds.CONFIG_MAP, {"metadata": {"name": name}})).metadata.uid)
+        assert len(set(uids)) == 2
 
 
 class Repeating(random.Random):
