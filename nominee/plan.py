@@ -76,6 +76,7 @@ def build(options: UpOptions) -> Plan:
                     *_common(component, name, options),
                 ),
                 stop_stage=component.stop_stage,
+                first_start=_first_start(component, name, options),
                 ready_path=component.ready_path,
             )
         )
@@ -144,10 +145,12 @@ def _common(component: Component, name: str, options: UpOptions) -> list[str]:
         if gates:
             text = ",".join(f"{gate}={str(value).lower()}" for gate, value in gates.items())
             arguments += ["--feature-gates", text]
-    points = [text for key in _keys(component, name) for text in options.failpoints.get(key, ())]
-    if points:
-        arguments += ["--failpoints", ";".join(points)]
     return arguments + [text for key in _keys(component, name) for text in options.arguments.get(key, ())]
+
+
+def _first_start(component: Component, name: str, options: UpOptions) -> tuple[str, ...]:
+    points = [text for key in _keys(component, name) for text in options.failpoints.get(key, ())]
+    return ("--failpoints", ";".join(points)) if points else ()
 
 
 def _keys(component: Component, name: str) -> tuple[str, ...]:

@@ -59,7 +59,9 @@ from nominee.supervisor.report import ready_lines, shell_words
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Node groups of the built-in cloud.",
 )
-@click.option("--failpoints", multiple=True, metavar="COMPONENT=NAME=ACTION", help="Armed from the start.")
+@click.option(
+    "--failpoints", multiple=True, metavar="COMPONENT=NAME=ACTION", help="Armed at the first start."
+)
 @click.option(
     "--arg", "arguments", multiple=True, metavar="COMPONENT=--option=value", help="Passed on as it is."
 )
@@ -163,14 +165,14 @@ def _print_plan(plan: Plan, output: str) -> None:
                 "warnings": list(plan.warnings),
                 "environment": plan.spec.environment,
                 "components": [
-                    {"name": p.name, "component": p.component, "command": list(p.argv)}
+                    {"name": p.name, "component": p.component, "command": [*p.argv, *p.first_start]}
                     for p in plan.spec.processes
                 ],
             }
         )
         return
     for process in plan.spec.processes:
-        click.echo(shell_words(process.argv))
+        click.echo(shell_words([*process.argv, *process.first_start]))
 
 
 def _claim(state: StateDirectory, plan: Plan) -> int:

@@ -138,8 +138,10 @@ class Supervisor:
         self._directory.run_file(spec.name).unlink(missing_ok=True)
         log = self._directory.open_log(spec.name)
         try:
+            first = spec.name not in self._log_starts
             self._log_starts[spec.name] = os.fstat(log).st_size
-            self._children[spec.name] = Child(spec.argv, self._spec.environment, log)
+            argv = (*spec.argv, *spec.first_start) if first else spec.argv
+            self._children[spec.name] = Child(argv, self._spec.environment, log)
         finally:
             os.close(log)
 

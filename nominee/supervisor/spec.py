@@ -11,8 +11,9 @@ from nominee.supervisor.core import Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpec:
-    """One process: its command line, what it adds to the environment, when it is stopped.
+    """One process: its command line, and when it is stopped.
 
+    `first_start` are options of its first start only: a failpoint that crashes it must not crash it for ever.
     `ready_path` is the HTTP path of its health check on the address that its run file gives as `http`.
     """
 
@@ -20,6 +21,7 @@ class ProcessSpec:
     component: str
     argv: tuple[str, ...]
     stop_stage: int
+    first_start: tuple[str, ...] = ()
     ready_path: str = "/readyz"
 
 
@@ -46,7 +48,10 @@ class ClusterSpec:
         document = json.loads(text)
         document["directory"] = Path(document["directory"])
         document["processes"] = tuple(
-            ProcessSpec(**{**process, "argv": tuple(process["argv"])}) for process in document["processes"]
+            ProcessSpec(
+                **{**process, "argv": tuple(process["argv"]), "first_start": tuple(process["first_start"])}
+            )
+            for process in document["processes"]
         )
         document["policy"] = Policy(**document["policy"])
         return cls(**document)

@@ -174,6 +174,47 @@ def test_a_failpoint_crashes_the_scheduler_between_two_steps(directory: Path) ->
     assert (scheduler["restarts"], scheduler["lastExit"]) == (1, "SIGKILL")
 
 
+def test_failpoints_of_the_command_line_and_a_scheduler_configuration(
+    directory: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text("""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: mine}]
+""")
+    cluster = Cluster(
+        directory,
+        *("--nodes", "1", "--scheduler-config", str(config)),
+        *("--failpoints", "scheduler=scheduler.bind.before=crash"),
+    )
+    path = directory / "mine.yaml"
+    path.write_text(POD.format(name="mine", cpu=1) + "  schedulerName: mine\n")
+    cluster("create", "-f", path)
+    cluster.wait_running("mine")  # not by the process that crashed, but by its successor
+    assert cluster.component("scheduler")["restarts"] == 1
+
+
+def test_a_wrong_scheduler_configuration_ends_the_start_with_the_field(
+    directory: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text("""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+podMaxBackoffSeconds: -3
+""")
+    answer = nominee(
+        *("up", "--detach", "--components", "etcd,apiserver,scheduler"),
+        *("--scheduler-config", str(config)),
+        directory=directory,
+    )
+    assert answer.returncode == 1
+    assert "scheduler" in answer.stderr
+    assert "podMaxBackoffSeconds" in answer.stderr
+    assert not StateDirectory(directory).live_run_files()
+
+
 def test_versions_and_gates_reach_the_processes(directory: Path) -> None:
     cluster = Cluster(
         directory,
