@@ -8,26 +8,25 @@ from __future__ import annotations
 from kubelet.node_state import NodeState, PodRecord
 from kubelet.pod_resources import resizable_containers
 from kubelet.preemption import GUARANTEED
-from kubelet.requirements import Requirements
 from machinery import quantity
 from machinery.pb import core
+from machinery.priority import is_static
 from machinery.qos import recorded_qos_class
 from machinery.resources import CPU, MEMORY
 
 SWAP = "In-place resize of containers with swap is not supported."
-GATE_OFF = "In-place pod resize is disabled"
-POD_LEVEL_GATE_OFF = "In-place resize of pod-level resources is disabled"
+GATE_OFF = "InPlacePodVerticalScaling is disabled"
+STATIC_POD = "In-place resize of static-pods is not supported"
 
 
 def infeasible(node: NodeState, record: PodRecord) -> str | None:
     """Why the pod's pending resize cannot be done here, or None."""
     if not node.features.resize:
         return GATE_OFF
+    if is_static(record.pod):
+        return STATIC_POD
     if _changes_swapping_memory(node, record):
         return SWAP
-    own, allocated = record.desired.pod, node.allocated(record).pod
-    if not node.features.resize_pod_level and (own or Requirements()) != (allocated or Requirements()):
-        return POD_LEVEL_GATE_OFF
     return _pinned(node, record) or _above_allocatable(node, record)
 
 

@@ -100,10 +100,11 @@ class NodeState:
         return self.transitions
 
     def desired_of(self, pod: core.Pod) -> PodResources:
+        """What of the pod's resources is allocated, as its spec has it; the rest is taken as it is."""
         return desired_resources(
             pod,
             init_containers=self.features.resize_init_containers,
-            pod_level=self.features.pod_level_resources,
+            pod_level=self.features.resize_pod_level,
         )
 
     def allocated(self, record: PodRecord) -> PodResources:

@@ -92,17 +92,16 @@ def desired_resources(pod: core.Pod, *, init_containers: bool = True, pod_level:
     return PodResources(rows, Requirements.from_message(pod.spec.resources) if has_own else None)
 
 
-def with_resources(pod: core.Pod, resources: PodResources, *, pod_level: bool = True) -> core.Pod:
-    """A copy of the pod whose spec asks for `resources` instead."""
+def with_resources(pod: core.Pod, resources: PodResources) -> core.Pod:
+    """A copy of the pod whose spec asks for `resources` where these say something."""
     new = core.Pod()
     new.CopyFrom(pod)
     _replace(new.spec.initContainers, resources)
     _replace(new.spec.containers, resources)
-    if pod_level:
+    if resources.pod is not None:
         new.spec.ClearField("resources")
-        if resources.pod is not None:
-            resources.pod.write(new.spec.resources)
-            new.spec.resources.SetInParent()
+        resources.pod.write(new.spec.resources)
+        new.spec.resources.SetInParent()
     return new
 
 

@@ -35,9 +35,13 @@ class CloudInstance:
 
 @dataclass(slots=True)
 class CloudWatcher:
-    """Calls `appeared` and `disappeared` for instances, by id, as polls find them."""
+    """Calls `appeared` and `disappeared` for instances, by id, as polls find them.
 
-    address: str
+    `find` gives the provider's address, "" while it is not known; it is asked again after a failure, since a
+    restarted provider may be elsewhere.
+    """
+
+    find: Callable[[], str]
     clock: Clock
     appeared: Callable[[CloudInstance], Awaitable[None]]
     disappeared: Callable[[str], Awaitable[None]]
@@ -46,16 +50,25 @@ class CloudWatcher:
 
     async def run(self) -> None:
         """Until cancelled; a provider that cannot be reached is asked again."""
-        async with grpc.aio.insecure_channel(self.address) as channel:
+        while True:
+            address = self.find()
+            if address:
+                await self._follow(address)
+            await self.clock.sleep(POLL_SECONDS)
+
+    async def _follow(self, address: str) -> None:
+        """Polls one address until that fails."""
+        async with grpc.aio.insecure_channel(address) as channel:
             stub = cloud_grpc.CloudProviderStub(channel)
             while True:
                 try:
                     await self.poll(stub)
-                    self._failing = False
                 except grpc.aio.AioRpcError as error:
                     if not self._failing:
-                        logs.get().warning("Cloud cannot be asked", cloud=self.address, error=error.details())
+                        logs.get().warning("Cloud cannot be asked", cloud=address, error=error.details())
                     self._failing = True
+                    return
+                self._failing = False
                 await self.clock.sleep(POLL_SECONDS)
 
     async def poll(self, stub: Any) -> None:

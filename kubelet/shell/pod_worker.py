@@ -31,6 +31,7 @@ from machinery import logs
 from machinery.errors import is_retryable
 from machinery.failpoints import FailpointError
 from machinery.objects import is_terminating, key_of
+from machinery.pb import core
 
 ACTUATION_RETRY_SECONDS = 10.0
 FAILURE_RETRY_SECONDS = 1.0
@@ -198,7 +199,7 @@ class PodWorker:
         if record.pod.status.phase not in TERMINAL_PHASES:
             view = self._view(agent, record, agent.sandboxes.get(record.uid), terminal=True)
             await self.writer.write(agent, view)
-        if is_terminating(record.pod):
+        if is_terminating(record.pod) and not _waits_for_finalizers(record.pod):
             await self.writer.delete(agent, record.pod)
 
     def _stops_later(self, agent: Agent, record: PodRecord, due: Due) -> bool:
@@ -250,6 +251,11 @@ class PodWorker:
             outcome=agent.outcomes.get(record.uid),
             terminal=terminal or record.terminated,
         )
+
+
+def _waits_for_finalizers(pod: core.Pod) -> bool:
+    """Whether the deletion without grace was made already: the rest is the finalizers' owners' to do."""
+    return bool(pod.metadata.finalizers) and pod.metadata.deletionGracePeriodSeconds == 0
 
 
 class _RefusedError(Exception):

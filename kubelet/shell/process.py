@@ -35,6 +35,7 @@ from machinery.informer import Informer
 from machinery.objects import key_of
 from machinery.pb import core
 from machinery.process import Process
+from machinery.run_files import RunFile
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -140,17 +141,21 @@ class Kubelet:
         await self._register_all(self.config.identities())
         group.start_soon(self._dispatch)
         self._measure()
-        address = await self._cloud_address()
-        if address:
+        if self.config.cloud or self.config.cloud_address:
             watcher = CloudWatcher(
-                address, self.process.clock, self._instance_appeared, self._instance_disappeared
+                self._cloud_address,
+                self.process.clock,
+                self._instance_appeared,
+                self._instance_disappeared,
             )
             group.start_soon(watcher.run)
 
-    async def _cloud_address(self) -> str:
-        if self.config.cloud_address or not self.config.cloud:
+    def _cloud_address(self) -> str:
+        """The provider's address; "" as long as it does not serve."""
+        if self.config.cloud_address:
             return self.config.cloud_address
-        return (await self.process.wait_for("cloud")).grpc
+        found = RunFile.read(self.process.directory, "cloud")
+        return found.grpc if found is not None else ""
 
     # Nodes
 

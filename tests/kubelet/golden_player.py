@@ -284,6 +284,10 @@ class Player:
             pod.metadata.annotations["kubernetes.io/config.source"] = "file"
         for name, text in row.get("overhead", {}).items():
             pod.spec.overhead[name].string = text
+        for key, value in row.get("nodeSelector", {}).items():
+            pod.spec.nodeSelector[key] = value
+        for toleration in row.get("tolerations", []):
+            pod.spec.tolerations.add(**toleration)
         if "podResources" in row:
             fill_resources(pod.spec.resources, row["podResources"])
         for entry in row["containers"]:

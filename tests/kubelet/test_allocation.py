@@ -1,0 +1,90 @@
+"""Cases of the allocation core beside the recorded ones: pod level, predicates, static pods, old versions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.kubelet.golden_player import Player
+
+CAPACITY = {"cpu": "4", "memory": "4Gi", "pods": "3"}
+
+
+def player(**node: Any) -> Player:
+    return Player({"node": {"allocatable": CAPACITY, **node}})
+
+
+def row(name: str, created: int = 0, cpu: str = "1", **more: Any) -> dict[str, Any]:
+    containers = [{"name": f"{name}-c", "requests": {"cpu": cpu, "memory": "512Mi"}}]
+    return {"name": name, "created": created, "qos": "Burstable", "containers": containers, **more}
+
+
+def resize(name: str, cpu: str, **more: Any) -> dict[str, Any]:
+    requests = {"cpu": cpu, "memory": "512Mi"}
+    return {"op": "resize", "pod": name, "containers": {f"{name}-c": {"requests": requests}}, **more}
+
+
+def test_one_pod_too_many_is_rejected_by_count_first() -> None:
+    here = player()
+    pods = [row(f"p{number}", number, "1500m") for number in range(4)]
+    seen = here.step({"op": "add", "pods": pods})["expect"]
+    assert seen["p2"]["reason"] == "OutOfcpu"
+    assert seen["p3"]["reason"] == "OutOfcpu", "a rejected pod takes no room, also not in the count"
+    here = player()
+    seen = here.step({"op": "add", "pods": [row(f"p{number}", number, "100m") for number in range(4)]})
+    assert seen["expect"]["p3"]["message"] == (
+        "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"
+    )
+
+
+def test_labels_that_are_gone_defer_even_a_decrease() -> None:
+    here = player(labels={"disk": "ssd"})
+    here.step({"op": "add", "pods": [row("a", cpu="2", nodeSelector={"disk": "ssd"})]})
+    here.step({"op": "node", "node": {"allocatable": CAPACITY, "labels": {}}})
+    seen = here.step(resize("a", "1"))["expect"]["a"]
+    assert seen["pending"]["message"] == (
+        "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
+    )
+    assert seen["resize"] == "Deferred"
+
+
+def test_a_static_pod_cannot_be_resized() -> None:
+    here = player()
+    here.step({"op": "add", "pods": [row("s", static=True)]})
+    seen = here.step(resize("s", "2"))
+    assert seen["expect"]["s"]["pending"]["message"] == "In-place resize of static-pods is not supported"
+    assert seen["queue"] == []
+
+
+def test_pod_level_requests_are_what_counts() -> None:
+    here = player()
+    own = {"requests": {"cpu": "3", "memory": "1Gi"}}
+    here.step({"op": "add", "pods": [row("a", podResources=own)]})
+    seen = here.step({"op": "add", "pods": [row("b", 1, "1500m")]})
+    assert "used: 3000" in seen["expect"]["b"]["message"]
+    larger = {"requests": {"cpu": "5", "memory": "1Gi"}}
+    seen = here.step({"op": "resize", "pod": "a", "podResources": larger})["expect"]["a"]
+    assert seen["resize"] == "Deferred"
+    assert seen["podAllocated"] == own
+    smaller = {"requests": {"cpu": "2", "memory": "1Gi"}}
+    seen = here.step({"op": "resize", "pod": "a", "podResources": smaller})["expect"]["a"]
+    assert (seen["resize"], seen["podAllocated"]) == ("InProgress", smaller)
+
+
+def test_before_1_36_a_resize_beyond_the_node_is_infeasible() -> None:
+    here = player()
+    here.node.features = replace(here.node.features, infeasible_above_allocatable=True)
+    here.step({"op": "add", "pods": [row("a")]})
+    seen = here.step(resize("a", "5"))["expect"]["a"]
+    assert seen["resize"] == "Infeasible"
+    assert seen["pending"]["message"] == (
+        "Node didn't have enough capacity: cpu, requested: 5000, capacity: 4000"
+    )
+
+
+def test_without_the_gate_nothing_is_checkpointed_and_nothing_resized() -> None:
+    here = player()
+    here.node.features = replace(here.node.features, resize=False)
+    here.step({"op": "add", "pods": [row("a")]})
+    assert here.node.allocations == {}
+    assert here.step(resize("a", "2"))["expect"]["a"]["resize"] == "none"
