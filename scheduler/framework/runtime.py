@@ -67,10 +67,6 @@ P = TypeVar("P", bound=Plugin)
 
 PERMIT_TIMEOUT_SECONDS_MAX = 15 * 60.0
 
-# (extension point, plugin or "" for the whole point, code, seconds)
-Observer = Callable[[str, str, Code, float], None]
-
-
 class EmptyLister:
     """For kinds that nobody watches."""
 
@@ -107,7 +103,6 @@ class Environment:
     recorder: EventRecorder | None = None
     waiting_pod: Callable[[str], WaitingPod | None] = _no_waiting_pod
     activate: Callable[[Mapping[str, core.Pod]], None] = _no_activation
-    observe: Observer | None = None
 
 
 class PluginConfigError(ValueError):
@@ -614,7 +609,6 @@ __all__ = [
     "Environment",
     "FilterError",
     "Framework",
-    "Observer",
     "PluginConfigError",
     "ScoreError",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from machinery.pb import storage
+from machinery.pb import core, storage
 from machinery.wire import codec
 from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from scheduler.framework.interface import Plugin
@@ -33,7 +33,7 @@ def is_served(document: Mapping[str, Any] | None) -> bool:
 
 def read_any(document: Mapping[str, Any]) -> Message | None:
     """Also kinds that only hints know."""
-    known = {"CSINode": storage.CSINode, "CSIDriver": storage.CSIDriver}
+    known: dict[str, type[Message]] = {"CSINode": storage.CSINode, "CSIDriver": storage.CSIDriver}
     known["CSIStorageCapacity"] = storage.CSIStorageCapacity
     if document["kind"] in known:
         return codec.from_json(known[document["kind"]], document)
@@ -58,7 +58,7 @@ def verdict(case: Mapping[str, Any]) -> dict[str, Any]:
     if not matching:
         return {"registered": False}
     pod = read_object(case["pod"])
-    assert pod is not None
+    assert isinstance(pod, core.Pod)
     hints = []
     old = None if case["old"] is None else read_any(case["old"])
     new = None if case["new"] is None else read_any(case["new"])

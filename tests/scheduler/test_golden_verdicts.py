@@ -55,7 +55,7 @@ def check_scores(case: Mapping[str, Any], world: World, rows: Any, pod: Any) -> 
     assert status is None
     scores = framework.run_score_plugins(state, pod, snapshot, rows)
     names = [snapshot.nodes[row].name for row in rows.tolist()]
-    others = Counter()
+    others: Counter[str] = Counter()
     for name, by_node in expected.items():
         for plugin, score in by_node["plugins"].items():
             if plugin not in IN_TREE:
@@ -164,6 +164,7 @@ def check_per_node(case: Mapping[str, Any], world: World, pod: Any) -> None:
         if "didn't satisfy plugin" in wanted["reasons"][0]:
             continue
         node = world.snapshot.get(name)
+        assert node is not None
         status = world.framework.run_filter_plugins_with_nominated_pods(world.state, pod, node)
         assert status is not None
         assert (status.plugin, sorted(status.reasons), status.code.name) == (

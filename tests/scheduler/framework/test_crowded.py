@@ -12,7 +12,7 @@ from machinery.pb import core
 from scheduler.framework.algorithm import find_feasible
 from scheduler.framework.crowded import PRIORITIES_MAX
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.diagnosis import FitError
+from scheduler.framework.diagnosis import FitError, NodeStatusTable
 from scheduler.framework.interface import (
     NominatingInfo,
     NominatingMode,
@@ -38,9 +38,11 @@ def check(on: Desk, who: PodInfo) -> None:
     try:
         search, _ = find_feasible(framework, state, who, snapshot)
     except FitError as error:
-        found, statuses = [], error.diagnosis.statuses
+        found: list[str] = []
+        statuses: NodeStatusTable | None = error.diagnosis.statuses
     else:
-        found, statuses = [snapshot.nodes[row].name for row in search.rows.tolist()], None
+        found = [snapshot.nodes[row].name for row in search.rows.tolist()]
+        statuses = None
     narrowed, status, _ = framework.run_pre_filter_plugins(CycleState(), who, snapshot)
     if status is not None:
         return
@@ -63,8 +65,7 @@ def test_like_node_by_node(
 ) -> None:
     nodes, pods, pending = cluster
     on = desk(without=("DefaultPreemption", "DynamicResources", "VolumeBinding"))
-    for each in nodes:
-        on.cache.add_node(each)
+    on.add_nodes(*nodes)
     for each in pods:
         on.cache.add_pod(PodInfo(each))
     who = PodInfo(pending)

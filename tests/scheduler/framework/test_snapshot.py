@@ -194,12 +194,12 @@ class ForkMachine(RuleBasedStateMachine):
         else:
             self.snapshot.add_node(NodeInfo(name, read_node(data.draw(node_documents(name)))))
 
-    @precondition(lambda self: len(self.snapshot))
+    @precondition(lambda self: len(self.snapshot) > 0)
     @rule(data=st.data())
     def remove_node(self, data: st.DataObject) -> None:
         self.snapshot.remove_node(data.draw(st.sampled_from(sorted(self.snapshot.row_of))))
 
-    @precondition(lambda self: len(self.snapshot))
+    @precondition(lambda self: len(self.snapshot) > 0)
     @rule(data=st.data())
     def add_pod(self, data: st.DataObject) -> None:
         node = data.draw(st.sampled_from(sorted(self.snapshot.row_of)))

@@ -16,6 +16,7 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import FitError
 from scheduler.framework.interface import Code, Status
 from scheduler.framework.types import PodInfo
+from scheduler.plugins.volume_binding import VolumeBinding
 from tests.scheduler.builders import Desk, desk, node, pod
 from tests.scheduler.fake_api import FakeApi
 
@@ -79,8 +80,10 @@ class Stage:
         )
         self.desk.add_nodes(node("n1"), node("n2"))
         self.desk.cache.update_snapshot(self.desk.framework.snapshot)
-        self.plugin: Any = self.desk.framework.plugins["VolumeBinding"]
-        self.plugin._timeout_seconds = float(timeout)
+        plugin = self.desk.framework.plugins["VolumeBinding"]
+        assert isinstance(plugin, VolumeBinding)
+        plugin._timeout_seconds = float(timeout)
+        self.plugin: Any = plugin
         self.state = CycleState()
 
     def feasible(self, who: PodInfo | None = None) -> list[str]:
