@@ -84,6 +84,9 @@ async def run_scheduler(process: Process, settings: Settings) -> None:
     """The process's body."""
     config = read_config(settings.config_path)
     classes, profiles = read_profiles(config, settings.plugins)
+    if config.extenders:
+        urls = ", ".join(extender.url_prefix for extender in config.extenders)
+        process.log.warning("Extenders are checked but not called", extenders=urls)
     client = await process.client(user_agent="kube-scheduler")
     parts = Parts(process, config, classes, profiles, client, Metrics())
     elects = config.leader_election.leader_elect if settings.leader_elect is None else settings.leader_elect

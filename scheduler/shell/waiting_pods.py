@@ -6,12 +6,16 @@ Source: kube-scheduler 1.36, framework runtime, waiting pods.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 import anyio
 
 from machinery.clock import Clock
+from machinery.wire.scalars import format_duration
 from scheduler.framework.interface import Code, Status
 from scheduler.framework.types import PodInfo
+
+NANOS_PER_SECOND: Final = 1_000_000_000
 
 
 class WaitingPod:
@@ -55,18 +59,21 @@ class WaitingPod:
 
     async def wait(self) -> Status | None:
         """None when allowed, else the rejection; a plugin that lets its time pass rejects."""
-        if self._deadlines and not self._decided.is_set():
-            plugin = min(self._deadlines, key=lambda name: self._deadlines[name])
-            with anyio.move_on_after(max(0.0, self._deadlines[plugin] - self._clock.monotonic())):
-                await self._wait_for_the_first()
-            if not self._decided.is_set():
-                late = min(self._deadlines, key=lambda name: self._deadlines[name])
-                seconds = self._timeouts[late]
-                self.reject(late, f"rejected due to timeout after waiting {seconds:g}s at plugin {late}")
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch_deadlines)
+            await self._decided.wait()
+            group.cancel_scope.cancel()
         return self._status
 
-    async def _wait_for_the_first(self) -> None:
-        await self._decided.wait()
+    async def _watch_deadlines(self) -> None:
+        """Rejects at the first deadline of a plugin that has not allowed the pod by then."""
+        while self._deadlines:
+            plugin = min(self._deadlines, key=lambda name: self._deadlines[name])
+            await self._clock.sleep(self._deadlines[plugin] - self._clock.monotonic())
+            if plugin in self._deadlines:
+                waited = format_duration(round(self._timeouts[plugin] * NANOS_PER_SECOND))
+                self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
+                return
 
 
 class PreBinding:

@@ -162,7 +162,7 @@ async def test_permit_runs_out_of_time() -> None:
         await api.until(lambda: bool(api.pod("p").status.conditions))
         message = api.pod("p").status.conditions[0].message
         assert message == (
-            "0/1 nodes are available: 1 rejected due to timeout after waiting 0.01s at plugin Scripted."
+            "0/1 nodes are available: 1 rejected due to timeout after waiting 10ms at plugin Scripted."
         )
         [waiting] = parts.queue.unschedulable()
         assert waiting.rejectors == {"Scripted"}
