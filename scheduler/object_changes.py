@@ -46,12 +46,12 @@ def _scaled_down(old: core.Pod, new: core.Pod, options: ResourceOptions) -> bool
     use_status = options.in_place_resize
     before = pod_requests(old, options, use_status=use_status)
     after = pod_requests(new, options, use_status=use_status)
-    return any(after.get(name, 0) < amount for name, amount in before.items())
+    return any(name not in after or after[name] < amount for name, amount in before.items())
 
 
 def _same_resources(old: core.Pod, new: core.Pod) -> bool:
     """A cheap test that spares most updates the sums: nothing that goes into them differs."""
-    if old.status.containerStatuses or new.status.containerStatuses:
+    if _has_resource_status(old.status) or _has_resource_status(new.status):
         return False
     a, b = old.spec, new.spec
     return bool(
@@ -59,6 +59,15 @@ def _same_resources(old: core.Pod, new: core.Pod) -> bool:
         and a.initContainers == b.initContainers
         and a.resources == b.resources
         and a.overhead == b.overhead
+    )
+
+
+def _has_resource_status(status: core.PodStatus) -> bool:
+    return bool(
+        status.containerStatuses
+        or status.initContainerStatuses
+        or status.allocatedResources
+        or status.HasField("resources")
     )
 
 
