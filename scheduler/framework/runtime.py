@@ -8,9 +8,8 @@ Source: kube-scheduler 1.36, framework runtime. A plugin that raises is an Error
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import anyio
 import numpy as np
@@ -24,6 +23,7 @@ from machinery.pb import core
 from machinery.versions import Gates, Version
 from scheduler.framework.crowded import CrowdedNodes
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.environment import EMPTY_LISTER, EmptyLister, Environment
 from scheduler.framework.interface import (
     MAX_NODE_SCORE,
     ActionType,
@@ -57,7 +57,6 @@ from scheduler.framework.interface import (
     Status,
     WaitingPod,
 )
-from scheduler.framework.nominator import Nominator
 from scheduler.framework.profile import PLUGIN_BASES, ExtensionPoint, PluginFactory, Profile
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
@@ -66,43 +65,6 @@ M = TypeVar("M", bound=Message)
 P = TypeVar("P", bound=Plugin)
 
 PERMIT_TIMEOUT_SECONDS_MAX = 15 * 60.0
-
-class EmptyLister:
-    """For kinds that nobody watches."""
-
-    def get(self, name: str, namespace: str = "") -> Any | None:
-        return None
-
-    def list(self, namespace: str = "") -> list[Any]:
-        return []
-
-
-_EMPTY_LISTER = EmptyLister()
-
-
-def _no_waiting_pod(uid: str) -> WaitingPod | None:
-    return None
-
-
-def _no_activation(pods: Mapping[str, core.Pod]) -> None:
-    return None
-
-
-@dataclass(slots=True, kw_only=True)
-class Environment:
-    """What surrounds the plugins. A simulation gives what it has; the rest is empty."""
-
-    snapshot: Snapshot
-    nominator: Nominator
-    gates: Gates
-    version: Version
-    clock: Clock
-    rng: random.Random
-    listers: Mapping[Kind[Any], Lister[Any]] = field(default_factory=dict)
-    client: Client | None = None
-    recorder: EventRecorder | None = None
-    waiting_pod: Callable[[str], WaitingPod | None] = _no_waiting_pod
-    activate: Callable[[Mapping[str, core.Pod]], None] = _no_activation
 
 
 class PluginConfigError(ValueError):
@@ -203,7 +165,7 @@ class Framework:
 
     def lister(self, kind: Kind[M]) -> Lister[M]:
         """Objects of a kind; an empty lister for kinds that are not watched."""
-        return self.environment.listers.get(kind, _EMPTY_LISTER)
+        return self.environment.listers.get(kind, EMPTY_LISTER)
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:
         return self.environment.waiting_pod(uid)

@@ -1,0 +1,55 @@
+"""What surrounds the plugins of a profile: the process's own, or a simulation's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from machinery.client import Client
+from machinery.clock import Clock
+from machinery.kinds import Kind
+from machinery.pb import core
+from machinery.versions import Gates, Version
+from scheduler.framework.interface import EventRecorder, Lister, WaitingPod
+from scheduler.framework.nominator import Nominator
+from scheduler.framework.snapshot import Snapshot
+
+
+class EmptyLister:
+    """For kinds that nobody watches."""
+
+    def get(self, name: str, namespace: str = "") -> Any | None:
+        return None
+
+    def list(self, namespace: str = "") -> list[Any]:
+        return []
+
+
+EMPTY_LISTER = EmptyLister()
+
+
+def _no_waiting_pod(uid: str) -> WaitingPod | None:
+    return None
+
+
+def _no_activation(pods: Mapping[str, core.Pod]) -> None:
+    return None
+
+
+@dataclass(slots=True, kw_only=True)
+class Environment:
+    """What surrounds the plugins. A simulation gives what it has; the rest is empty."""
+
+    snapshot: Snapshot
+    nominator: Nominator
+    gates: Gates
+    version: Version
+    clock: Clock
+    rng: random.Random
+    listers: Mapping[Kind[Any], Lister[Any]] = field(default_factory=dict)
+    client: Client | None = None
+    recorder: EventRecorder | None = None
+    waiting_pod: Callable[[str], WaitingPod | None] = _no_waiting_pod
+    activate: Callable[[Mapping[str, core.Pod]], None] = _no_activation
