@@ -29,7 +29,7 @@ def pod_changes(
         actions.append(ActionType.UpdatePodSchedulingGatesEliminated)
     if len(old.spec.tolerations) != len(new.spec.tolerations):  # the API only lets them be added
         actions.append(ActionType.UpdatePodToleration)
-    if old.status.resourceClaimStatuses != new.status.resourceClaimStatuses:
+    if _claims_changed(old.status, new.status):
         actions.append(ActionType.UpdatePodGeneratedResourceClaim)
     which = EventResource.AssignedPod if new.spec.nodeName else EventResource.UnscheduledPod
     return [ClusterEvent(which, action) for action in actions or (ActionType.Update,)]
@@ -68,6 +68,15 @@ def _has_resource_status(status: core.PodStatus) -> bool:
         or status.initContainerStatuses
         or status.allocatedResources
         or status.HasField("resources")
+    )
+
+
+def _claims_changed(old: core.PodStatus, new: core.PodStatus) -> bool:
+    """Claims made for the pod: of its own, and for extended resources."""
+    return bool(
+        old.resourceClaimStatuses != new.resourceClaimStatuses
+        or old.HasField("extendedResourceClaimStatus") != new.HasField("extendedResourceClaimStatus")
+        or old.extendedResourceClaimStatus != new.extendedResourceClaimStatus
     )
 
 
