@@ -218,7 +218,13 @@ class PreFilterPlugin(Plugin):
 
 
 class FilterPlugin(Plugin):
-    """Filter works on one node, or on many at once; both must give the same verdicts."""
+    """Filter works on one node, or on many at once; both must give the same verdicts.
+
+    `looks_at_pods`: whether the verdict can change when pods come to or leave the node. If it cannot, a
+    preemption's dry run asks once only.
+    """
+
+    looks_at_pods = True
 
     @abstractmethod
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
@@ -460,6 +466,11 @@ class Handle(Protocol):
 
     def lister(self, kind: Kind[M]) -> Lister[M]:
         """Objects of a kind; an empty lister for kinds that this process does not watch."""
+        ...
+
+    @property
+    def filters_blind_to_pods(self) -> frozenset[str]:
+        """Filter plugins whose verdict no pod on the node can change."""
         ...
 
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...

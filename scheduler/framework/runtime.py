@@ -91,6 +91,7 @@ class Framework:
         self.pre_enqueue_plugins = self._at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)
         self.pre_filter_plugins = self._at(ExtensionPoint.PRE_FILTER, PreFilterPlugin)
         self.filter_plugins = self._at(ExtensionPoint.FILTER, FilterPlugin)
+        self.filters_blind_to_pods = frozenset(p.name for p in self.filter_plugins if not p.looks_at_pods)
         self.post_filter_plugins = self._at(ExtensionPoint.POST_FILTER, PostFilterPlugin)
         self.pre_score_plugins = self._at(ExtensionPoint.PRE_SCORE, PreScorePlugin)
         self.score_plugins = self._at(ExtensionPoint.SCORE, ScorePlugin)

@@ -89,6 +89,7 @@ class NodeName(FilterPlugin, EnqueueExtensions):
     """A pod whose spec names a node (set by its maker) fits only there."""
 
     name = "NodeName"
+    looks_at_pods = False
     _mismatch = Status(
         Code.UnschedulableAndUnresolvable, ("node(s) didn't match the requested node name",), "NodeName"
     )
@@ -125,6 +126,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
     """Keeps pods off cordoned nodes, unless they tolerate that."""
 
     name = "NodeUnschedulable"
+    looks_at_pods = False
     _cordoned = Status(
         Code.UnschedulableAndUnresolvable, ("node(s) were unschedulable",), "NodeUnschedulable"
     )

@@ -45,6 +45,7 @@ def _taint_column(snapshot: Snapshot) -> Column:
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions):
     name = "TaintToleration"
+    looks_at_pods = False
     _untolerated = Status(
         Code.UnschedulableAndUnresolvable, ("node(s) had untolerated taint(s)",), "TaintToleration"
     )

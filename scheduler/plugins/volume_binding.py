@@ -73,6 +73,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
     """Arguments: `bindTimeoutSeconds` (600)."""
 
     name = "VolumeBinding"
+    looks_at_pods = False
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
         timeout = args.get("bindTimeoutSeconds", BIND_TIMEOUT_SECONDS)

@@ -33,6 +33,7 @@ class _Simulation:
         self._state = state.clone()
         self._pod = pod
         self.node = node.clone()
+        self._fitted = False
 
     def remove(self, other: PodInfo) -> None:
         self.node.remove_pod(other.uid)
@@ -45,7 +46,13 @@ class _Simulation:
     def refusal(self) -> Status | None:
         """Why the pod does not fit now; None when it does."""
         status = self._handle.run_filter_plugins_with_nominated_pods(self._state, self._pod, self.node)
-        return None if status is None or status.is_success else status
+        if status is not None and not status.is_success:
+            return status
+        if not self._fitted:
+            # What does not look at pods has said yes for good.
+            self._state.skip_filter_plugins |= self._handle.filters_blind_to_pods
+            self._fitted = True
+        return None
 
 
 def _check(status: Status | None) -> None:
