@@ -165,7 +165,7 @@ class Client:
         if self._user_agent:
             options.append(("grpc.primary_user_agent", self._user_agent))
         self._channel = grpc.aio.insecure_channel(address, options=options)
-        self._stub = api_grpc.APIStub(self._channel)  # type: ignore[no-untyped-call]
+        self._stub = api_grpc.APIStub(self._channel)
 
     async def close(self) -> None:
         """Ends open watches and calls."""

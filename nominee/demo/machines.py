@@ -50,9 +50,8 @@ class Machines:
             found = [node for node in nodes_of(self._stage, group) if is_usable(node)]
             return found if len(found) == wanted else None
 
-        found = await self._stage.until(f"{wanted} node(s) of {group} are ready", there)
-        assert found is not None
-        return found
+        await self._stage.until(f"{wanted} node(s) of {group} are ready", there)
+        return nodes_of(self._stage, group)
 
     async def give_back(self, group: str) -> None:
         """Deletes all machines of a group, and waits until their nodes are gone."""
