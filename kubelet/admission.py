@@ -42,7 +42,8 @@ def admit(
     failures = predicates.failures(node, record.pod, node.requests(record, resources), beside)
     if not failures:
         return Verdict(admitted=True)
-    if not is_critical(record.pod):
+    forbidden = operation == "resize" and node.resize_preemption_disabled
+    if forbidden or not is_critical(record.pod):
         return Verdict(admitted=False, reason=failures[0].reason, message=failures[0].message)
     return make_room(node, record, failures, others)
 

@@ -165,8 +165,12 @@ def on_retry_due(node: NodeState, event: events.RetryDue) -> list[Action]:
 
 
 def on_node_changed(node: NodeState, event: events.NodeChanged) -> list[Action]:
+    """Nothing is retried for it; what deferred pods say of the node's preemption policy is set right."""
+    before = node.resize_preemption_disabled
     node.node = event.node
-    return []
+    if node.resize_preemption_disabled == before:
+        return []
+    return [actions.SyncPod(uid) for uid in node.queue]
 
 
 def on_sources_ready(node: NodeState, event: events.SourcesReady) -> list[Action]:

@@ -22,6 +22,8 @@ class StatusFeatures:
     """Conditions PodResizePending and PodResizeInProgress; otherwise the field `resize`."""
     resize_pod_level: bool
     """allocatedResources and resources of the pod's status."""
+    preemption_policy: bool
+    """Condition PodResizePreemptionDisabled."""
     observed_generation: bool
     """In the status and in its conditions."""
     declared_features: tuple[str, ...]
@@ -37,6 +39,7 @@ def features(version: Version, gates: Gates) -> Features:
         pod_level_resources=gates.enabled("PodLevelResources"),
         prioritized_retries=version >= PRIORITIZED_RETRIES_SINCE,
         infeasible_above_allocatable=version < DEFERRED_ABOVE_ALLOCATABLE_SINCE,
+        preemption_policy=gates.enabled("InPlacePodVerticalScalingSchedulerPreemption"),
     )
 
 
@@ -59,6 +62,7 @@ def status_features(version: Version, gates: Gates, *, cpu_manager_policy: str =
         resize=resize,
         resize_conditions=resize and version >= RESIZE_CONDITIONS_SINCE,
         resize_pod_level=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        preemption_policy=resize and gates.enabled("InPlacePodVerticalScalingSchedulerPreemption"),
         observed_generation=gates.enabled("PodObservedGenerationTracking"),
         declared_features=tuple(declared),
     )

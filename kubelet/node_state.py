@@ -30,6 +30,8 @@ class Features:
     """Since 1.34: a retry goes by priority, QoS class and age."""
     infeasible_above_allocatable: bool = False
     """Before 1.36: a resize beyond the whole node is refused, not deferred."""
+    preemption_policy: bool = False
+    """SchedulerPreemptionForPodResize: the node may forbid preemption for a resize (KEP-5836)."""
 
 
 def _no_swap(pod: core.Pod, container: str) -> bool:
@@ -94,6 +96,12 @@ class NodeState:
         """Millicores, bytes, pods, ...; 0 where the node does not name it."""
         quantities = self.node.status.allocatable
         return amount(resource, quantities[resource].string) if resource in quantities else 0
+
+    @property
+    def resize_preemption_disabled(self) -> bool:
+        """Whether anyone asked that no pod be preempted for a resize on this node (KEP-5836)."""
+        disabled = bool(self.node.spec.podPreemptionPolicy.disableResizePreemption)
+        return self.features.preemption_policy and disabled
 
     def next_transition(self) -> int:
         self.transitions += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kubelet import conditions
 from kubelet.conditions import ResizeCondition
 from machinery import clock, objects
-from machinery.pb import core
+from machinery.pb import core, meta
 
 
 def write_resize_conditions(
@@ -42,3 +42,24 @@ def resize_status(pending: ResizeCondition | None, in_progress: ResizeCondition 
     if pending is not None:
         return pending.reason
     return "InProgress" if in_progress is not None else ""
+
+
+PREEMPTION_DISABLED = "PodResizePreemptionDisabled"
+
+
+def write_preemption_disabled(status: core.PodStatus, row: core.PodCondition | None, now: meta.Time) -> None:
+    """Tells the scheduler that the node forbids preemption for this deferred resize, or that no more."""
+    if row is None:
+        objects.remove_condition(status.conditions, PREEMPTION_DISABLED)
+    else:
+        objects.set_condition(status.conditions, row, now)
+
+
+def preemption_disabled(node: str) -> core.PodCondition:
+    """KEP-5836, "PodResizePreemptionDisabled Pod Condition"."""
+    return core.PodCondition(
+        type=PREEMPTION_DISABLED,
+        status="True",
+        reason="PreemptionDisabledByNodePolicy",
+        message=f"Preemption for in-place pod resize is disabled on node '{node}' by preemption policy.",
+    )

@@ -11,9 +11,14 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubelet.conditions import ResizeCondition
+from kubelet.conditions import DEFERRED, ResizeCondition
 from kubelet.features import StatusFeatures
-from kubelet.pod_conditions import resize_status, write_resize_conditions
+from kubelet.pod_conditions import (
+    preemption_disabled,
+    resize_status,
+    write_preemption_disabled,
+    write_resize_conditions,
+)
 from kubelet.pod_resources import PodResources
 from kubelet.runtime import Container, PodSandbox
 from machinery import clock, objects
@@ -59,6 +64,8 @@ class View:
     allocated: PodResources | None = None
     pending: ResizeCondition | None = None
     in_progress: ResizeCondition | None = None
+    preemption_disabled: bool = False
+    """The node forbids preemption for a resize (KEP-5836)."""
     outcome: Outcome | None = None
     terminal: bool = False
     """Its containers have stopped and will not run again."""
@@ -273,6 +280,13 @@ def _write_resize(status: core.PodStatus, view: View, features: StatusFeatures) 
     pending, in_progress = view.pending, view.in_progress
     if view.terminal or view.outcome is not None:
         pending = in_progress = None
+    if features.preemption_policy:
+        row = None
+        if view.preemption_disabled and pending is not None and pending.reason == DEFERRED:
+            row = preemption_disabled(view.pod.spec.nodeName)
+            if features.observed_generation:
+                row.observedGeneration = pending.observed_generation
+        write_preemption_disabled(status, row, clock.to_time(view.now))
     if features.resize_conditions:
         write_resize_conditions(
             status, pending, in_progress, observed_generation=features.observed_generation

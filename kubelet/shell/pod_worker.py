@@ -248,6 +248,7 @@ class PodWorker:
             allocated=agent.state.allocated(record),
             pending=record.pending,
             in_progress=record.in_progress,
+            preemption_disabled=agent.state.resize_preemption_disabled,
             outcome=agent.outcomes.get(record.uid),
             terminal=terminal or record.terminated,
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from kubelet import events
+from machinery.pb import core
 from tests.kubelet.golden_player import Player
 
 CAPACITY = {"cpu": "4", "memory": "4Gi", "pods": "3"}
@@ -88,3 +90,24 @@ def test_without_the_gate_nothing_is_checkpointed_and_nothing_resized() -> None:
     here.step({"op": "add", "pods": [row("a")]})
     assert here.node.allocations == {}
     assert here.step(resize("a", "2"))["expect"]["a"]["resize"] == "none"
+
+
+def test_a_node_may_forbid_preemption_for_a_resize() -> None:
+    """KEP-5836, "Kubelet Preemption": then also a critical pod's resize waits."""
+    here = player()
+    here.node.features = replace(here.node.features, preemption_policy=True)
+    here.step({"op": "add", "pods": [row("k", priority=2_000_000_000), row("a", 1, "2")]})
+    policy = core.Node()
+    policy.CopyFrom(here.node.node)
+    policy.spec.podPreemptionPolicy.disableResizePreemption.append("example.com/operator")
+    here.send(events.NodeChanged(node=policy))
+    seen = here.step(resize("k", "3"))
+    assert seen["expect"]["k"]["pending"]["message"].startswith("Node didn't have enough resource: cpu")
+    assert seen["expect"]["a"]["state"] == "active"
+    policy = core.Node()
+    policy.CopyFrom(here.node.node)
+    policy.spec.ClearField("podPreemptionPolicy")
+    here.seen.syncs.clear()
+    here.send(events.NodeChanged(node=policy))
+    assert here.seen.syncs == ["k"], "its status must lose the condition"
+    assert here.step({"op": "tick"})["preempted"] == ["a"]

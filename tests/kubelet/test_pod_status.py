@@ -125,3 +125,23 @@ def test_declared_features_follow_the_gates() -> None:
     ).declared_features
     assert "GuaranteedQoSPodCPUResize" not in declared
     assert "InPlacePodLevelResourcesVerticalScaling" in declared
+
+
+def test_a_deferred_pod_tells_that_its_node_forbids_preemption() -> None:
+    gate = {"SchedulerPreemptionForPodResize": True}
+    known = status_features(Version(1, 37), Gates("kubelet", Version(1, 37), gate))
+    pod = a_pod()
+    pod.spec.nodeName = "node-1"
+    pod.status.CopyFrom(build(view(pod, preemption_disabled=True), known))
+    row = objects.get_condition(pod.status.conditions, "PodResizePreemptionDisabled")
+    assert row is not None
+    assert row.reason == "PreemptionDisabledByNodePolicy"
+    assert row.message == (
+        "Preemption for in-place pod resize is disabled on node 'node-1' by preemption policy."
+    )
+    for changed in (view(pod), view(pod, preemption_disabled=True, pending=None)):
+        status = build(changed, known)
+        assert objects.get_condition(status.conditions, "PodResizePreemptionDisabled") is None
+    off = status_features(Version(1, 37), Gates("kubelet"))
+    fresh = build(view(a_pod(), preemption_disabled=True), off)
+    assert objects.get_condition(fresh.conditions, "PodResizePreemptionDisabled") is None
