@@ -32,11 +32,35 @@ class _Duration(click.ParamType[float]):
     show_default="50s",
     help="How long a silent kubelet is trusted.",
 )
+@click.option(
+    "--terminated-pod-gc-threshold",
+    type=int,
+    default=12500,
+    show_default=True,
+    help="How many ended pods may stay; 0 keeps all.",
+)
+@click.option(
+    "--terminated-pod-gc-period",
+    type=_Duration(),
+    default="20s",
+    show_default=True,
+    help="How often pods are looked at for garbage.",
+)
+@click.option(
+    "--pod-gc-quarantine",
+    type=_Duration(),
+    default="40s",
+    show_default=True,
+    help="How long a pod's node must be missing before the pod is deleted.",
+)
 def main(
     process: Process,
     controllers: str,
     node_monitor_period: float,
     node_monitor_grace_period: float | None,
+    terminated_pod_gc_threshold: int,
+    terminated_pod_gc_period: float,
+    pod_gc_quarantine: float,
 ) -> None:
     """Volumes, workloads, disruption budgets, node life cycle and garbage collection."""
     chosen(controllers)
@@ -44,6 +68,9 @@ def main(
         controllers=controllers,
         node_monitor_period=node_monitor_period,
         node_monitor_grace_period=node_monitor_grace_period or 50.0,
+        terminated_pod_gc_threshold=terminated_pod_gc_threshold,
+        terminated_pod_gc_period=terminated_pod_gc_period,
+        pod_gc_quarantine=pod_gc_quarantine,
     )
     process.run(lambda: run_manager(process, options))
 

@@ -1,10 +1,10 @@
-"""The shape of a controller: informers name keys, workers reconcile them one at a time."""
+"""The shape of a controller: informers name keys, workers reconcile them, each by one worker at a time."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Generic, TypeVar
 
 import anyio
 
@@ -17,13 +17,37 @@ from machinery.events import EventRecorder
 from machinery.failpoints import FailpointError
 from machinery.informer import Informer
 from machinery.kinds import Kind
-from machinery.objects import ObjectKey, key_of
+from machinery.objects import ObjectKey, controller_of, key_of
 
-INDEXERS: dict[Kind[Any], dict[str, Callable[[Any], Iterable[str]]]] = {
+K = TypeVar("K", bound=Hashable)
+Indexers = dict[str, Callable[[Any], Iterable[str]]]
+
+
+def _owners(obj: Any) -> list[str]:
+    return [owner.uid for owner in obj.metadata.ownerReferences]
+
+
+def _orphaned(pod: Any) -> list[str]:
+    return [] if controller_of(pod) is not None else [pod.metadata.namespace]
+
+
+def _claim_of(volume: Any) -> list[str]:
+    if volume.spec.HasField("claimRef"):
+        return [f"{volume.spec.claimRef.namespace}/{volume.spec.claimRef.name}"]
+    return []
+
+
+def _class_of_free(volume: Any) -> list[str]:
+    return [] if volume.spec.HasField("claimRef") else [volume.spec.storageClassName]
+
+
+_EVERY: Indexers = {"owner": _owners}
+_MORE: dict[Kind[Any], Indexers] = {
     kinds.POD: {
         "node": lambda pod: [pod.spec.nodeName] if pod.spec.nodeName else [],
-        "owner": lambda pod: [owner.uid for owner in pod.metadata.ownerReferences],
-    }
+        "orphans": _orphaned,
+    },
+    kinds.PERSISTENT_VOLUME: {"claim": _claim_of, "free": _class_of_free},
 }
 
 
@@ -36,9 +60,13 @@ class InformerSet:
         self._informers: dict[Kind[Any], Informer[Any]] = {}
 
     def of(self, kind: Kind[Any]) -> Informer[Any]:
-        """The informer of a kind, made at the first call; pods are indexed by `node` and `owner` (uid)."""
+        """The informer of a kind, made at the first call.
+
+        All are indexed by `owner` (uid); pods by `node` and, without a controller, by namespace in
+        `orphans`; volumes by `claim` (ns/name) or, without one, by class in `free`.
+        """
         if kind not in self._informers:
-            indexers = INDEXERS.get(kind, {})
+            indexers = {**_EVERY, **_MORE.get(kind, {})}
             self._informers[kind] = Informer(self._client, kind, clock=self._clock, indexers=indexers)
         return self._informers[kind]
 
@@ -54,56 +82,77 @@ class InformerSet:
             await informer.wait_synced()
 
 
+class Recorders:
+    """One event recorder for each name under which the process's controllers speak."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._recorders: dict[str, EventRecorder] = {}
+
+    def of(self, component: str) -> EventRecorder:
+        """The recorder of a reporting controller ("node-controller"), made at the first call."""
+        if component not in self._recorders:
+            self._recorders[component] = EventRecorder(self._client, component, clock=self._clock)
+        return self._recorders[component]
+
+    async def run(self) -> None:
+        """Sends their events until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            for recorder in self._recorders.values():
+                tasks.start_soon(recorder.run)
+
+
 class Context:
     """What a controller is built from."""
 
     def __init__(
-        self, *, client: Client, informers: InformerSet, clock: Clock, recorder: EventRecorder, log: Any
+        self, *, client: Client, informers: InformerSet, clock: Clock, recorders: Recorders, log: Any
     ) -> None:
         self.client = client
         self.informers = informers
         self.clock = clock
-        self.recorder = recorder
+        self.recorders = recorders
         self.log = log
 
 
-class Controller(ABC):
-    """A controller over keys. `reconcile` is called for one key by one worker at a time.
-
-    A StatusError or FailpointError is logged and the key comes back after its back-off; a conflict (409)
-    comes back quietly, since the informer will soon have the newer object.
-    """
+class Runner(ABC):
+    """A part of the process that runs until it is cancelled."""
 
     name: str
-    workers = 4
+    component: str = "kube-controller-manager"
+    """Under which name it records events, as upstream's does."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.client = context.client
         self.clock = context.clock
-        self.recorder = context.recorder
+        self.recorder = context.recorders.of(self.component)
         self.log = context.log.bind(controller=self.name)
-        self.queue: WorkQueue[ObjectKey] = WorkQueue(context.clock)
 
     @abstractmethod
-    async def reconcile(self, key: ObjectKey) -> float | None:
-        """Brings one object on; returns seconds after which to look again, or None."""
-
-    def watch(self, kind: Kind[Any]) -> Informer[Any]:
-        """The shared informer of a kind; its objects' keys go to this controller's queue."""
-        informer = self.context.informers.of(kind)
-        informer.add_handler(
-            on_add=self._enqueue,
-            on_update=lambda _old, new: self._enqueue(new),
-            on_delete=lambda obj, _stale: self._enqueue(obj),
-        )
-        return informer
-
-    def _enqueue(self, obj: Any) -> None:
-        self.queue.add(key_of(obj))
-
     async def run(self) -> None:
         """Works until cancelled."""
+
+
+class Worker(Runner, Generic[K]):
+    """Reconciles keys. `reconcile` is called for one key by one worker at a time.
+
+    A StatusError or FailpointError is logged and the key comes back after its back-off; a conflict (409)
+    comes back quietly, since the informer will soon have the newer object.
+    """
+
+    workers = 4
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.queue: WorkQueue[K] = WorkQueue(context.clock)
+
+    @abstractmethod
+    async def reconcile(self, key: K) -> float | None:
+        """Brings one object on; returns seconds after which to look again, or None."""
+
+    async def run(self) -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(self.workers):
                 tasks.start_soon(self._work)
@@ -123,3 +172,20 @@ class Controller(ABC):
                     self.queue.add_after(key, again)
             finally:
                 self.queue.done(key)
+
+
+class Controller(Worker[ObjectKey]):
+    """A controller over the objects of one kind."""
+
+    def watch(self, kind: Kind[Any]) -> Informer[Any]:
+        """The shared informer of a kind; its objects' keys go to this controller's queue."""
+        informer = self.context.informers.of(kind)
+        informer.add_handler(
+            on_add=self._enqueue,
+            on_update=lambda _old, new: self._enqueue(new),
+            on_delete=lambda obj, _stale: self._enqueue(obj),
+        )
+        return informer
+
+    def _enqueue(self, obj: Any) -> None:
+        self.queue.add(key_of(obj))

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 import anyio
 import click
 
-from controllers.controller import Context, Controller, InformerSet
+from controllers.controller import Context, InformerSet, Recorders, Runner
+from controllers.garbage.namespaces import NamespaceController
+from controllers.garbage.owners import GarbageCollector
+from controllers.garbage.pods import PodGarbageCollector
 from controllers.nodes.eviction import TaintEviction
 from controllers.nodes.lifecycle import NodeLifecycle
 from controllers.volumes.controller import ClaimController, VolumeController
 from controllers.volumes.protection import ClaimProtection, VolumeProtection
 from controllers.volumes.provisioner import Provisioner
-from controllers.workloads.disruption import Disruption
+from controllers.workloads.disruption import Disruption, StaleDisruption
 from controllers.workloads.replica_set import ReplicaSetController
 from machinery import kinds
-from machinery.events import EventRecorder
 from machinery.informer import Informer
 from machinery.pb import core
 from machinery.process import Process
@@ -30,6 +32,9 @@ class Options:
     controllers: str = "*"
     node_monitor_period: float = 5.0
     node_monitor_grace_period: float = 50.0
+    terminated_pod_gc_threshold: int = 12500
+    terminated_pod_gc_period: float = 20.0
+    pod_gc_quarantine: float = 40.0
 
 
 def _pods(informers: InformerSet) -> Informer[core.Pod]:
@@ -38,7 +43,7 @@ def _pods(informers: InformerSet) -> Informer[core.Pod]:
 
 
 # One row a controller: its name on the command line, and how it is made.
-TABLE: dict[str, Callable[[Context, Options], Controller]] = {
+TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "persistentvolume-binder-controller": lambda context, _: ClaimController(context),
     "persistentvolume-phases-controller": lambda context, _: VolumeController(context),
     "persistentvolumeclaim-protection-controller": lambda context, _: ClaimProtection(context),
@@ -52,6 +57,15 @@ TABLE: dict[str, Callable[[Context, Options], Controller]] = {
     ),
     "replicaset-controller": lambda context, _: ReplicaSetController(context),
     "disruption-controller": lambda context, _: Disruption(context),
+    "disruption-controller-stale-pods": lambda context, _: StaleDisruption(context),
+    "pod-garbage-collector-controller": lambda context, options: PodGarbageCollector(
+        context,
+        period_seconds=options.terminated_pod_gc_period,
+        quarantine_seconds=options.pod_gc_quarantine,
+        ended_pods_max=options.terminated_pod_gc_threshold,
+    ),
+    "garbage-collector-controller": lambda context, _: GarbageCollector(context),
+    "namespace-controller": lambda context, _: NamespaceController(context),
     "taint-eviction-controller": lambda context, _: TaintEviction(context, _pods(context.informers)),
 }
 
@@ -74,15 +88,15 @@ async def run_manager(process: Process, options: Options) -> None:
     """Runs the chosen controllers until cancelled."""
     names = chosen(options.controllers)
     client = await process.client(user_agent=f"kube-controller-manager/v{process.version}")
-    recorder = EventRecorder(client, "kube-controller-manager", clock=process.clock)
+    recorders = Recorders(client, process.clock)
     informers = InformerSet(client, process.clock)
     context = Context(
-        client=client, informers=informers, clock=process.clock, recorder=recorder, log=process.log
+        client=client, informers=informers, clock=process.clock, recorders=recorders, log=process.log
     )
     controllers = [TABLE[name](context, options) for name in names]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(informers.run)
-        tasks.start_soon(recorder.run)
+        tasks.start_soon(recorders.run)
         await informers.wait_synced()
         for controller in controllers:
             tasks.start_soon(controller.run)

@@ -51,7 +51,7 @@ class WorkQueue(Generic[K]):
         self._dirty.add(key)
         if key not in self._processing:
             self._ready.append(key)
-            self._wake.set()
+            self._notify()
 
     def add_after(self, key: K, seconds: float) -> None:
         """Queues a key after a while; of several times for one key the earliest counts."""
@@ -63,7 +63,7 @@ class WorkQueue(Generic[K]):
             return
         self._later_at[key] = at
         heapq.heappush(self._later, (at, next(self._order), key))
-        self._wake.set()
+        self._notify()
 
     def add_rate_limited(self, key: K) -> None:
         """Queues a key that failed, after its back-off: 5 ms doubling up to 30 s."""
@@ -84,7 +84,6 @@ class WorkQueue(Generic[K]):
                 self._dirty.discard(key)
                 self._processing.add(key)
                 return key
-            self._wake = anyio.Event()
             await self._sleep_until_something()
 
     def done(self, key: K) -> None:
@@ -92,7 +91,12 @@ class WorkQueue(Generic[K]):
         self._processing.discard(key)
         if key in self._dirty:
             self._ready.append(key)
-            self._wake.set()
+            self._notify()
+
+    def _notify(self) -> None:
+        """Wakes all who wait: each looks for itself whether there is something for it."""
+        self._wake.set()
+        self._wake = anyio.Event()
 
     def _promote(self) -> None:
         now = self._clock.monotonic()
@@ -103,10 +107,10 @@ class WorkQueue(Generic[K]):
                 self.add(key)
 
     async def _sleep_until_something(self) -> None:
-        if not self._later:
-            await self._wake.wait()
-            return
         wake = self._wake
+        if not self._later:
+            await wake.wait()
+            return
 
         async def timer(seconds: float) -> None:
             await self._clock.sleep(seconds)

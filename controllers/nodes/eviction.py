@@ -42,6 +42,7 @@ class TaintEviction(Controller):
     """
 
     name = "taint-eviction-controller"
+    component = "taint-eviction-controller"
 
     def __init__(self, context: Context, pods_by_node: Informer[core.Pod]) -> None:
         super().__init__(context)
@@ -90,8 +91,11 @@ class TaintEviction(Controller):
         return None
 
     def _tell(self, pod: core.Pod, what: str) -> None:
-        note = f"{what} {pod.metadata.namespace}/{pod.metadata.name}"
-        self.recorder.event(pod, "Normal", "TaintManagerEviction", action="", note=note)
+        namespace, name = pod.metadata.namespace, pod.metadata.name
+        # Upstream's reference has neither uid nor resourceVersion.
+        reference = core.ObjectReference(kind="Pod", apiVersion="v1", namespace=namespace, name=name)
+        note = f"{what} {namespace}/{name}"
+        self.recorder.event(reference, "Normal", "TaintManagerEviction", action="", note=note)
 
     async def _evict(self, pod: core.Pod) -> None:
         await EVICT_BEFORE.hit(pod=f"{pod.metadata.namespace}/{pod.metadata.name}")

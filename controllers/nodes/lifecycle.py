@@ -27,7 +27,8 @@ UNKNOWN_BEFORE = failpoints.declare("controllers.node_unknown.before")
 class NodeLifecycle(Controller):
     """Taints nodes as their conditions say, and makes those Unknown whose kubelet is silent."""
 
-    name = "node-lifecycle"
+    name = "node-lifecycle-controller"
+    component = "node-controller"
 
     def __init__(
         self,
@@ -43,19 +44,29 @@ class NodeLifecycle(Controller):
         self.pods = pods_by_node
         self._monitor_seconds = monitor_seconds
         self._grace_seconds = grace_seconds
-        self._health: dict[str, NodeHealth] = {}
-        self.nodes.add_handler(on_add=self._registered, on_delete=lambda node, _: self._removed(node))
+        self._health: dict[str, NodeHealth] = {}  # by node uid, as are the next two
+        self._known: dict[str, str] = {}  # names
+        self._unreadied: set[str] = set()  # nodes whose pods are marked since they became not ready
 
-    def _registered(self, node: core.Node) -> None:
-        self._tell(node, "RegisteredNode", f"Registered Node {node.metadata.name} in Controller")
+    def _tell(self, uid: str, name: str, reason: str, note: str) -> None:
+        # Upstream's reference to a node has no resourceVersion.
+        node = core.ObjectReference(kind="Node", apiVersion="v1", name=name, uid=uid)
+        self.recorder.event(node, "Normal", reason, action="", note=note)
 
-    def _removed(self, node: core.Node) -> None:
-        self._health.pop(node.metadata.name, None)
-        self._tell(node, "RemovingNode", f"Removing Node {node.metadata.name} from Controller")
-
-    def _tell(self, node: core.Node, reason: str, what: str) -> None:
-        name = node.metadata.name
-        self.recorder.event(node, "Normal", reason, action="", note=f"Node {name} event: {what}")
+    def _take_stock(self) -> None:
+        """Greets new nodes and forgets those that are gone."""
+        present = {node.metadata.uid: node.metadata.name for node in self.nodes.list()}
+        for uid, name in present.items():
+            if uid not in self._known:
+                note = f"Node {name} event: Registered Node {name} in Controller"
+                self._tell(uid, name, "RegisteredNode", note)
+        for uid, name in self._known.items():
+            if uid not in present:
+                note = f"Node {name} event: Removing Node {name} from Controller"
+                self._tell(uid, name, "RemovingNode", note)
+                self._health.pop(uid, None)
+                self._unreadied.discard(uid)
+        self._known = present
 
     async def run(self) -> None:
         async with anyio.create_task_group() as tasks:
@@ -64,6 +75,7 @@ class NodeLifecycle(Controller):
 
     async def _monitor(self) -> None:
         while True:
+            self._take_stock()
             for node in self.nodes.list():
                 try:
                     await self._check(node)
@@ -73,18 +85,23 @@ class NodeLifecycle(Controller):
             await self.clock.sleep(self._monitor_seconds)
 
     async def _check(self, node: core.Node) -> None:
-        name, now = node.metadata.name, self.clock.monotonic()
-        health = observe(self._health.get(name), node, self.leases.get(name, LEASE_NAMESPACE), now)
-        self._health[name] = health
+        name, uid, now = node.metadata.name, node.metadata.uid, self.clock.monotonic()
+        health = observe(self._health.get(uid), node, self.leases.get(name, LEASE_NAMESPACE), now)
+        self._health[uid] = health
         if now - health.changed_at > self._grace_seconds:
             silent = unknown_status(node, to_time(self.clock.now()))
             if silent is not None:
                 await UNKNOWN_BEFORE.hit(node=name)
+                was_ready = condition_is(node.status.conditions, "Ready")
                 node = await self.client.update(silent, subresource="status")
-                note = f"Node {name} status is now: NodeNotReady"
-                self.recorder.event(node, "Normal", "NodeNotReady", action="", note=note)
-        if not condition_is(node.status.conditions, "Ready"):
+                if was_ready:
+                    self._tell(uid, name, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+        if condition_is(node.status.conditions, "Ready"):
+            self._unreadied.discard(uid)
+        elif uid not in self._unreadied:
+            # Once: a kubelet that lives may know better later.
             await self._unready_pods(name)
+            self._unreadied.add(uid)
         await self._taint(node, plan_no_execute(node, to_time(self.clock.now())))
 
     async def _unready_pods(self, node: str) -> None:
@@ -96,7 +113,7 @@ class NodeLifecycle(Controller):
             try:
                 await self.client.update(unready, subresource="status")
             except StatusError as error:
-                if not (is_conflict(error) or is_not_found(error)):
+                if not is_not_found(error):
                     raise
 
     async def reconcile(self, key: ObjectKey) -> float | None:

@@ -7,7 +7,7 @@ the claim's status.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controllers.volumes import annotations as names
@@ -33,7 +33,8 @@ RESYNC_SECONDS = 15.0
 class ClaimView:
     """All that the decision for one claim looks at.
 
-    `volume` is the one that `spec.volumeName` names; `candidates` are all volumes.
+    `volume` is the one that `spec.volumeName` names; `candidates` are all volumes that name this claim, and
+    the free ones of its class.
     """
 
     claim: core.PersistentVolumeClaim
@@ -84,9 +85,7 @@ def _requested(claim: core.PersistentVolumeClaim) -> int:
 
 
 def _fits(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> bool:
-    if volume.status.phase not in ("Available", "Pending", "") or volume.metadata.HasField(
-        "deletionTimestamp"
-    ):
+    if volume.status.phase != "Available" or volume.metadata.HasField("deletionTimestamp"):
         return False
     if volume.spec.storageClassName != class_of(claim):
         return False
@@ -255,18 +254,14 @@ def next_claim_step(view: ClaimView) -> Step | None:
     return None
 
 
-def next_volume_step(
-    volume: core.PersistentVolume, claims: Mapping[tuple[str, str], core.PersistentVolumeClaim]
-) -> Step | None:
+def next_volume_step(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim | None) -> Step | None:
     """The next write for a volume by itself: Available, Released, or deleted as its policy says.
 
-    A volume whose claim exists is bound from the claim's side. `claims` is by (namespace, name).
+    A volume whose claim exists is bound from the claim's side. `claim` is what its reference names now.
     """
     if not volume.spec.HasField("claimRef") or not volume.spec.claimRef.uid:
         return _set_phase(volume, "Available")
-    reference = volume.spec.claimRef
-    claim = claims.get((reference.namespace, reference.name))
-    if claim is not None and claim.metadata.uid == reference.uid:
+    if claim is not None and claim.metadata.uid == volume.spec.claimRef.uid:
         return None
     if volume.status.phase != "Released":
         return _set_phase(volume, "Released")

@@ -8,6 +8,7 @@ from controllers.volumes.binding import ClaimView, class_of, next_claim_step, ne
 from controllers.volumes.perform import perform
 from controllers.volumes.steps import Tell
 from machinery import kinds
+from machinery.errors import StatusError, is_not_found
 from machinery.objects import ObjectKey
 from machinery.pb import core
 
@@ -19,6 +20,7 @@ class ClaimController(Controller):
     """Binds claims to volumes."""
 
     name = "persistentvolume-binder"
+    component = "persistentvolume-controller"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -48,15 +50,21 @@ class ClaimController(Controller):
                 self._enqueue(claim)
 
     def _view(self, claim: core.PersistentVolumeClaim, written: core.PersistentVolume | None) -> ClaimView:
-        candidates = self.volumes.list()
+        class_name = class_of(claim)
+        candidates = [
+            *self.volumes.by_index("claim", f"{claim.metadata.namespace}/{claim.metadata.name}"),
+            *self.volumes.by_index("free", class_name),
+        ]
+        volume = self.volumes.get(claim.spec.volumeName) if claim.spec.volumeName else None
         if written is not None:
             # What was just written may not have come back through the watch.
             candidates = [v for v in candidates if v.metadata.name != written.metadata.name] + [written]
-        volume = next((v for v in candidates if v.metadata.name == claim.spec.volumeName), None)
+            if claim.spec.volumeName == written.metadata.name:
+                volume = written
         node = claim.metadata.annotations.get(names.SELECTED_NODE)
         return ClaimView(
             claim=claim,
-            storage_class=self.classes.get(class_of(claim)),
+            storage_class=self.classes.get(class_name),
             volume=volume,
             candidates=candidates,
             selected_node=self.nodes.get(node) if node else None,
@@ -85,12 +93,30 @@ class VolumeController(Controller):
     """Keeps phases of volumes whose claims are gone or not yet there, and reclaims them."""
 
     name = "persistentvolume-phases"
+    component = "persistentvolume-controller"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.volumes = self.watch(kinds.PERSISTENT_VOLUME)
         self.claims = context.informers.of(kinds.PERSISTENT_VOLUME_CLAIM)
         self.claims.add_handler(on_delete=lambda claim, _stale: self._claim_gone(claim))
+
+    async def _claim(self, reference: core.ObjectReference) -> core.PersistentVolumeClaim | None:
+        """The claim of a reference; asks the API server before it says that there is none.
+
+        The claim may be newer than what this process has seen: its volume must not go for that.
+        """
+        if not reference.uid:
+            return None
+        claim: core.PersistentVolumeClaim | None = self.claims.get(reference.name, reference.namespace)
+        if claim is not None and claim.metadata.uid == reference.uid:
+            return claim
+        try:
+            return await self.client.get(kinds.PERSISTENT_VOLUME_CLAIM, reference.name, reference.namespace)
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
 
     def _claim_gone(self, claim: core.PersistentVolumeClaim) -> None:
         if claim.spec.volumeName:
@@ -102,9 +128,7 @@ class VolumeController(Controller):
             if volume is None:
                 return None
             reference = volume.spec.claimRef
-            claim = self.claims.get(reference.name, reference.namespace)
-            known = {(reference.namespace, reference.name): claim} if claim is not None else {}
-            step = next_volume_step(volume, known)
+            step = next_volume_step(volume, await self._claim(reference))
             if step is None:
                 return None
             written = await perform(step, self.client, self.recorder)

@@ -22,6 +22,7 @@ class Provisioner(Controller):
     """Makes a volume for each claim of a `nominee.dev/delayed` class, after the class's delay."""
 
     name = "provisioner"
+    component = names.DELAYED_PROVISIONER
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -42,13 +43,18 @@ class Provisioner(Controller):
         self._began.pop(uid, None)
         self._failed.pop(uid, None)
 
+    def _forget_the_gone(self) -> None:
+        """A key has no uid: what was begun for any claim that is gone is dropped."""
+        if not self._began and not self._failed:
+            return
+        living = {claim.metadata.uid for claim in self.claims.list()}
+        for uid in [uid for uid in {**self._began, **self._failed} if uid not in living]:
+            self._forget_work(uid)
+
     async def reconcile(self, key: ObjectKey) -> float | None:
         claim = self.claims.get(key.name, key.namespace)
         if claim is None:
-            # The key has no uid; what was begun for claims that are gone is dropped here.
-            living = {c.metadata.uid for c in self.claims.list()}
-            for uid in [uid for uid in self._began if uid not in living]:
-                self._forget_work(uid)
+            self._forget_the_gone()
             return None
         selected = claim.metadata.annotations.get(names.SELECTED_NODE, "")
         decision = decide(

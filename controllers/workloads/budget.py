@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.objects import condition_is, get_condition, is_terminating
+from machinery.objects import condition_is, controller_of, get_condition, is_terminating
 from machinery.pb import core, intstr, meta, policy
 
 CONDITION: Final = "DisruptionAllowed"
 EVICTION_SECONDS_MAX: Final = 120.0
 """An eviction that the API server allowed and that did not delete the pod in this time counts no longer."""
+KEPT_REASONS: Final = frozenset({"TerminationByKubelet"})
+"""A kubelet's DisruptionTarget is never void: its pod may take long to end."""
 
 
 class SyncError(Exception):
@@ -23,60 +25,63 @@ class SyncError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A controller of some of the pods, and how many it wants; None where its scale is not known to us."""
+    """A controller of some of the pods, and how many it wants; None where its kind has no scale."""
 
     uid: str
     replicas: int | None
+    resource: str = ""
 
 
-def _percent(value: intstr.IntOrString, total: int) -> int:
+def _amount(value: intstr.IntOrString, total: int) -> int:
     """An absolute number, or a percentage of `total` rounded up."""
     if value.type == 0:
         return value.intVal
     text = value.strVal
     if not text.endswith("%") or not text[:-1].isdigit():
-        raise SyncError(f"invalid value for IntOrString: invalid type: string is not a percentage: {text!r}")
+        raise SyncError("invalid value for IntOrString: invalid type: string is not a percentage")
     return -(-int(text[:-1]) * total // 100)
 
 
-def _scales(pods: Sequence[core.Pod], scales: Mapping[str, Scale | None]) -> tuple[int, Sequence[core.Pod]]:
-    """(sum of the controllers' wanted replicas, pods without a controller that has a scale).
-
-    `scales` is by pod uid; a pod without controller maps to None.
-    """
+def _scale(pods: Sequence[core.Pod], scales: Mapping[str, Scale | None]) -> int:
+    """The sum of what the pods' controllers want. Pods without a controller do not count."""
     wanted: dict[str, int] = {}
-    unmanaged = []
     for pod in pods:
+        if controller_of(pod) is None:
+            continue
         scale = scales.get(pod.metadata.uid)
         if scale is None:
-            unmanaged.append(pod)
-        elif scale.replicas is None:
-            raise SyncError("does not implement the scale subresource")
-        else:
-            wanted[scale.uid] = scale.replicas
-    return sum(wanted.values()), unmanaged
+            raise SyncError(f'found no controllers for pod "{pod.metadata.name}"')
+        if scale.replicas is None:
+            raise SyncError(f"{scale.resource} does not implement the scale subresource")
+        wanted[scale.uid] = scale.replicas
+    return sum(wanted.values())
+
+
+def unmanaged(budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod]) -> list[str]:
+    """Names of the pods that make this budget's numbers doubtful: it compares with controllers' scales."""
+    spec = budget.spec
+    if spec.HasField("maxUnavailable") or spec.minAvailable.type == 1:
+        return [pod.metadata.name for pod in pods if controller_of(pod) is None]
+    return []
 
 
 def expected_and_desired(
     budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod], scales: Mapping[str, Scale | None]
 ) -> tuple[int, int]:
-    """(expectedPods, desiredHealthy). Raises SyncError where pods have no scale to compare with."""
+    """(expectedPods, desiredHealthy). `scales` is by pod uid; None where the controller is not there.
+
+    Raises SyncError where a controller's scale cannot be known.
+    """
     spec = budget.spec
     if spec.HasField("maxUnavailable"):
-        expected, unmanaged = _scales(pods, scales)
-        if unmanaged:
-            names = ", ".join(pod.metadata.name for pod in unmanaged[:3])
-            raise SyncError(f"found no controllers for pod(s) {names}")
-        return expected, max(expected - _percent(spec.maxUnavailable, expected), 0)
-    if spec.HasField("minAvailable"):
-        if spec.minAvailable.type == 0:
-            return len(pods), spec.minAvailable.intVal
-        expected, unmanaged = _scales(pods, scales)
-        if unmanaged:
-            names = ", ".join(pod.metadata.name for pod in unmanaged[:3])
-            raise SyncError(f"found no controllers for pod(s) {names}")
-        return expected, _percent(spec.minAvailable, expected)
-    return len(pods), 0
+        expected = _scale(pods, scales)
+        return expected, max(expected - _amount(spec.maxUnavailable, expected), 0)
+    if not spec.HasField("minAvailable"):
+        return 0, 0
+    if spec.minAvailable.type == 0:
+        return len(pods), spec.minAvailable.intVal
+    expected = _scale(pods, scales)
+    return expected, _amount(spec.minAvailable, expected)
 
 
 def _still_disrupted(
@@ -89,26 +94,53 @@ def _still_disrupted(
         for name, since in budget.status.disruptedPods.items()
         if name in by_name
         and not is_terminating(by_name[name])
-        and since.seconds + EVICTION_SECONDS_MAX > now_seconds
+        and since.seconds + EVICTION_SECONDS_MAX >= now_seconds
     }
 
 
-def _condition(allowed: int, failure: str) -> meta.Condition:
-    if failure:
-        return meta.Condition(type=CONDITION, status="False", reason="SyncFailed", message=failure)
-    if allowed > 0:
-        return meta.Condition(type=CONDITION, status="True", reason="SufficientPods", message="")
-    return meta.Condition(type=CONDITION, status="False", reason="InsufficientPods", message="")
+def not_deleted(
+    budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod], now_seconds: float
+) -> list[core.Pod]:
+    """Pods whose eviction was allowed long ago, and that are still there."""
+    since = budget.status.disruptedPods
+    return [
+        pod
+        for pod in pods
+        if pod.metadata.name in since
+        and not is_terminating(pod)
+        and since[pod.metadata.name].seconds + EVICTION_SECONDS_MAX < now_seconds
+    ]
 
 
-def _set_condition(status: policy.PodDisruptionBudgetStatus, new: meta.Condition, now: meta.Time) -> None:
-    old = get_condition(status.conditions, CONDITION)
-    if old is None:
-        old = status.conditions.add(type=CONDITION)
-    if old.status != new.status:
-        old.lastTransitionTime.CopyFrom(now)
-    old.status, old.reason, old.message = new.status, new.reason, new.message
-    old.observedGeneration = new.observedGeneration
+def recheck_seconds(status: policy.PodDisruptionBudgetStatus, now_seconds: float) -> float | None:
+    """When the first of the allowed evictions is too old; None without any."""
+    if not status.disruptedPods:
+        return None
+    oldest = min(since.seconds for since in status.disruptedPods.values())
+    return max(oldest + EVICTION_SECONDS_MAX - now_seconds, 0.0) + 1.0
+
+
+def _set_condition(
+    status: policy.PodDisruptionBudgetStatus, value: str, reason: str, message: str, now: meta.Time
+) -> None:
+    row = get_condition(status.conditions, CONDITION)
+    if row is None:
+        row = status.conditions.add(type=CONDITION)
+    if row.status != value:
+        row.lastTransitionTime.CopyFrom(now)
+    row.status, row.reason, row.message = value, reason, message
+    row.observedGeneration = status.observedGeneration
+
+
+def failed_status(
+    budget: policy.PodDisruptionBudget, failure: str, now: meta.Time
+) -> policy.PodDisruptionBudgetStatus:
+    """The status when the budget cannot be worked out: it allows nothing, the rest stays as it was."""
+    status = policy.PodDisruptionBudgetStatus()
+    status.CopyFrom(budget.status)
+    status.disruptionsAllowed = 0
+    _set_condition(status, "False", "SyncFailed", failure, now)
+    return status
 
 
 def status_of(
@@ -117,32 +149,38 @@ def status_of(
     scales: Mapping[str, Scale | None],
     now: meta.Time,
 ) -> policy.PodDisruptionBudgetStatus:
-    """The budget's status for the pods that it selects."""
-    status = policy.PodDisruptionBudgetStatus()
-    status.CopyFrom(budget.status)
-    status.disruptedPods.clear()
+    """The budget's status for the pods that it selects. Raises SyncError (then `failed_status` holds)."""
+    expected, desired = expected_and_desired(budget, pods, scales)
     disrupted = _still_disrupted(budget, pods, now.seconds)
-    failure = ""
-    try:
-        expected, desired = expected_and_desired(budget, pods, scales)
-    except SyncError as error:
-        # A budget that cannot be worked out allows nothing; its other numbers stay as they were.
-        failure = str(error)
-        status.CopyFrom(budget.status)
-        status.disruptionsAllowed = 0
+    healthy = sum(
+        condition_is(pod.status.conditions, "Ready")
+        and not is_terminating(pod)
+        and pod.metadata.name not in disrupted
+        for pod in pods
+    )
+    status = policy.PodDisruptionBudgetStatus(
+        expectedPods=expected,
+        desiredHealthy=desired,
+        currentHealthy=healthy,
+        # Nothing may go while there are no pods: the first may come before this controller knows of them.
+        disruptionsAllowed=max(healthy - desired, 0) if expected > 0 else 0,
+        observedGeneration=budget.metadata.generation,
+        conditions=budget.status.conditions,
+    )
+    for name, since in disrupted.items():
+        status.disruptedPods[name].CopyFrom(since)
+    if status.disruptionsAllowed > 0:
+        _set_condition(status, "True", "SufficientPods", "", now)
     else:
-        healthy = sum(
-            condition_is(pod.status.conditions, "Ready")
-            and not is_terminating(pod)
-            and pod.metadata.name not in disrupted
-            for pod in pods
-        )
-        status.expectedPods, status.desiredHealthy, status.currentHealthy = expected, desired, healthy
-        status.disruptionsAllowed = max(healthy - desired, 0) if expected > 0 else 0
-        for name, since in disrupted.items():
-            status.disruptedPods[name].CopyFrom(since)
-    status.observedGeneration = budget.metadata.generation
-    condition = _condition(status.disruptionsAllowed, failure)
-    condition.observedGeneration = budget.metadata.generation
-    _set_condition(status, condition, now)
+        _set_condition(status, "False", "InsufficientPods", "", now)
     return status
+
+
+def stale_disruption(pod: core.Pod, now_seconds: float) -> float | None:
+    """Seconds until a DisruptionTarget condition is void since the pod was not deleted; None without one."""
+    if is_terminating(pod) or pod.status.phase in ("Succeeded", "Failed"):
+        return None
+    target = get_condition(pod.status.conditions, "DisruptionTarget")
+    if target is None or target.status != "True" or target.reason in KEPT_REASONS:
+        return None
+    return max(target.lastTransitionTime.seconds + EVICTION_SECONDS_MAX - now_seconds, 0.0)

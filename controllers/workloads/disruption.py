@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from controllers.controller import Context, Controller
-from controllers.workloads.budget import EVICTION_SECONDS_MAX, Scale, status_of
+from controllers.workloads.budget import (
+    Scale,
+    SyncError,
+    failed_status,
+    not_deleted,
+    recheck_seconds,
+    stale_disruption,
+    status_of,
+    unmanaged,
+)
 from machinery import kinds
 from machinery.clock import to_time
-from machinery.objects import ObjectKey, controller_of
+from machinery.objects import ObjectKey, controller_of, set_condition
 from machinery.pb import core, policy
 from machinery.selectors import LabelSelector
 from machinery.wire.codec import to_json
+
+_UNMANAGED = (
+    "The budget selects pods that no controller owns, and it is given as maxUnavailable or a percentage, so "
+    "its status cannot be right. Set spec.minAvailable to an integer to count such pods."
+)
 
 
 class Disruption(Controller):
     """Counts healthy pods for each budget, so that the API server knows which evictions to allow."""
 
     name = "disruption-controller"
+    component = "controllermanager"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -64,22 +81,73 @@ class Disruption(Controller):
             if replica_set is not None and replica_set.metadata.uid == owner.uid:
                 return Scale(owner.uid, replica_set.spec.replicas)
             return None
-        return Scale(owner.uid, None)
+        kind = kinds.by_kind(owner.apiVersion, owner.kind)
+        return Scale(owner.uid, None, kind.group_resource if kind else f"{owner.apiVersion} {owner.kind}")
 
     async def reconcile(self, key: ObjectKey) -> float | None:
-        budget = self.budgets.get(key.name, key.namespace)
+        budget: policy.PodDisruptionBudget | None = self.budgets.get(key.name, key.namespace)
         if budget is None:
             return None
-        pods = [
-            pod
-            for pod in self.pods.list(key.namespace)
-            if pod.status.phase not in ("Succeeded", "Failed") and self._selects(budget, pod)
-        ]
+        pods = [pod for pod in self.pods.list(key.namespace) if self._selects(budget, pod)]
         scales = {pod.metadata.uid: self._scale_of(pod) for pod in pods}
-        status = status_of(budget, pods, scales, to_time(self.clock.now()))
+        now = to_time(self.clock.now())
+        try:
+            status = status_of(budget, pods, scales, now)
+        except SyncError as error:
+            note = f"Failed to calculate the number of expected pods: {error}"
+            self._tell(budget, "Warning", "CalculateExpectedPodCountFailed", note)
+            status = failed_status(budget, str(error), now)
+        else:
+            self._tell_of_pods(budget, pods, now.seconds)
         if to_json(status) != to_json(budget.status):
             new = policy.PodDisruptionBudget()
             new.CopyFrom(budget)
             new.status.CopyFrom(status)
             await self.client.update(new, subresource="status")
-        return EVICTION_SECONDS_MAX if status.disruptedPods else None
+        return recheck_seconds(status, now.seconds)
+
+    def _tell(self, about: object, type_: str, reason: str, note: str) -> None:
+        self.recorder.event(about, type_, reason, action="", note=note)
+
+    def _tell_of_pods(
+        self, budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod], now_seconds: float
+    ) -> None:
+        namespace = budget.metadata.namespace
+        if not pods:
+            self._tell(budget, "Normal", "NoPods", "No matching pods found")
+        if unmanaged(budget, pods):
+            self._tell(budget, "Warning", "UnmanagedPods", _UNMANAGED)
+        for pod in not_deleted(budget, pods, now_seconds):
+            note = f"Pod was expected by PDB {namespace}/{budget.metadata.name} to be deleted but it wasn't"
+            self._tell(pod, "Warning", "NotDeleted", note)
+
+
+class StaleDisruption(Controller):
+    """Takes DisruptionTarget back from pods that were to be disrupted and still live two minutes later."""
+
+    name = "disruption-controller-stale-pods"
+    component = "controllermanager"
+    workers = 1
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.pods = context.informers.of(kinds.POD)
+        self.pods.add_handler(on_add=self._seen, on_update=lambda _old, new: self._seen(new))
+
+    def _seen(self, pod: core.Pod) -> None:
+        if pod.status.conditions and stale_disruption(pod, self.clock.now()) is not None:
+            self._enqueue(pod)
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        pod: core.Pod | None = self.pods.get(key.name, key.namespace)
+        wait = stale_disruption(pod, self.clock.now()) if pod is not None else None
+        if pod is None or wait is None:
+            return None
+        if wait > 0:
+            return wait
+        new = core.Pod()
+        new.CopyFrom(pod)
+        void = core.PodCondition(type="DisruptionTarget", status="False")
+        if set_condition(new.status.conditions, void, to_time(self.clock.now())):
+            await self.client.update(new, subresource="status")
+        return None

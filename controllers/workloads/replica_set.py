@@ -65,6 +65,7 @@ class ReplicaSetController(Controller):
     """Keeps spec.replicas pods of each replica set."""
 
     name = "replicaset-controller"
+    component = "replicaset-controller"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -126,7 +127,8 @@ class ReplicaSetController(Controller):
         if replica_set is None:
             self._expected.forget(key)
             return None
-        claims = claim(replica_set, self.pods.list(key.namespace))
+        mine = self.pods.by_index("owner", replica_set.metadata.uid)
+        claims = claim(replica_set, [*mine, *self.pods.by_index("orphans", key.namespace)])
         await self._adopt_and_release(replica_set, claims.adopt, claims.release)
         pods = [*claims.owned, *claims.adopt]
         failure: StatusError | None = None
@@ -202,11 +204,11 @@ class ReplicaSetController(Controller):
             note = f"Error creating: {error}"
             self.recorder.event(replica_set, "Warning", "FailedCreate", action="", note=note)
             raise
-        if self.pods.get(pod.metadata.name, pod.metadata.namespace) is None:
+        if int(pod.metadata.resourceVersion) > int(self.pods.resource_version or 0):
             self._expected.expect(key, self.clock.monotonic(), created=pod.metadata.uid)
         await CREATE_AFTER.hit(replica_set=str(key))
         note = f"Created pod: {pod.metadata.name}"
-        self.recorder.event(replica_set, "Normal", "SuccessfulCreate", action="", note=note)
+        self._tell_of_pod(replica_set, "SuccessfulCreate", note, pod)
 
     async def _delete_pod(self, replica_set: apps.ReplicaSet, pod: core.Pod) -> None:
         key = key_of(replica_set)
@@ -223,7 +225,11 @@ class ReplicaSetController(Controller):
             self.recorder.event(replica_set, "Warning", "FailedDelete", action="", note=note)
             raise
         note = f"Deleted pod: {pod.metadata.name}"
-        self.recorder.event(replica_set, "Normal", "SuccessfulDelete", action="", note=note)
+        self._tell_of_pod(replica_set, "SuccessfulDelete", note, pod)
+
+    def _tell_of_pod(self, replica_set: apps.ReplicaSet, reason: str, note: str, pod: core.Pod) -> None:
+        # Events that differ in `related` are not taken for repetitions of one another.
+        self.recorder.event(replica_set, "Normal", reason, action="", note=note, related=pod)
 
     async def _write_status(
         self, replica_set: apps.ReplicaSet, pods: Sequence[core.Pod], failure: str
