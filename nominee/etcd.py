@@ -185,6 +185,9 @@ def arguments(
         "--logger=zap",
         "--log-level=warn",
     ]
+    if not cluster:
+        # It has nobody to hear from, and would wait for that after every restart: 1 to 2 s by default.
+        command += ["--heartbeat-interval=20", "--election-timeout=200"]
     if no_fsync:
         if binary.version < (3, 5, 0):
             raise EtcdError(f"etcd {binary.version_text} does not know --unsafe-no-fsync; 3.5 does")
