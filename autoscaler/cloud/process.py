@@ -1,0 +1,141 @@
+"""The cloud as a process: serves the protocol, moves machines on, and deletes Nodes of those that are gone.
+
+The last is a cloud controller manager's work in a real cluster. It waits for an API server as long as it
+takes; the protocol is served meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import grpc.aio
+from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
+
+from autoscaler.cloud.node_groups import GROUP_LABEL, NodeGroup
+from autoscaler.cloud.servicer import CloudServicer
+from autoscaler.cloud.state import CloudState, InstanceState
+from autoscaler.cloud.state_file import StateFile, StateFileError
+from machinery import errors, failpoints, kinds
+from machinery.client import Client
+from machinery.errors import StatusError
+from machinery.failpoints import FailpointError
+from machinery.informer import Informer
+from machinery.pb import core
+from machinery.process import Fatal, Process
+
+NODE_DELETE_BEFORE = failpoints.declare("cloud.node-delete.before")
+GRACE_SECONDS = 1.0
+RETRY_SECONDS = 0.5
+
+
+class Wake:
+    """Something has changed; the one who waits looks again."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    def set(self) -> None:
+        self._event.set()
+
+    async def wait(self, seconds: float | None) -> None:
+        """Until something changes, or so long."""
+        with anyio.move_on_after(seconds):
+            await self._event.wait()
+        self._event = anyio.Event()
+
+
+async def run_cloud(process: Process, groups: tuple[NodeGroup, ...], bind: str) -> None:
+    """The body of the process; returns when it is to stop."""
+    state, file = CloudState(groups), StateFile(process.directory)
+    moving, cleaning = Wake(), Wake()
+    try:
+        file.load(state)
+    except StateFileError as error:
+        raise Fatal(str(error)) from None
+    state.begin(process.clock.now())
+    file.save(state)
+
+    def changed() -> None:
+        file.save(state)
+        moving.set()
+        cleaning.set()
+
+    server = grpc.aio.server()
+    protocol_grpc.add_CloudProviderServicer_to_server(CloudServicer(state, process.clock, changed), server)
+    port = server.add_insecure_port(bind)
+    await server.start()
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_move_on, process, state, changed, moving)
+            tasks.start_soon(_keep_nodes, process, state, changed, cleaning)
+            await process.announce(grpc=f"{bind.rpartition(':')[0]}:{port}")
+            await process.stopping.wait()
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.move_on_after(GRACE_SECONDS + 1, shield=True):
+            await server.stop(GRACE_SECONDS)
+
+
+async def _move_on(process: Process, state: CloudState, changed: Callable[[], None], wake: Wake) -> None:
+    """Machines come to run when their time has come."""
+    while True:
+        now = process.clock.now()
+        if state.advance(now):
+            changed()
+        creating = [
+            i.due for i in state.instances.values() if i.state is InstanceState.CREATING and i.due is not None
+        ]
+        await wake.wait(max(min(creating) - now, 0.0) if creating else None)
+
+
+async def _keep_nodes(process: Process, state: CloudState, changed: Callable[[], None], wake: Wake) -> None:
+    """Node objects of machines that are off, or that nobody knows, are deleted."""
+    client: Client | None = None
+    while client is None:
+        try:
+            client = await process.client()
+        except Fatal:
+            process.log.warning("No API server yet; nodes stay as they are")
+    nodes = Informer(client, kinds.NODE, label_selector=GROUP_LABEL, clock=process.clock, rng=process.rng)
+    nodes.add_handler(on_add=lambda _: wake.set())
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(nodes.run)
+        await nodes.wait_synced()
+        while True:
+            failed = await _delete_nodes(process, client, state, nodes, changed)
+            now = process.clock.now()
+            waits = [RETRY_SECONDS] if failed else []
+            waits += [
+                max(i.due - now, 0.0)
+                for i in state.instances.values()
+                if i.state is InstanceState.DELETING and i.due is not None and i.id not in failed
+            ]
+            await wake.wait(min(waits, default=None))
+
+
+async def _delete_nodes(
+    process: Process,
+    client: Client,
+    state: CloudState,
+    nodes: Informer[core.Node],
+    changed: Callable[[], None],
+) -> set[str]:
+    """Does what can be done now; the names of those that could not be deleted."""
+    off = {instance.id for instance in state.expired(process.clock.now())}
+    unknown = {node.metadata.name for node in nodes.list() if node.spec.providerID not in state.instances}
+    failed = set()
+    for name in sorted(off | unknown):
+        try:
+            await NODE_DELETE_BEFORE.hit(node=name)
+            await client.delete(kinds.NODE, name)
+            process.log.info("Node deleted: its machine is gone", node=name)
+        except (StatusError, FailpointError) as error:
+            if not errors.is_not_found(error):
+                process.log.warning("Node cannot be deleted, will retry", node=name, error=str(error))
+                failed.add(name)
+                continue
+        if name in off:
+            state.forget(name)
+            changed()
+    return failed

@@ -1,0 +1,184 @@
+"""The cloud's core: orders, arrivals, returns, what fails on purpose, and surviving."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.cloud.node_groups import Failures, NodeGroup, NodeGroupError, parse
+from autoscaler.cloud.state import CloudError, CloudState, InstanceState
+from autoscaler.cloud.state_file import StateFile, StateFileError
+from machinery.pb import core
+
+NOW = 1000.0
+GROUP = NodeGroup(name="g", min=1, max=3, target=1, template=core.Node(), provisioning_delay=2.0)
+
+
+def begun(group: NodeGroup = GROUP) -> CloudState:
+    state = CloudState([group])
+    state.begin(NOW)
+    return state
+
+
+def states(state: CloudState) -> dict[str, str]:
+    return {name: instance.state.value for name, instance in state.instances.items()}
+
+
+def test_machines_come_after_the_delay_and_not_before() -> None:
+    state = begun()
+    assert state.next_change() == NOW + 2
+    assert not state.advance(NOW + 1.9)
+    assert states(state) == {"g-1": "creating"}
+    assert state.advance(NOW + 2)
+    assert states(state) == {"g-1": "running"}
+    assert state.next_change() is None
+
+
+def test_growing_stops_at_the_maximum_and_changes_nothing_then() -> None:
+    state = begun()
+    state.increase("g", 2, NOW)
+    with pytest.raises(CloudError, match=r"too large, desired: 4, max: 3") as refused:
+        state.increase("g", 1, NOW)
+    assert refused.value.code == "FAILED_PRECONDITION"
+    assert state.target("g") == 3
+    assert len(state.instances) == 3
+
+
+@pytest.mark.parametrize("delta", [0, -1])
+def test_growing_by_nothing_is_refused(delta: int) -> None:
+    with pytest.raises(CloudError):
+        begun().increase("g", delta, NOW)
+
+
+def test_returning_lowers_the_target_even_below_the_minimum_and_once_only() -> None:
+    state = begun()
+    state.advance(NOW + 2)
+    state.delete("g", ["g-1"], NOW + 3)
+    state.delete("g", ["g-1", "g-1"], NOW + 4)
+    assert state.target("g") == 0
+    assert [i.id for i in state.expired(NOW + 3)] == ["g-1"]
+    state.forget("g-1")
+    assert state.instances == {}
+
+
+def test_returning_is_all_or_none() -> None:
+    state = begun()
+    with pytest.raises(CloudError, match="g-9 is no machine"):
+        state.delete("g", ["g-1", "g-9"], NOW)
+    assert (state.target("g"), states(state)) == (1, {"g-1": "creating"})
+
+
+def test_a_deletion_takes_its_delay() -> None:
+    state = begun(replace(GROUP, deletion_delay=5.0))
+    state.delete("g", ["g-1"], NOW)
+    assert state.expired(NOW + 4.9) == []
+    assert len(state.expired(NOW + 5)) == 1
+
+
+def test_a_lowered_target_takes_back_orders_but_no_machine_that_runs() -> None:
+    state = begun()
+    state.advance(NOW + 2)
+    state.increase("g", 2, NOW + 3)
+    state.decrease_target("g", -1)
+    assert states(state) == {"g-1": "running", "g-2": "creating"}
+    with pytest.raises(CloudError, match="attempt to delete existing nodes"):
+        state.decrease_target("g", -2)
+    assert state.target("g") == 2
+
+
+def test_names_are_never_used_twice() -> None:
+    state = begun()
+    state.delete("g", ["g-1"], NOW)
+    state.forget("g-1")
+    state.increase("g", 1, NOW)
+    assert list(state.instances) == ["g-2"]
+
+
+def test_failures_in_their_order() -> None:
+    state = begun(replace(GROUP, target=0, failures=Failures(increase=1, provisioning=1, stuck=1)))
+    with pytest.raises(CloudError) as refused:
+        state.increase("g", 3, NOW)
+    assert refused.value.code == "RESOURCE_EXHAUSTED"
+    assert state.target("g") == 0
+    state.increase("g", 3, NOW)
+    state.advance(NOW + 1000)
+    assert states(state) == {"g-1": "creating", "g-2": "creating", "g-3": "running"}
+    assert [i.error_code for i in state.instances.values()] == ["OUT_OF_STOCK", "", ""]
+
+
+def test_everything_survives_in_json() -> None:
+    state = begun()
+    state.increase("g", 2, NOW)
+    state.advance(NOW + 2)
+    state.delete("g", ["g-2"], NOW + 3)
+    other = CloudState([GROUP])
+    other.restore(json.loads(json.dumps(state.to_document())))
+    other.begin(NOW + 4)
+    assert (other.instances, other.sizes) == (state.instances, state.sizes)
+
+
+def test_a_group_that_left_the_file_gives_its_machines_back() -> None:
+    state = begun()
+    other = CloudState([])
+    other.restore(state.to_document())
+    other.begin(NOW)
+    assert other.sizes == {}
+    assert [i.state for i in other.instances.values()] == [InstanceState.DELETING]
+
+
+def test_a_broken_state_file_is_told_of(tmp_path: object) -> None:
+    from pathlib import Path
+
+    file = StateFile(Path(str(tmp_path)))
+    assert file.load(begun()) is False
+    file.save(begun())
+    assert file.load(CloudState([GROUP])) is True
+    file.path.write_text('{"groups": {}', encoding="utf-8")
+    with pytest.raises(StateFileError, match="remove it"):
+        file.load(begun())
+
+
+def test_a_file_is_read_with_its_template() -> None:
+    (group,) = parse("""
+nodeGroups:
+- name: big
+  max: 5
+  provisioningDelay: 1m30s
+  template:
+    cpu: 4000m
+    memory: 1Gi
+    resources: {example.com/fpga: 2}
+    labels: {tier: a}
+    taints: [{key: k, value: v, effect: NoSchedule}]
+""")
+    assert (group.min, group.max, group.target, group.provisioning_delay) == (0, 5, 0, 90.0)
+    assert {n: q.string for n, q in group.template.status.allocatable.items()} == {
+        "cpu": "4",
+        "memory": "1Gi",
+        "pods": "110",
+        "example.com/fpga": "2",
+    }
+    assert dict(group.template.metadata.labels) == {"tier": "a", "nominee.dev/node-group": "big"}
+    assert [t.key for t in group.template.spec.taints] == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: b", "nodeGroups: expected a list"),
+        ("nodeGroups: [{name: a, template: {cpu: 1}}]", r"nodeGroups\[0\].template.memory: must be given"),
+        ("nodeGroups: [{name: a, template: {cpu: x, memory: 1}}]", r"template.cpu: quantities must"),
+        ("nodeGroups: [{name: a, maxx: 1}]", r"nodeGroups\[0\].maxx: unknown"),
+        ("nodeGroups: [{name: a, min: 2, max: 1, template: {cpu: 1, memory: 1}}]", "min 2 is above max 1"),
+        ("nodeGroups: [{name: a, target: 2, max: 1, template: {cpu: 1, memory: 1}}]", "target 2 is above"),
+        (
+            "nodeGroups: [{name: a, provisioningDelay: soon, template: {cpu: 1, memory: 1}}]",
+            "provisioningDelay: expected a duration",
+        ),
+    ],
+)
+def test_a_file_that_makes_no_sense(text: str, problem: str) -> None:
+    with pytest.raises(NodeGroupError, match=problem):
+        parse(text)
