@@ -93,23 +93,23 @@ class Column:
             self.values[id_] = None
             self._free.append(id_)
 
-    def only(self) -> Any | None:
-        """The one value that all rows have (as a 1-tuple), or None."""
-        return tuple(self._id_of) if len(self._id_of) == 1 else None
-
-    def table(self, question: Callable[[Any], Any], dtype: Any) -> NDArray[Any]:
-        """The answer for each id; ids that are not in use have zero."""
+    def _ask(self, question: Callable[[Any], Any], rows: Rows, dtype: Any) -> NDArray[Any]:
+        """The answer for each of the rows; each value is asked once, and only values that these rows have."""
+        ids = self.ids[rows]
         answers = np.zeros(len(self.values), dtype=dtype)
-        for value, id_ in self._id_of.items():
-            answers[id_] = question(value)
-        return answers
+        if len(self._id_of) <= max(len(ids), 1):
+            for value, id_ in self._id_of.items():
+                answers[id_] = question(value)
+        else:
+            for id_ in set(ids.tolist()):
+                answers[id_] = question(self.values[id_])
+        found: NDArray[Any] = answers[ids]
+        return found
 
     def mask(self, question: Callable[[Any], bool], rows: Rows) -> NDArray[np.bool_]:
         """The answer for each of the rows."""
-        found: NDArray[np.bool_] = self.table(question, np.bool_)[self.ids[rows]]
-        return found
+        return self._ask(question, rows, np.bool_)
 
     def numbers(self, question: Callable[[Any], int], rows: Rows) -> NDArray[np.int64]:
         """The number for each of the rows."""
-        found: NDArray[np.int64] = self.table(question, np.int64)[self.ids[rows]]
-        return found
+        return self._ask(question, rows, np.int64)

@@ -80,7 +80,6 @@ __all__ = [
 ]
 
 MAX_NODE_SCORE = 100
-MIN_NODE_SCORE = 0
 
 M = TypeVar("M", bound=Message)
 

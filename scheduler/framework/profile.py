@@ -84,11 +84,6 @@ class Profile:
         return list(dict.fromkeys(e.name for enabled in self.points.values() for e in enabled))
 
 
-def points_of(plugin: type[Plugin]) -> list[ExtensionPoint]:
-    """The extension points that a plugin class implements."""
-    return [point for point, base in PLUGIN_BASES.items() if issubclass(plugin, base)]
-
-
 def expand_multi_point(
     plugins: Mapping[str, type[Plugin]], enabled: tuple[Enabled, ...]
 ) -> dict[ExtensionPoint, tuple[Enabled, ...]]:
