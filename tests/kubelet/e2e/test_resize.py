@@ -182,3 +182,15 @@ async def test_before_1_33_the_status_field_tells_of_a_resize(cluster: Cluster) 
         assert seen.status.resize == "Deferred"
         assert condition(seen, "PodResizePending") is None
         assert not seen.status.observedGeneration
+
+
+@pytest.mark.parametrize("version", ["1.33", "1.38"])
+async def test_an_older_and_a_newer_kubelet_resize_too(cluster: Cluster, version: str) -> None:
+    async with lab(cluster, "--actuation-delay", "300ms", "--emulated-version", version) as here:
+        await here.create(pod("a", {"cpu": "1"}))
+        await here.pod("a", is_ready)
+        await here.resize("a", cpu="2")
+        seen = await here.pod("a", lambda one: condition(one, "PodResizeInProgress") is not None)
+        told = condition(seen, "PodResizeInProgress").observedGeneration  # type: ignore[union-attr]
+        assert told == (0 if version == "1.33" else 2)
+        await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
