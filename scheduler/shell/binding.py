@@ -81,7 +81,13 @@ class BindingCycles:
         waiting = None
         assert attempt.scheduled is not None
         if attempt.scheduled.waits:
-            waiting = self._waiting.add(attempt.pod, attempt.node_name, attempt.scheduled.waits)
+            preemptors = frozenset(plugin.name for plugin in attempt.framework.post_filter_plugins)
+            waiting = self._waiting.add(
+                attempt.pod,
+                attempt.node_name,
+                attempt.scheduled.waits,
+                preemptors if self._stops_pre_binding else frozenset(),
+            )
         try:
             status = await self._cycle(attempt, waiting)
         except (StatusError, FailpointError) as error:

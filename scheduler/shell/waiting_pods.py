@@ -19,13 +19,25 @@ NANOS_PER_SECOND: Final = 1_000_000_000
 
 
 class WaitingPod:
-    """One pod; every plugin that said Wait must allow it, the first that rejects it ends the waiting."""
+    """One pod; every plugin that said Wait must allow it, the first that rejects it ends the waiting.
 
-    def __init__(self, pod: PodInfo, node_name: str, timeouts: Mapping[str, float], clock: Clock) -> None:
+    A rejection by one of `preemptors` (that did not say Wait itself) is no verdict on the pod: it counts as
+    an error, and the pod is tried again after a backoff instead of waiting for an event to help it (1.36).
+    """
+
+    def __init__(
+        self,
+        pod: PodInfo,
+        node_name: str,
+        timeouts: Mapping[str, float],
+        clock: Clock,
+        preemptors: frozenset[str] = frozenset(),
+    ) -> None:
         now = clock.monotonic()
         self._pod = pod
         self._node_name = node_name
         self._clock = clock
+        self._preemptors = preemptors - timeouts.keys()
         self._timeouts = dict(timeouts)
         self._deadlines = {plugin: now + seconds for plugin, seconds in timeouts.items()}
         self._status: Status | None = None
@@ -53,7 +65,10 @@ class WaitingPod:
         """The plugin refuses the pod; False when that was decided before."""
         if self._decided.is_set():
             return False
-        self._status = Status(Code.Unschedulable, (message,), plugin)
+        if plugin in self._preemptors:
+            self._status = Status(Code.Error, (f"waiting on permit for pod: {message}",), plugin)
+        else:
+            self._status = Status(Code.Unschedulable, (message,), plugin)
         self._decided.set()
         return True
 
@@ -124,9 +139,15 @@ class WaitingPods:
     def __len__(self) -> int:
         return len(self._pods)
 
-    def add(self, pod: PodInfo, node_name: str, timeouts: Mapping[str, float]) -> WaitingPod:
+    def add(
+        self,
+        pod: PodInfo,
+        node_name: str,
+        timeouts: Mapping[str, float],
+        preemptors: frozenset[str] = frozenset(),
+    ) -> WaitingPod:
         """A pod begins to wait; seconds by plugin."""
-        waiting = self._pods[pod.uid] = WaitingPod(pod, node_name, timeouts, self._clock)
+        waiting = self._pods[pod.uid] = WaitingPod(pod, node_name, timeouts, self._clock, preemptors)
         return waiting
 
     def get(self, uid: str) -> WaitingPod | None:

@@ -194,6 +194,25 @@ async def test_a_preemptor_stops_a_pod_in_pre_bind_without_deleting_it() -> None
     assert condition.reason in ("SchedulerError", "Unschedulable")
 
 
+async def test_a_preemptor_sends_a_pod_on_permit_back() -> None:
+    api = api_with(node("n1", cpu="1"))
+    plugin = scripted(waits=True)
+    async with running(api, plugin) as parts:
+        await api.until(lambda: len(parts.waiting) == 1)
+        plugin.permit_status = (None, 0.0)
+        api.put(pod("vip", priority=10).pod)
+        await api.until(lambda: is_bound(api, "vip"))
+        await api.until(lambda: bool(api.pod("p").status.conditions))
+        await api.until(lambda: not api.pod("p").status.nominatedNodeName)
+    assert "delete" not in [verb for verb, _ in api.writes("p")]
+    messages = [
+        body["status"]["conditions"][0]["message"]
+        for verb, body in api.writes("p")
+        if verb == "patch/status" and "conditions" in body["status"]
+    ]
+    assert messages[0] == "waiting on permit for pod: preempted"
+
+
 @dataclass(frozen=True)
 class Rule:
     name: str

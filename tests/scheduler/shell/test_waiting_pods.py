@@ -68,6 +68,16 @@ async def test_the_first_rejection_counts() -> None:
     assert status.message() == "no"
 
 
+async def test_a_preemptor_is_no_judge() -> None:
+    clock = FakeClock()
+    waiting = WaitingPods(clock).add(pod("p"), "n1", {"A": 10.0}, frozenset({"DefaultPreemption"}))
+    waiting.reject("DefaultPreemption", "preempted")
+    [status] = await outcome_of(waiting, clock)
+    assert status is not None
+    assert not status.is_rejected
+    assert status.message() == "waiting on permit for pod: preempted"
+
+
 async def test_all_of_them_by_uid() -> None:
     pods = WaitingPods(FakeClock())
     waiting = pods.add(pod("p"), "n1", {"A": 1.0})
