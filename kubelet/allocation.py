@@ -14,6 +14,7 @@ from kubelet import actions, conditions, events, messages, resize_queue
 from kubelet.actions import Action
 from kubelet.admission import admit
 from kubelet.node_state import TERMINAL_PHASES, NodeState, PodRecord, creation_order
+from kubelet.resize_way import Cause
 from machinery.resources import CPU, MEMORY
 
 RETRY_SECONDS = 180.0
@@ -69,7 +70,7 @@ def on_pod_updated(node: NodeState, event: events.PodUpdated) -> list[Action]:
         resize_queue.push(node, uid)
         _retry(node, "pod_updated", event.now, done)
     else:
-        record.pending = None
+        record.move(Cause.REVERT, pending=None, in_progress=record.in_progress)
     return done
 
 
@@ -108,14 +109,16 @@ def on_pod_synced(node: NodeState, event: events.PodSynced) -> list[Action]:
     if record is None or not node.features.resize:
         return []
     if not event.settled:
-        record.in_progress, _ = conditions.in_progress(
+        held, _ = conditions.in_progress(
             record.in_progress,
             generation=record.pod.metadata.generation,
             now=event.now,
             order=node.next_transition(),
         )
+        record.move(Cause.UNSETTLED, pending=record.pending, in_progress=held)
         return []
-    finished, record.in_progress = record.in_progress, None
+    finished = record.in_progress
+    record.move(Cause.ACTUATE, pending=record.pending, in_progress=None)
     if finished is None:
         return []
     message = messages.resize_message(
@@ -129,7 +132,7 @@ def on_actuation_failed(node: NodeState, event: events.ActuationFailed) -> list[
     record = node.pods.get(event.uid)
     if record is None:
         return []
-    record.in_progress, changed = conditions.in_progress(
+    held, changed = conditions.in_progress(
         record.in_progress,
         generation=record.pod.metadata.generation,
         now=event.now,
@@ -137,13 +140,14 @@ def on_actuation_failed(node: NodeState, event: events.ActuationFailed) -> list[
         reason=conditions.ERROR,
         message=event.error,
     )
+    record.move(Cause.FAIL, pending=record.pending, in_progress=held)
     if not changed:
         return []
     message = messages.resize_message(
         messages.FAILED,
         record.pod,
         record.desired,
-        record.in_progress.observed_generation,
+        held.observed_generation,
         event.error,
     )
     return [actions.RecordEvent(record.pod, "Warning", "ResizeError", message)]
@@ -153,7 +157,7 @@ def on_pod_terminated(node: NodeState, event: events.PodTerminated) -> list[Acti
     """The pod takes no room any more. Others are retried when the API says so too."""
     record = node.pods.get(event.uid)
     if record is not None:
-        record.pending = record.in_progress = None
+        record.move(Cause.TERMINATE, pending=None, in_progress=None)
         record.terminated = True
     return []
 
@@ -212,10 +216,11 @@ def _kill(node: NodeState, victims: tuple[str, ...], done: list[Action]) -> None
 
 def _take_over_conditions(node: NodeState, record: PodRecord, now: float) -> None:
     """Conditions that an earlier process wrote. Their age is lost: all are as old as this process."""
+    pending, in_progress = record.pending, record.in_progress
     for row in record.pod.status.conditions:
         if row.type == conditions.PENDING:
-            record.pending, _ = conditions.pending(
-                record.pending,
+            pending, _ = conditions.pending(
+                pending,
                 reason=row.reason,
                 message=row.message,
                 generation=row.observedGeneration,
@@ -223,14 +228,15 @@ def _take_over_conditions(node: NodeState, record: PodRecord, now: float) -> Non
                 order=node.next_transition(),
             )
         elif row.type == conditions.IN_PROGRESS:
-            record.in_progress, _ = conditions.in_progress(
-                record.in_progress,
+            in_progress, _ = conditions.in_progress(
+                in_progress,
                 generation=row.observedGeneration,
                 now=now,
                 order=node.next_transition(),
                 reason=row.reason,
                 message=row.message,
             )
+    record.move(Cause.TAKE_OVER, pending=pending, in_progress=in_progress)
 
 
 def _retry(node: NodeState, trigger: str, now: float, done: list[Action]) -> None:
@@ -246,7 +252,7 @@ def _retry(node: NodeState, trigger: str, now: float, done: list[Action]) -> Non
         if record is None:
             continue
         if not node.differs(record):
-            record.pending = None
+            record.move(Cause.REVERT, pending=None, in_progress=record.in_progress)
             continue
         _evaluate(node, record, now, done)
         done.append(actions.SyncPod(uid))
@@ -271,7 +277,7 @@ def _evaluate(node: NodeState, record: PodRecord, now: float, done: list[Action]
         )
     )
     if not verdict.admitted:
-        record.pending, changed = conditions.pending(
+        held, changed = conditions.pending(
             record.pending,
             reason=verdict.reason,
             message=verdict.message,
@@ -279,6 +285,8 @@ def _evaluate(node: NodeState, record: PodRecord, now: float, done: list[Action]
             now=now,
             order=node.next_transition(),
         )
+        cause = Cause.REFUSE if held.reason == conditions.INFEASIBLE else Cause.DEFER
+        record.move(cause, pending=held, in_progress=record.in_progress)
         if changed:
             event = "ResizeInfeasible" if verdict.reason == conditions.INFEASIBLE else "ResizeDeferred"
             message = messages.resize_message(
@@ -288,10 +296,8 @@ def _evaluate(node: NodeState, record: PodRecord, now: float, done: list[Action]
         return
     node.allocations[record.uid] = record.desired
     record.counted = None
-    record.pending = None
-    record.in_progress, _ = conditions.in_progress(
-        None, generation=generation, now=now, order=node.next_transition()
-    )
+    started, _ = conditions.in_progress(None, generation=generation, now=now, order=node.next_transition())
+    record.move(Cause.ALLOCATE, pending=None, in_progress=started)
     done.append(actions.SaveAllocations())
     message = messages.resize_message(messages.STARTED, record.pod, record.desired, generation)
     done.append(actions.RecordEvent(record.pod, "Normal", "ResizeStarted", message))

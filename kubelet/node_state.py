@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kubelet.conditions import ResizeCondition
 from kubelet.pod_resources import PodResources, desired_resources
+from kubelet.resize_way import STORY_MAX, Cause, check, state_of
 from kubelet.usage import requested
 from machinery.pb import core
 from machinery.resources import Resources, amount
@@ -66,6 +67,8 @@ class PodRecord:
     """Its containers have stopped for good."""
     counted: Resources | None = None
     """What the pod counts for on the node; None when it must be counted anew."""
+    story: list[str] | None = None
+    """The last steps of its resize; None while there was none."""
 
     @property
     def uid(self) -> str:
@@ -75,6 +78,22 @@ class PodRecord:
     def active(self) -> bool:
         """Whether the pod takes room."""
         return not (self.failed or self.terminated or self.pod.status.phase in TERMINAL_PHASES)
+
+    def move(
+        self,
+        cause: Cause,
+        *,
+        pending: ResizeCondition | None,
+        in_progress: ResizeCondition | None,
+    ) -> None:
+        """Sets both conditions; UnknownStepError where the table of `resize_way` has no such step."""
+        before, after = state_of(self.pending, self.in_progress), state_of(pending, in_progress)
+        check(
+            f"{self.pod.metadata.namespace}/{self.pod.metadata.name}", before, cause, after, self.story or ()
+        )
+        self.pending, self.in_progress = pending, in_progress
+        if before is not after:
+            self.story = [*(self.story or ())[-STORY_MAX + 1 :], f"{after.value} ({cause.value})"]
 
 
 @dataclass(slots=True)

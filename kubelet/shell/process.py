@@ -340,6 +340,7 @@ def _describe(agent: Agent) -> dict[str, object]:
             "actuated": sandbox.actuated().to_json() if sandbox is not None else None,
             "pending": record.pending.reason if record.pending is not None else "",
             "inProgress": record.in_progress is not None,
+            "story": record.story or [],
         }
     waiting = [agent.state.pods[uid].pod for uid in agent.state.queue if uid in agent.state.pods]
     return {"pods": pods, "queue": [str(key_of(pod)) for pod in waiting]}
