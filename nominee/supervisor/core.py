@@ -30,7 +30,7 @@ class Policy:
     backoff_max: float = 10.0
     stable_after: float = 10.0
     stop_grace: float = 10.0
-    start_failures_max: int = 5
+    start_failures_max: int = 3
 
     def delay(self, failures: int) -> float:
         """Seconds to wait before the restart that follows the `failures`-th failure in a row (from 1)."""
