@@ -46,6 +46,7 @@ from scheduler.shell.waiting_pods import WaitingPods
 
 KEEPS_NOMINATIONS = Version(1, 34)  # the one release in which a failure did not clear a nomination
 STOPS_PRE_BINDING_SINCE = Version(1, 36)
+LAST_EVENTS_SECONDS_MAX = 1.0  # for what was not told yet when the process is stopped
 OBSERVED_GENERATION_SINCE = Version(1, 34)
 
 
@@ -103,6 +104,9 @@ async def run_scheduler(process: Process, settings: Settings) -> None:
             group.start_soon(parts.scheduler.run)
         await process.stopping.wait()
         group.cancel_scope.cancel()
+    with anyio.move_on_after(LAST_EVENTS_SECONDS_MAX):
+        for recorder in parts.recorders:
+            await recorder.flush()
 
 
 async def _lead(process: Process, config: SchedulerConfig, client: Client, lead: Callable[[], Any]) -> None:

@@ -239,6 +239,17 @@ async def test_what_a_failed_cycle_does_to_a_nomination(case: Rule) -> None:
     assert api.pod("p").status.nominatedNodeName == case.want
 
 
+@pytest.mark.parametrize("minor", range(32, 39))
+async def test_every_version_schedules(minor: int) -> None:
+    api = api_with(node("n1", cpu="1"), pods=("p", "too-much"))
+    async with running(api, scripted(WORKS), version=Version(1, minor)):
+        await api.until(lambda: sum(is_bound(api, name) for name in ("p", "too-much")) == 1)
+    nominated = any(
+        verb == "patch/status" and "nominatedNodeName" in body["status"] for verb, _, body in api.requests
+    )
+    assert nominated == (minor >= 35)
+
+
 async def test_a_failure_that_is_written_late_does_not_overtake_the_binding() -> None:
     api = api_with(node("small", cpu="500m"))
     api.hold["patch/status"] = anyio.Event()
