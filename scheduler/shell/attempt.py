@@ -9,6 +9,7 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.runtime import Framework
 from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.shell.recorder import ProfileRecorder
+from scheduler.way import Way
 
 
 @dataclass(slots=True)
@@ -21,6 +22,7 @@ class Attempt:
     pod: PodInfo  # as it was popped: a later update of the queue's entry does not change this attempt
     state: CycleState
     started: float
+    way: Way
     scheduled: Scheduled | None = None
 
     @property

@@ -30,6 +30,7 @@ from scheduler.shell.failure_handler import FailureHandler
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.status_writer import StatusWriter
 from scheduler.shell.waiting_pods import PreBinding, WaitingPod, WaitingPods
+from scheduler.way import Step
 
 _log = logs.get()
 
@@ -98,8 +99,13 @@ class BindingCycles:
         finally:
             self._waiting.remove(uid)
             self.binding.pop(uid, None)
-        if status is not None and not status.is_success:
-            await self.undo(attempt, status, group)
+        if status is None or status.is_success:
+            return
+        if attempt.way.step is Step.BOUND:
+            # Nothing that happens to a bound pod here can unbind it.
+            _log.warning("Failed after the binding", pod=attempt.pod.key, error=status.message())
+            return
+        await self.undo(attempt, status, group)
 
     async def _cycle(self, attempt: Attempt, waiting: WaitingPod | None) -> Status | None:
         framework, state, pod, node = attempt.framework, attempt.state, attempt.pod, attempt.node_name
@@ -113,7 +119,9 @@ class BindingCycles:
             has_work = pre_flight.is_success
             if has_work or waiting is not None:
                 await self._nominate(pod, node)
+                self._step(attempt, Step.NOMINATED)
         if waiting is not None:
+            self._step(attempt, Step.WAITING)
             await steps.PERMIT_WAIT_BEFORE.hit(pod=pod.key, node=node)
             status = await waiting.wait()
             self._waiting.remove(pod.uid)
@@ -123,14 +131,19 @@ class BindingCycles:
         # A failure from here on is no rejection that an event could undo: events need not be kept any more.
         self._queue.done(pod.uid)
         if has_work:
+            self._step(attempt, Step.PRE_BINDING)
             status = await self._pre_bind(attempt)
             if not is_success(status):
                 return status
+        self._step(attempt, Step.BINDING)
         status = await self._bind(attempt)
         if not is_success(status):
             return status
         await framework.run_post_bind_plugins(state, pod, node)
         return None
+
+    def _step(self, attempt: Attempt, step: Step) -> None:
+        attempt.way.to(step, self._clock.monotonic())
 
     async def _nominate(self, pod: PodInfo, node: str) -> None:
         """Tells everybody where the pod is about to go. Not being able to does not stop the binding."""
@@ -190,6 +203,7 @@ class BindingCycles:
             if status.is_skip:
                 return Status(Code.Error, ("no Bind plugin took the pod",))
             return status
+        self._step(attempt, Step.BOUND)
         await steps.BIND_AFTER.hit(pod=pod.key, node=node)
         attempt.recorder.scheduled(pod.pod, pod.key, node)
         self._metrics.attempted(
@@ -221,7 +235,7 @@ class BindingCycles:
         pod, node, now = attempt.pod, attempt.node_name, self._queue_now()
         _log.warning(
             "Binding failed", pod=pod.key, node=node, step="binding", rejected=status.is_rejected,
-            error=status.message(),
+            error=status.message(), story=attempt.way.story(),
         )  # fmt: skip
         attempt.framework.run_unreserve_plugins(attempt.state, pod, node)
         forgotten = self._cache.is_assumed(pod.uid)

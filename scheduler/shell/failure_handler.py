@@ -18,6 +18,7 @@ from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
 from scheduler.shell.attempt import Attempt
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.status_writer import StatusWriter
+from scheduler.way import Step
 
 
 class FailureHandler:
@@ -45,6 +46,7 @@ class FailureHandler:
     def handle(self, attempt: Attempt, failed: Failed, group: anyio.abc.TaskGroup) -> None:
         """Requeues at once; the status is written by a task of `group`."""
         info, framework = attempt.info, attempt.framework
+        attempt.way.to(Step.BACK, self._clock.monotonic())
         nominating = nomination_after(failed.nominating, keeps_nominations=self._keeps_nominations)
         result = "unschedulable" if failed.reason is Reason.UNSCHEDULABLE else "error"
         seconds = self._clock.monotonic() - attempt.started

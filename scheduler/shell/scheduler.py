@@ -41,6 +41,7 @@ from scheduler.shell.metrics import SAMPLED_EVERY, Metrics
 from scheduler.shell.recorder import ProfileRecorder
 from scheduler.shell.status_writer import StatusWriter
 from scheduler.shell.waiting_pods import WaitingPods
+from scheduler.way import Step, Way
 
 CALLS_MAX: Final = 64  # to the API server at the same time, of each sort: bindings and status writes
 TASKS_MAX: Final = 20_000  # binding cycles and status writes that are not over; beyond it the loop waits
@@ -158,7 +159,8 @@ class Scheduler:
             return
         state = CycleState()
         state.record_plugin_metrics = info.scheduling_cycle % SAMPLED_EVERY == 0
-        attempt = Attempt(framework, recorder, info, pod, state, self._clock.monotonic())
+        started = self._clock.monotonic()
+        attempt = Attempt(framework, recorder, info, pod, state, started, Way(str(pod.key), started))
         try:
             await steps.CYCLE_BEFORE.hit(pod=pod.key)
         except (StatusError, FailpointError) as error:
@@ -183,6 +185,7 @@ class Scheduler:
             return
         self._start_index = outcome.next_start
         attempt.scheduled = outcome
+        attempt.way.to(Step.RESERVED, self._clock.monotonic())
         await self._tasks.acquire()
         group.start_soon(self._bind, attempt, group)
 

@@ -272,6 +272,18 @@ async def test_a_binding_whose_answer_was_lost_is_a_binding() -> None:
     assert api.writes("p") == [BOUND]
 
 
+async def test_what_fails_after_the_binding_does_not_undo_it() -> None:
+    api = api_with()
+    failpoints.arm("scheduler.bind.after", '1*error("late")')
+    plugin = scripted()
+    async with running(api, plugin) as parts:
+        await api.until(lambda: is_bound(api) and not parts.scheduler.bindings.binding)
+        await api.until(lambda: not parts.cache.is_assumed("uid-p"))
+        assert parts.cache.node_of("uid-p") == "n1"
+    assert api.writes("p") == [BOUND]
+    assert "unreserve n1" not in plugin.calls
+
+
 async def test_a_crash_of_a_plugin_does_not_end_the_loop() -> None:
     class Broken(Scripted):
         def reserve(self, *_: object) -> Status | None:
