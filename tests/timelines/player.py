@@ -223,7 +223,8 @@ async def prepared(recording: Recording, cluster: Cluster) -> AsyncIterator[Play
         cluster.arguments(component, *arguments)
     cluster.arguments(
         "controllers", "--emulated-version", VERSION, "--node-monitor-period", "500ms",
-        "--node-monitor-grace-period", GRACE_SECONDS,
+        "--node-monitor-grace-period", GRACE_SECONDS, "--terminated-pod-gc-period", "500ms",
+        "--pod-gc-quarantine", "1s",
     )  # fmt: skip
     cluster.arguments(
         "kubelet-0", "--emulated-version", VERSION, "--nodes", "1", "--node-name-prefix", "h",
