@@ -1,0 +1,109 @@
+"""etcd, the API server and the controllers, and waiting for what becomes of objects."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import anyio
+
+from machinery import kinds
+from machinery.client import Client, retry_unavailable
+from machinery.errors import StatusError, is_not_found
+from machinery.kinds import Kind, M
+from machinery.pb import core, events
+from nominee.http import request
+from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+
+T = TypeVar("T")
+QUICK = (
+    "--node-monitor-period", "200ms", "--node-monitor-grace-period", "1s",
+    "--terminated-pod-gc-period", "200ms", "--pod-gc-quarantine", "500ms",
+)  # fmt: skip
+
+
+@dataclass
+class Lab:
+    """A running cluster without kubelets and scheduler: the test is both."""
+
+    cluster: Cluster
+    client: Client
+
+    async def create(self, *objects: M) -> M:
+        """Creates objects in order; the last one as it was made."""
+        made = objects[-1]
+        for obj in objects:
+            made = await retry_unavailable(lambda obj=obj: self.client.create(obj))  # type: ignore[misc]
+        return made
+
+    async def get(self, kind: Kind[M], name: str, namespace: str = "default") -> M | None:
+        try:
+            return await retry_unavailable(
+                lambda: self.client.get(kind, name, namespace if kind.namespaced else "")
+            )
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
+
+    async def until(self, read: Callable[[], Awaitable[T]], good: Callable[[T], bool]) -> T:
+        """What is read, as soon as it is good."""
+        seen: Any = None
+        with anyio.move_on_after(WAIT_SECONDS_MAX):
+            while True:
+                seen = await read()
+                if good(seen):
+                    return seen
+                await anyio.sleep(0.02)
+        raise AssertionError(f"not within {WAIT_SECONDS_MAX:g} s; last seen: {seen}")
+
+    async def object(self, kind: Kind[M], name: str, good: Callable[[M], bool]) -> M:
+        """The object, as soon as it is there and good."""
+        found = await self.until(lambda: self.get(kind, name), lambda obj: obj is not None and good(obj))
+        assert found is not None
+        return found
+
+    async def gone(self, kind: Kind[Any], name: str) -> None:
+        await self.until(lambda: self.get(kind, name), lambda obj: obj is None)
+
+    async def list(self, kind: Kind[M]) -> list[M]:
+        return list((await retry_unavailable(lambda: self.client.list(kind))).items)
+
+    async def listed(self, kind: Kind[M], good: Callable[[list[M]], bool]) -> list[M]:
+        """All objects of a kind, as soon as they are good together."""
+        return await self.until(lambda: self.list(kind), good)
+
+    async def event(self, reason: str, name: str) -> events.Event:
+        """The first event about an object with a reason."""
+
+        def of(found: list[events.Event]) -> list[events.Event]:
+            return [e for e in found if e.reason == reason and e.regarding.name == name]
+
+        return of(await self.listed(kinds.EVENTS_EVENT, lambda found: bool(of(found))))[0]
+
+    async def run_pod(self, pod: core.Pod, node: str, *, ready: bool = True) -> core.Pod:
+        """Binds a pod and reports it as running, as scheduler and kubelet do."""
+        await self.client.bind(pod.metadata.namespace, pod.metadata.name, node)
+        status: dict[str, Any] = {"phase": "Running"}
+        if ready:
+            status["conditions"] = [{"type": "Ready", "status": "True"}]
+        return await self.client.patch(
+            kinds.POD, pod.metadata.name, pod.metadata.namespace, {"status": status}, subresource="status"
+        )
+
+    def arm(self, point: str, action: str) -> None:
+        """Arms a failpoint of the running controllers."""
+        address = self.cluster.run_file("controllers").http
+        answer = request(address, f"/failpoints/{point}", method="PUT", body=action)
+        assert answer.status < 300, answer.text
+
+
+@asynccontextmanager
+async def running(cluster: Cluster, *arguments: str) -> AsyncIterator[Lab]:
+    """A lab with the controllers' quick settings, and these."""
+    cluster.arguments("controllers", *QUICK, *arguments)
+    await cluster.start("etcd", "apiserver", "controllers")
+    async with cluster.client() as client:
+        yield Lab(cluster, client)

@@ -1,0 +1,92 @@
+"""Garbage collection by owners, and namespaces, over real processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from machinery import kinds
+from machinery.objects import controller_of, get_condition
+from machinery.pb import core
+from machinery.wire import codec
+from tests.controllers.builders import node, owned_by, pod, replica_set
+from tests.controllers.e2e.support import running
+from tests.support.cluster import Cluster
+
+
+async def test_dependents_go_after_their_owner(cluster: Cluster) -> None:
+    async with running(cluster) as lab:
+        await lab.create(replica_set(replicas=2))
+        await lab.listed(kinds.POD, lambda pods: len(pods) == 2)
+        await lab.client.delete(kinds.REPLICA_SET, "web", "default", propagation_policy="Background")
+        await lab.gone(kinds.REPLICA_SET, "web")
+        await lab.listed(kinds.POD, lambda pods: not pods)
+
+
+async def test_dependents_go_before_an_owner_that_waits(cluster: Cluster) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+        await lab.create(node())
+        await lab.create(replica_set(replicas=1))
+        made = (await lab.listed(kinds.POD, lambda pods: len(pods) == 1))[0]
+        await lab.run_pod(made, "n1")
+        await lab.client.delete(kinds.REPLICA_SET, "web", "default", propagation_policy="Foreground")
+        # The pod has its grace; its owner stays as long.
+        await lab.object(kinds.POD, made.metadata.name, lambda p: p.metadata.HasField("deletionTimestamp"))
+        owner = await lab.get(kinds.REPLICA_SET, "web")
+        assert owner is not None
+        assert list(owner.metadata.finalizers) == ["foregroundDeletion"]
+        await lab.client.delete(kinds.POD, made.metadata.name, "default", grace_period_seconds=0)
+        await lab.gone(kinds.REPLICA_SET, "web")
+
+
+async def test_orphaned_dependents_stay(cluster: Cluster) -> None:
+    async with running(cluster) as lab:
+        await lab.create(replica_set(replicas=2))
+        await lab.listed(kinds.POD, lambda pods: len(pods) == 2)
+        await lab.client.delete(kinds.REPLICA_SET, "web", "default", propagation_policy="Orphan")
+        await lab.gone(kinds.REPLICA_SET, "web")
+        pods = await lab.list(kinds.POD)
+        assert len(pods) == 2
+        assert all(controller_of(p) is None for p in pods)
+
+
+async def test_only_the_owners_uid_counts(cluster: Cluster) -> None:
+    async with running(cluster) as lab:
+        living = await lab.create(replica_set(replicas=0))
+        # A label that the set does not select: only the reference ties it.
+        false = await lab.create(pod("false", owners=[owned_by("some-other-uid")]))
+        both = [owned_by("some-other-uid"), owned_by(living.metadata.uid) | {"controller": False}]
+        await lab.create(pod("mixed", owners=both))
+        await lab.create(pod("foreign", owners=[owned_by("x", kind="Unheard")]))
+        await lab.gone(kinds.POD, false.metadata.name)
+        mixed = await lab.object(kinds.POD, "mixed", lambda p: len(p.metadata.ownerReferences) == 1)
+        assert mixed.metadata.ownerReferences[0].uid == living.metadata.uid
+        assert await lab.get(kinds.POD, "foreign") is not None
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_namespace_goes_with_its_content(cluster: Cluster, killed: bool) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+        await lab.create(codec.from_json(core.Namespace, {"metadata": {"name": "team"}}))
+        await lab.create(node())
+        ending = await lab.create(pod("ending", namespace="team"))
+        await lab.run_pod(ending, "n1")
+        await lab.create(
+            codec.from_json(core.ConfigMap, {"metadata": {"name": "config", "namespace": "team"}})
+        )
+        if killed:
+            lab.arm("controllers.namespace.finalize.before", "crash")
+        await lab.client.delete(kinds.NAMESPACE, "team")
+
+        def remaining(found: core.Namespace) -> bool:
+            row = get_condition(found.status.conditions, "NamespaceContentRemaining")
+            return row is not None and row.status == "True" and "pods. has 1" in row.message
+
+        waiting = await lab.object(kinds.NAMESPACE, "team", remaining)
+        assert waiting.status.phase == "Terminating"
+        assert list(waiting.spec.finalizers) == ["kubernetes"]
+        await lab.client.delete(kinds.POD, "ending", "team", grace_period_seconds=0)
+        if killed:
+            assert await cluster.exited("controllers") == -9
+            await cluster.start("controllers")
+        await lab.gone(kinds.NAMESPACE, "team")
+        assert not (await lab.client.list(kinds.CONFIG_MAP, "team")).items

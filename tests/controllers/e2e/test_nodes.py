@@ -1,0 +1,131 @@
+"""Node life cycle over real processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from machinery import kinds
+from machinery.objects import condition_is, get_condition
+from machinery.pb import core
+from tests.controllers.builders import condition, node, pod
+from tests.controllers.e2e.support import running
+from tests.support.cluster import Cluster
+
+
+def _taints(found: core.Node) -> set[tuple[str, str]]:
+    return {(taint.key.rpartition("/")[2], taint.effect) for taint in found.spec.taints}
+
+
+def _tolerations(seconds: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "key": f"node.kubernetes.io/{key}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": seconds,
+        }
+        for key in ("not-ready", "unreachable")
+    ]
+
+
+async def test_a_new_node_loses_its_registration_taint_and_gets_its_metadata(cluster: Cluster) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+        labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64"}
+        made = await lab.create(node(labels=labels))
+        assert _taints(made) == {("not-ready", "NoSchedule")}
+        found = await lab.object(
+            kinds.NODE,
+            "n1",
+            lambda n: not n.spec.taints and "node.alpha.kubernetes.io/ttl" in n.metadata.annotations,
+        )
+        assert found.metadata.labels["beta.kubernetes.io/arch"] == "arm64"
+        assert found.metadata.annotations["node.alpha.kubernetes.io/ttl"] == "0"
+        event = await lab.event("RegisteredNode", "n1")
+        assert event.note == "Node n1 event: Registered Node n1 in Controller"
+        assert (event.reportingController, event.regarding.uid) == ("node-controller", made.metadata.uid)
+        assert not event.regarding.resourceVersion
+
+
+async def test_a_silent_node_is_unknown_and_its_pods_go_when_they_tolerate_it_no_longer(
+    cluster: Cluster,
+) -> None:
+    async with running(cluster) as lab:
+        await lab.create(node(conditions=[condition("Ready"), condition("MemoryPressure", "False")]))
+        await lab.object(kinds.NODE, "n1", lambda n: not n.spec.taints)
+        stays = await lab.create(pod("stays", tolerations=[{"operator": "Exists"}]))
+        goes = await lab.create(pod("goes", tolerations=_tolerations(1)))
+        for each in (stays, goes):
+            await lab.run_pod(each, "n1")
+
+        silent = await lab.object(
+            kinds.NODE,
+            "n1",
+            lambda n: _taints(n) == {("unreachable", "NoSchedule"), ("unreachable", "NoExecute")},
+        )
+        assert all(taint.HasField("timeAdded") for taint in silent.spec.taints)
+        stopped = "Kubelet stopped posting node status."
+        never = "Kubelet never posted node status."
+        assert {(c.type, c.status, c.reason, c.message) for c in silent.status.conditions} == {
+            ("Ready", "Unknown", "NodeStatusUnknown", stopped),
+            ("MemoryPressure", "Unknown", "NodeStatusUnknown", stopped),
+            ("DiskPressure", "Unknown", "NodeStatusNeverUpdated", never),
+            ("PIDPressure", "Unknown", "NodeStatusNeverUpdated", never),
+        }
+        evicted = await lab.object(kinds.POD, "goes", lambda p: p.metadata.HasField("deletionTimestamp"))
+        target = get_condition(evicted.status.conditions, "DisruptionTarget")
+        assert target is not None
+        assert (target.status, target.reason) == ("True", "DeletionByTaintManager")
+        assert target.message == "Taint manager: deleting due to NoExecute taint"
+        assert target.observedGeneration == 1
+        assert evicted.metadata.generation == 2
+        kept = await lab.object(
+            kinds.POD, "stays", lambda p: condition_is(p.status.conditions, "Ready", "False")
+        )
+        assert not kept.metadata.HasField("deletionTimestamp")
+        node_event = await lab.event("NodeNotReady", "n1")
+        assert node_event.note == "Node n1 status is now: NodeNotReady"
+        pod_event = await lab.event("NodeNotReady", "goes")
+        assert (pod_event.type, pod_event.note) == ("Warning", "Node is not ready")
+        marked = await lab.event("TaintManagerEviction", "goes")
+        assert marked.note == "Marking for deletion Pod default/goes"
+        assert not marked.regarding.uid
+        assert not marked.regarding.resourceVersion
+
+
+async def test_a_node_that_speaks_again_keeps_its_pods(cluster: Cluster) -> None:
+    async with running(cluster) as lab:
+        await lab.create(node())
+        await lab.object(kinds.NODE, "n1", lambda n: not n.spec.taints)
+        patient = await lab.create(pod("patient", tolerations=_tolerations(60)))
+        await lab.run_pod(patient, "n1")
+        await lab.object(kinds.NODE, "n1", lambda n: ("unreachable", "NoExecute") in _taints(n))
+        status = {"status": {"conditions": [condition("Ready", lastHeartbeatTime="2026-01-01T00:00:00Z")]}}
+        await lab.client.patch(kinds.NODE, "n1", "", status, subresource="status")
+        await lab.object(kinds.NODE, "n1", lambda n: not n.spec.taints)
+        event = await lab.event("TaintManagerEviction", "patient")
+        assert event.note == "Cancelling deletion of Pod default/patient"
+        found = await lab.get(kinds.POD, "patient")
+        assert found is not None
+        assert not found.metadata.HasField("deletionTimestamp")
+
+
+async def test_pods_of_a_deleted_node_fail_and_go(cluster: Cluster) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+        await lab.create(node())
+        await lab.event("RegisteredNode", "n1")
+        await lab.run_pod(await lab.create(pod("lost")), "n1")
+        await lab.run_pod(await lab.create(pod("ending")), "n1")
+        await lab.client.delete(kinds.POD, "ending", "default")
+        lab.arm("controllers.pod_gc.delete.before", "pause")
+        await lab.client.delete(kinds.NODE, "n1")
+        # Whichever is first: the other is ended after it.
+        pods = await lab.listed(kinds.POD, lambda pods: any(p.status.phase == "Failed" for p in pods))
+        failed = next(p for p in pods if p.status.phase == "Failed")
+        target = get_condition(failed.status.conditions, "DisruptionTarget")
+        assert target is not None
+        assert (target.reason, target.message) == ("DeletionByPodGC", "PodGC: node no longer exists")
+        lab.arm("controllers.pod_gc.delete.before", "off")
+        await lab.gone(kinds.POD, "lost")
+        await lab.gone(kinds.POD, "ending")
+        event = await lab.event("RemovingNode", "n1")
+        assert event.note == "Node n1 event: Removing Node n1 from Controller"

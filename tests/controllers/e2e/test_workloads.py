@@ -1,0 +1,133 @@
+"""Replica sets and disruption budgets over real processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from machinery import kinds
+from machinery.errors import StatusError
+from machinery.objects import controller_of, get_condition
+from machinery.pb import apps, core
+from tests.controllers.builders import budget, node, pod, replica_set
+from tests.controllers.e2e.support import Lab, running
+from tests.support.cluster import Cluster
+
+CREATED = "controllers.replica_set.create."
+
+
+async def _scale(lab: Lab, replicas: int) -> None:
+    await lab.client.patch(kinds.REPLICA_SET, "web", "default", {"spec": {"replicas": replicas}})
+
+
+def _owned(pods: list[core.Pod], owner: apps.ReplicaSet) -> list[core.Pod]:
+    return [p for p in pods if (o := controller_of(p)) is not None and o.uid == owner.metadata.uid]
+
+
+async def test_pods_are_made_scaled_and_counted(cluster: Cluster) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+        await lab.create(node())
+        made = await lab.create(replica_set(replicas=3))
+        pods = await lab.listed(kinds.POD, lambda found: len(found) == 3)
+        assert all(p.metadata.name.startswith("web-") for p in pods)
+        assert len(_owned(pods, made)) == 3
+        for each in pods:
+            await lab.run_pod(each, "n1", ready=each is not pods[0])
+        counted = await lab.object(kinds.REPLICA_SET, "web", lambda s: s.status.readyReplicas == 2)
+        assert (counted.status.replicas, counted.status.availableReplicas) == (3, 2)
+        assert counted.status.fullyLabeledReplicas == 3
+        assert counted.status.observedGeneration == 1
+        created = await lab.listed(
+            kinds.EVENTS_EVENT, lambda found: sum(e.reason == "SuccessfulCreate" for e in found) == 3
+        )
+        told = {e.note for e in created if e.reason == "SuccessfulCreate"}
+        assert told == {f"Created pod: {p.metadata.name}" for p in pods}
+
+        await _scale(lab, 2)
+        left = await lab.listed(
+            kinds.POD, lambda found: any(p.metadata.HasField("deletionTimestamp") for p in found)
+        )
+        going = [p.metadata.name for p in left if p.metadata.HasField("deletionTimestamp")]
+        assert going == [pods[0].metadata.name]  # the one that is not ready
+
+
+async def test_orphans_are_adopted_and_strangers_released(cluster: Cluster) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+        await lab.create(pod("orphan", labels={"app": "web"}))
+        made = await lab.create(replica_set(replicas=2))
+        pods = await lab.listed(kinds.POD, lambda found: len(_owned(found, made)) == 2)
+        assert "orphan" in {p.metadata.name for p in pods}
+        assert len(pods) == 2
+        await lab.client.patch(kinds.POD, "orphan", "default", {"metadata": {"labels": {"app": "other"}}})
+        pods = await lab.listed(kinds.POD, lambda found: len(found) == 3 and len(_owned(found, made)) == 2)
+        assert "orphan" not in {p.metadata.name for p in _owned(pods, made)}
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_killed_while_making_pods_it_makes_no_pod_twice(cluster: Cluster, moment: str) -> None:
+    async with running(cluster) as lab:
+        # One, then two, then four: it dies amid the second batch.
+        lab.arm(CREATED + moment, "1*off->crash")
+        await lab.create(replica_set(replicas=7))
+        assert await cluster.exited("controllers") == -9
+        made = len(await lab.list(kinds.POD))
+        assert 1 <= made <= 3
+        await cluster.start("controllers")
+        await lab.object(kinds.REPLICA_SET, "web", lambda s: s.status.replicas == 7)
+        assert len(await lab.list(kinds.POD)) == 7
+
+
+async def test_a_set_whose_pods_are_refused_says_so(cluster: Cluster) -> None:
+    async with running(cluster) as lab:
+        broken = replica_set(replicas=1)
+        broken.spec.template.spec.priorityClassName = "no-such-class"
+        await lab.create(broken)
+        found = await lab.object(kinds.REPLICA_SET, "web", lambda s: bool(s.status.conditions))
+        failure = get_condition(found.status.conditions, "ReplicaFailure")
+        assert failure is not None
+        assert (failure.status, failure.reason) == ("True", "FailedCreate")
+        assert "no-such-class" in failure.message
+        event = await lab.event("FailedCreate", "web")
+        assert event.type == "Warning"
+
+
+async def test_a_budget_lets_go_as_many_as_it_may(cluster: Cluster) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+        await lab.create(node())
+        await lab.create(replica_set(replicas=3))
+        await lab.create(budget(maxUnavailable="34%"))
+        pods = await lab.listed(kinds.POD, lambda found: len(found) == 3)
+        for each in pods:
+            await lab.run_pod(each, "n1")
+        kind = kinds.POD_DISRUPTION_BUDGET
+        found = await lab.object(kind, "budget", lambda b: b.status.currentHealthy == 3)
+        assert (found.status.expectedPods, found.status.desiredHealthy) == (3, 1)
+        assert found.status.disruptionsAllowed == 2
+        allowed = get_condition(found.status.conditions, "DisruptionAllowed")
+        assert allowed is not None
+        assert (allowed.status, allowed.reason) == ("True", "SufficientPods")
+        for each in pods[:2]:
+            await lab.client.evict("default", each.metadata.name)
+        # The set makes two more, which are not ready: nothing more may go.
+        found = await lab.object(
+            kind, "budget", lambda b: b.status.currentHealthy == 1 and not b.status.disruptedPods
+        )
+        assert found.status.disruptionsAllowed == 0
+        refused = get_condition(found.status.conditions, "DisruptionAllowed")
+        assert refused is not None
+        assert (refused.status, refused.reason) == ("False", "InsufficientPods")
+        with pytest.raises(StatusError) as error:
+            await lab.client.evict("default", pods[2].metadata.name)
+        assert error.value.code == 429
+
+
+async def test_a_budget_over_what_cannot_be_scaled_allows_nothing(cluster: Cluster) -> None:
+    async with running(cluster) as lab:
+        job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u1", "controller": True}
+        await lab.create(pod("p", labels={"app": "web"}, owners=[job]))
+        await lab.create(budget(maxUnavailable=1))
+        found = await lab.object(kinds.POD_DISRUPTION_BUDGET, "budget", lambda b: bool(b.status.conditions))
+        failed = get_condition(found.status.conditions, "DisruptionAllowed")
+        assert failed is not None
+        assert (failed.status, failed.reason) == ("False", "SyncFailed")
+        assert found.status.disruptionsAllowed == 0
+        await lab.event("CalculateExpectedPodCountFailed", "budget")
