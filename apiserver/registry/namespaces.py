@@ -46,6 +46,9 @@ class NamespaceStrategy(Strategy):
 class NamespaceStatusStrategy(StatusStrategy):
     """PUT of `status`: the phase follows from whether it is being deleted."""
 
+    def deleted_by_update(self, new: Any, old: Any) -> bool:
+        return not new.spec.finalizers and super().deleted_by_update(new, old)
+
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
         causes = metadata.object_meta_update(new.metadata, old.metadata)
         phase = new.status.phase
