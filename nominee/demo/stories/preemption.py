@@ -8,7 +8,7 @@ from nominee.demo.machines import Machines
 from nominee.demo.stage import Stage
 
 GROUP, OTHER = "demo-preemption", "demo-small"
-GRACE_SECONDS = 2
+STOP_SECONDS = 2
 _CLASSES = """
 {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: demo-low}, value: 100}
 ---
@@ -22,10 +22,10 @@ def _pod(name: str, cpu: str, priority: str) -> str:
     return f"""
 apiVersion: v1
 kind: Pod
-metadata: {{name: {name}}}
+metadata: {{name: {name}, annotations: {{nominee.dev/stop-delay: {STOP_SECONDS}s}}}}
 spec:
   priorityClassName: demo-{priority}
-  terminationGracePeriodSeconds: {GRACE_SECONDS}
+  terminationGracePeriodSeconds: {2 * STOP_SECONDS}
   nodeSelector: {{nominee.dev/node-group: {GROUP}}}
   containers:
   - {{name: c, image: app, resources: {{requests: {{cpu: "{cpu}", memory: 256Mi}}}}}}
@@ -56,7 +56,7 @@ async def play(stage: Stage) -> None:
     stage.check(not is_terminating(stage.pod("middle")), "'middle' is spared: one victim is enough")
     stage.check(
         high.status.nominatedNodeName == node and not high.spec.nodeName,
-        f"'high' waits through the {GRACE_SECONDS} s of grace with nominatedNodeName={node}",
+        f"'high' waits while 'low' takes its {STOP_SECONDS} s to stop, with nominatedNodeName={node}",
     )
     stage.tell.act("a lesser pod, 'thief', comes and wants 600m: more than is free now, less than will be")
     await stage.apply(_pod("thief", "600m", "low"))

@@ -15,7 +15,7 @@ def _pod(name: str, cpu: str) -> str:
     return f"""
 apiVersion: v1
 kind: Pod
-metadata: {{name: {name}}}
+metadata: {{name: {name}, annotations: {{nominee.dev/stop-delay: 500ms}}}}
 spec:
   terminationGracePeriodSeconds: 1
   nodeSelector: {{nominee.dev/node-group: {GROUP}}}
