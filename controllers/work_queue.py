@@ -22,6 +22,8 @@ K = TypeVar("K", bound=Hashable)
 BACKOFF_BASE_SECONDS = 0.005
 BACKOFF_MAX_SECONDS = 30.0
 """client-go's limit is 1000 s; a local cluster is watched by a person, who should not wait for so long."""
+_SLACK_SECONDS = 1e-6
+"""A timer may end a rounding error too early; it is not started again for that."""
 
 
 class WorkQueue(Generic[K]):
@@ -99,7 +101,7 @@ class WorkQueue(Generic[K]):
         self._wake = anyio.Event()
 
     def _promote(self) -> None:
-        now = self._clock.monotonic()
+        now = self._clock.monotonic() + _SLACK_SECONDS
         while self._later and self._later[0][0] <= now:
             at, _, key = heapq.heappop(self._later)
             if self._later_at.get(key) == at:

@@ -1,0 +1,281 @@
+"""Binding and provisioning as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from controllers.volumes import annotations as names
+from controllers.volumes.binding import ClaimView, best_match, next_claim_step, next_volume_step
+from controllers.volumes.protection import uses, without_finalizer
+from controllers.volumes.provisioning import (
+    Decision,
+    GiveUp,
+    Nothing,
+    ParameterError,
+    Parameters,
+    Provision,
+    Refuse,
+    decide,
+)
+from controllers.volumes.steps import (
+    DeleteVolume,
+    Step,
+    Tell,
+    UpdateClaim,
+    UpdateClaimStatus,
+    UpdateVolume,
+    UpdateVolumeStatus,
+)
+from machinery.pb import core, storage
+from tests.controllers.builders import claim, node, pod, storage_class, volume
+
+DELAYED = names.DELAYED_PROVISIONER
+MINE = {"name": "data", "uid": "u1"}
+OURS = {
+    names.STORAGE_PROVISIONER: DELAYED,
+    names.BETA_STORAGE_PROVISIONER: DELAYED,
+}
+CHOSEN = {**OURS, names.SELECTED_NODE: "n1"}
+OLDER = {"name": "data", "uid": "older"}
+STATIC = storage_class(wait=False, provisioner=names.NO_PROVISIONER)
+
+
+def _view(
+    of: core.PersistentVolumeClaim,
+    storage_class: storage.StorageClass | None = None,
+    volumes: Sequence[core.PersistentVolume] = (),
+) -> ClaimView:
+    named = next((v for v in volumes if v.metadata.name == of.spec.volumeName), None)
+    return ClaimView(of, storage_class, named, volumes, None)
+
+
+@pytest.mark.parametrize(
+    ("volumes", "chosen"),
+    [
+        ([], None),
+        ([volume("a"), volume("b", size="500Mi")], "a"),
+        ([volume("big", size="3Gi"), volume("small", size="2Gi")], "small"),
+        ([volume("b"), volume("a")], "a"),
+        ([volume("a", class_name="other")], None),
+        ([volume("a", phase="Pending")], None),
+        ([volume("a", phase="Released")], None),
+        ([volume("a", claim_ref={"name": "other", "uid": "u2"})], None),
+        ([volume("a"), volume("mine", claim_ref={"name": "data"}, size="9Gi")], "mine"),
+        ([volume("a", claim_ref=OLDER)], None),
+    ],
+)
+def test_which_volume_fits(volumes: list[core.PersistentVolume], chosen: str | None) -> None:
+    found = best_match(_view(claim(uid="u1"), STATIC, volumes))
+    assert (found.metadata.name if found is not None else None) == chosen
+
+
+def test_free_volumes_of_a_waiting_class_are_the_schedulers() -> None:
+    assert best_match(_view(claim(uid="u1"), storage_class(), [volume("a")])) is None
+    prebound = volume("a", claim_ref=MINE)
+    assert best_match(_view(claim(uid="u1"), storage_class(), [prebound])) is prebound
+
+
+def _binding_steps(of: core.PersistentVolumeClaim, bound_to: core.PersistentVolume) -> list[str]:
+    """Does the steps as an API server would, and names them."""
+    steps = []
+    for _ in range(10):
+        step = next_claim_step(_view(of, STATIC, [bound_to]))
+        if step is None:
+            return steps
+        steps.append(type(step).__name__)
+        match step:
+            case UpdateClaim(new) | UpdateClaimStatus(new):
+                of = new
+            case UpdateVolume(changed) | UpdateVolumeStatus(changed):
+                bound_to = changed
+            case _:
+                return steps
+    raise AssertionError(f"no end: {steps}")
+
+
+@pytest.mark.parametrize(
+    ("of", "bound_to", "steps"),
+    [
+        (claim(uid="u1"), volume(claim_ref=MINE, phase="Pending"),
+         ["UpdateVolumeStatus", "UpdateClaim", "UpdateClaimStatus"]),
+        (claim(uid="u1"), volume(),
+         ["UpdateVolume", "UpdateVolumeStatus", "UpdateClaim", "UpdateClaimStatus"]),
+        (claim(uid="u1", volume="pv"), volume(),
+         ["UpdateVolume", "UpdateVolumeStatus", "UpdateClaim", "UpdateClaimStatus"]),
+        (claim(uid="u1", volume="pv", annotations={names.BIND_COMPLETED: "yes"}),
+         volume(claim_ref=MINE, phase="Bound"), ["UpdateClaimStatus"]),
+        (claim(uid="u1", volume="gone", annotations={names.BIND_COMPLETED: "yes"}), volume(),
+         ["UpdateClaimStatus"]),  # Lost
+        (claim(uid="u1", volume="pv"), volume(claim_ref={"name": "other", "uid": "u2"}), []),
+    ],
+)  # fmt: skip
+def test_the_steps_of_a_binding(
+    of: core.PersistentVolumeClaim, bound_to: core.PersistentVolume, steps: list[str]
+) -> None:
+    assert _binding_steps(of, bound_to) == steps
+
+
+@pytest.mark.parametrize(
+    ("of", "storage_class", "reason"),
+    [
+        (claim(uid="u1"), storage_class(), "WaitForFirstConsumer"),
+        (claim(uid="u1", class_name=""), None, "FailedBinding"),
+        (claim(uid="u1", class_name="none"), None, "ProvisioningFailed"),
+        (claim(uid="u1", annotations=OURS), storage_class(wait=False), "ExternalProvisioning"),
+        (
+            claim(uid="u1", annotations=CHOSEN),
+            storage_class(),
+            "ExternalProvisioning",
+        ),
+    ],
+)
+def test_what_a_claim_without_a_volume_is_told(
+    of: core.PersistentVolumeClaim, storage_class: storage.StorageClass | None, reason: str
+) -> None:
+    step = next_claim_step(_view(of, storage_class))
+    assert isinstance(step, Tell)
+    assert (step.reason, step.again_seconds) == (reason, 15.0)
+
+
+def test_a_provisioner_is_asked_by_name() -> None:
+    step = next_claim_step(_view(claim(uid="u1", annotations={names.SELECTED_NODE: "n1"}), storage_class()))
+    assert isinstance(step, UpdateClaim)
+    assert dict(step.claim.metadata.annotations) == CHOSEN
+    assert next_claim_step(_view(claim(uid="u1"), STATIC)) is None
+
+
+BOUND = claim(uid="u1", volume="pv", phase="Bound")
+
+
+@pytest.mark.parametrize(
+    ("of", "its_claim", "step", "phase"),
+    [
+        (volume(phase="Pending"), None, UpdateVolumeStatus, "Available"),
+        (volume(phase="Available"), None, type(None), ""),
+        (volume(phase="Pending", claim_ref={"name": "data"}), None, UpdateVolumeStatus, "Available"),
+        (volume(phase="Bound", claim_ref=MINE), BOUND, type(None), ""),
+        (volume(phase="Pending", claim_ref=MINE), BOUND, type(None), ""),
+        (volume(phase="Bound", claim_ref=MINE), None, UpdateVolumeStatus, "Released"),
+        (volume(phase="Bound", claim_ref=OLDER), BOUND, UpdateVolumeStatus, "Released"),
+        (volume(phase="Released", claim_ref=MINE), None, type(None), ""),
+        (volume(phase="Released", claim_ref=MINE, provisioned_by=DELAYED), None, DeleteVolume, ""),
+        (volume(phase="Released", claim_ref=MINE, provisioned_by=DELAYED, policy="Retain"),
+         None, type(None), ""),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_a_volume(
+    of: core.PersistentVolume, its_claim: core.PersistentVolumeClaim | None, step: type[Step], phase: str
+) -> None:
+    found = next_volume_step(of, its_claim)
+    assert type(found) is step
+    if isinstance(found, UpdateVolumeStatus):
+        assert found.volume.status.phase == phase
+
+
+@pytest.mark.parametrize(
+    ("of", "storage_class", "at", "exists", "decision"),
+    [
+        (claim(uid="u1", annotations=OURS), storage_class(), None, False, Nothing),  # no node is selected
+        (claim(uid="u1", annotations=CHOSEN), storage_class(), node(), False, Provision),
+        (claim(uid="u1", annotations=CHOSEN), storage_class(), None, False, GiveUp),
+        (claim(uid="u1", annotations=CHOSEN), storage_class(), node(), True, Nothing),
+        (claim(uid="u1", annotations=OURS), storage_class(wait=False), None, False, Provision),
+        (claim(uid="u1"), storage_class(wait=False), None, False, Nothing),  # nobody was asked
+        (claim(uid="u1", annotations=OURS), storage_class(wait=False, provisioner="x"), None, False, Nothing),
+        (claim(uid="u1", annotations=OURS, volume="pv"), storage_class(wait=False), None, False, Nothing),
+        (claim(uid="u1", annotations=OURS), None, None, False, Nothing),
+        (claim(uid="u1", annotations=OURS), storage_class(wait=False, delay="soon"), None, False, Refuse),
+    ],
+)  # fmt: skip
+def test_what_the_provisioner_does(
+    of: core.PersistentVolumeClaim,
+    storage_class: storage.StorageClass | None,
+    at: core.Node | None,
+    exists: bool,
+    decision: type[Decision],
+) -> None:
+    assert type(decide(of, storage_class, at, volume_exists=exists)) is decision
+
+
+def test_a_claim_is_given_up_without_its_node() -> None:
+    of = claim(uid="u1", annotations=CHOSEN)
+    decision = decide(of, storage_class(), None, volume_exists=False)
+    assert isinstance(decision, GiveUp)
+    assert dict(decision.claim.metadata.annotations) == OURS
+    assert names.SELECTED_NODE in of.metadata.annotations  # the shared object is as it was
+
+
+@pytest.mark.parametrize(
+    ("topology", "labels", "tied"),
+    [
+        ("node", {}, ("kubernetes.io/hostname", "n1")),
+        ("zone", {"topology.kubernetes.io/zone": "z"}, ("topology.kubernetes.io/zone", "z")),
+        ("zone", {}, None),
+        ("none", {}, None),
+    ],
+)
+def test_where_a_volume_can_be_reached(
+    topology: str, labels: Mapping[str, str], tied: tuple[str, str] | None
+) -> None:
+    of = claim(uid="u1", annotations=CHOSEN)
+    decision = decide(of, storage_class(topology=topology), node(labels=labels), volume_exists=False)
+    assert isinstance(decision, Provision)
+    made = decision.volume
+    assert made.metadata.name == "pvc-u1"
+    assert made.spec.claimRef.uid == "u1"
+    terms = made.spec.nodeAffinity.required.nodeSelectorTerms
+    found = [(e.key, *e.values) for term in terms for e in term.matchExpressions]
+    assert found == ([tied] if tied else [])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({}, Parameters(0.0, 0, "node")),
+        ({"delay": "1m30s", "failures": "2"}, Parameters(90.0, 2, "node")),
+        ({"delay": "x"}, "parameters.delay"),
+        ({"failures": "-1"}, "parameters.failures"),
+        ({"topology": "rack"}, "parameters.topology"),
+        ({"colour": "red"}, "parameters.colour"),
+    ],
+)
+def test_parameters(parameters: Mapping[str, str], expected: Parameters | str) -> None:
+    if isinstance(expected, Parameters):
+        assert Parameters.of(storage_class(**parameters)) == expected
+    else:
+        with pytest.raises(ParameterError, match=expected):
+            Parameters.of(storage_class(**parameters))
+
+
+VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+
+
+@pytest.mark.parametrize(
+    ("user", "in_use"),
+    [
+        (pod(node="n1", volumes=VOLUMES), True),
+        (pod(volumes=VOLUMES), False),  # on no node yet
+        (pod(node="n1", volumes=VOLUMES, phase="Succeeded"), False),
+        (pod(node="n1", volumes=VOLUMES, namespace="other"), False),
+        (pod("data", node="n1", volumes=[{"name": "v", "ephemeral": {}}]), False),
+        (pod("da", node="n1", volumes=[{"name": "ta", "ephemeral": {}}]), False),
+        (pod(node="n1"), False),
+    ],
+)
+def test_who_uses_a_claim(user: core.Pod, in_use: bool) -> None:
+    assert uses(user, claim()) is in_use
+
+
+def test_an_ephemeral_volume_uses_the_claim_of_its_name() -> None:
+    user = pod(node="n1", volumes=[{"name": "v", "ephemeral": {}}])
+    assert uses(user, claim("p-v"))
+
+
+def test_a_finalizer_is_taken_once() -> None:
+    of = claim()
+    assert without_finalizer(of, "x") is None
+    of.metadata.finalizers.extend(["x", "y"])
+    assert list(without_finalizer(of, "x").metadata.finalizers) == ["y"]
+    assert list(of.metadata.finalizers) == ["x", "y"]
