@@ -26,7 +26,6 @@ from kubelet.runtime import PodSandbox
 from kubelet.shell.agent import Agent, Due
 from kubelet.shell.status_writer import StatusWriter
 from kubelet.shell.timers import EARLY_SECONDS_MAX
-from machinery import clock as clocks
 from machinery import logs
 from machinery.errors import is_retryable
 from machinery.failpoints import FailpointError
@@ -208,11 +207,14 @@ class PodWorker:
         wanted = self.delays.of(pod).stop + pre_stop_sleep(pod)
         if due.stop is None:
             due.stop = monotonic + wanted
-        if is_terminating(pod):
-            grace = clocks.from_time(pod.metadata.deletionTimestamp) - agent.now()
-        else:
-            grace = float(pod.spec.terminationGracePeriodSeconds)
-        due.stop = min(due.stop, monotonic + max(grace, 0.0))
+        # The whole period from when this kubelet learned of it, as upstream's: deletionTimestamp has whole
+        # seconds only, so that counting down to it would take up to a second of the grace away.
+        seconds = (
+            pod.metadata.deletionGracePeriodSeconds
+            if is_terminating(pod)
+            else pod.spec.terminationGracePeriodSeconds
+        )
+        due.stop = min(due.stop, monotonic + max(float(seconds), 0.0))
         if due.stop <= monotonic + EARLY_SECONDS_MAX:
             return False
         self._again(agent, record.uid, due.stop - monotonic)
