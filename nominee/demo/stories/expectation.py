@@ -124,7 +124,8 @@ async def _nominated(stage: Stage, workload: Workload) -> str:
 
     pod = await stage.until(f"the pod of {workload.name} is nominated", nominated)
     assert pod is not None
-    name, node = pod.metadata.name, pod.status.nominatedNodeName
+    name: str = pod.metadata.name
+    node: str = pod.status.nominatedNodeName
     stage.check(
         get_condition(pod.status.conditions, "PodScheduled") is None and not pod.spec.nodeName,
         f"{name} waits in PreBind: nominated to {node}, no PodScheduled condition, not bound",
