@@ -1,0 +1,452 @@
+"""One look at the cluster, in upstream's steps. The planners decide; ports do what they decide.
+
+Source: cluster-autoscaler 1.36, static autoscaler. Where `--compat=fixed` differs it says which hole it
+closes (H1 to H4, docs/design).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from autoscaler import points
+from autoscaler.actuation import Actuator, TaintError
+from autoscaler.options import Compat, Options
+from autoscaler.planning import marks, pods
+from autoscaler.planning.balancing import ScaleUp
+from autoscaler.planning.cluster_state import ClusterState
+from autoscaler.planning.nominations import Nominations
+from autoscaler.planning.observation import CloudView, NodeGroup, Observation
+from autoscaler.planning.pods import Arranged
+from autoscaler.planning.scale_down import Removal, ScaleDownInput, ScaleDownPlanner, crop
+from autoscaler.planning.scale_up import (
+    FAILED,
+    ScaleUpInput,
+    ScaleUpPlan,
+    ScaleUpResult,
+    plan_min_size,
+    plan_scale_up,
+)
+from autoscaler.planning.snapshot import ClusterSnapshot, Listers
+from autoscaler.planning.templates import Templates, fresh
+from autoscaler.planning.told import Events
+from autoscaler.ports import Cloud, CloudError, Cluster
+from machinery.clock import Clock
+from machinery.errors import StatusError
+from machinery.failpoints import FailpointError
+from machinery.pb import core
+from machinery.versions import Gates
+from scheduler.framework.types import NodeInfo
+
+_NEVER = float("-inf")
+SCALE_DOWN_ERROR = "ScaleDownError"
+SCALE_DOWN_NOT_TRIED = "ScaleDownNotTried"
+SCALE_DOWN_IN_COOLDOWN = "ScaleDownInCooldown"
+SCALE_DOWN_NO_NODE_DELETED = "ScaleDownNoNodeDeleted"
+SCALE_DOWN_STARTED = "ScaleDownNodeDeleteStarted"
+
+
+@dataclass(slots=True, kw_only=True)
+class LoopResult:
+    """What one loop has done, for status, metrics and tests."""
+
+    at: float
+    scale_up: ScaleUpPlan = field(default_factory=lambda: ScaleUpPlan(result=ScaleUpResult.NOT_TRIED))
+    scale_down: str = SCALE_DOWN_NOT_TRIED
+    empty: list[str] = field(default_factory=list)
+    drained: list[str] = field(default_factory=list)
+    target_decreased: dict[str, int] = field(default_factory=dict)
+    unschedulable_pods: int = 0
+    in_cooldown: bool = False
+    error: str = ""
+    events: Events = field(default_factory=Events)
+
+    @property
+    def acted(self) -> bool:
+        """Whether the next loop should come at once."""
+        return self.scale_up.result is ScaleUpResult.SUCCESSFUL or self.scale_down == SCALE_DOWN_STARTED
+
+
+@dataclass(slots=True)
+class _Moment:
+    """What one loop works on."""
+
+    observation: Observation
+    view: CloudView
+    arranged: Arranged
+    snapshot: ClusterSnapshot
+    templates: Mapping[str, NodeInfo]
+    nodes: list[core.Node]
+    ready: list[core.Node]
+    result: LoopResult
+    holding: frozenset[str] = frozenset()
+    scale_down_disabled: bool = False
+
+
+class Autoscaler:
+    """Looks again and again; keeps clocks and back-offs in between."""
+
+    def __init__(
+        self,
+        options: Options,
+        cluster: Cluster,
+        cloud: Cloud,
+        actuator: Actuator,
+        *,
+        gates: Gates,
+        clock: Clock,
+        rng: random.Random,
+        listers: Listers | None = None,
+    ) -> None:
+        self.options, self.cluster, self.cloud, self.actuator = options, cluster, cloud, actuator
+        self._gates, self._clock, self._rng, self._listers = gates, clock, rng, listers or {}
+        self.state = ClusterState(options)
+        self.planner = ScaleDownPlanner(options)
+        self.templates = Templates(gates, clock)
+        self.nominations = Nominations(options.nomination_timeout)
+        self.view = CloudView()
+        self.last_scale_up = self.last_delete = self.last_failure = _NEVER
+        self._pending_hints: dict[str, str] = {}
+        self._cleaned_up = False
+        actuator.deleted = self._node_deleted
+
+    def _node_deleted(self, node: str, group: str, drain: bool) -> None:
+        self.state.register_deletion(group, self._clock.now())
+
+    async def run_once(self) -> LoopResult:
+        """One loop. Errors of the cluster or the provider end it, and are in the result."""
+        result = LoopResult(at=self._clock.now())
+        try:
+            await self._loop(result)
+        except (CloudError, StatusError, FailpointError) as error:
+            result.error = str(error)
+        self.cluster.tell(result.events)
+        return result
+
+    async def _loop(self, result: LoopResult) -> None:
+        await points.LOOP_BEFORE.hit()
+        now = result.at
+        observation = self.cluster.observe()
+        view = self.view = await self.cloud.refresh(observation.nodes)
+        if not self._cleaned_up:
+            await self._clean_up(observation, view)
+            self._cleaned_up = True
+        moment = self._look(observation, view, result)
+        self.state.update(observation.nodes, view, now, result.events)
+        await self._remove_unregistered(moment)
+        if not self.state.is_cluster_healthy():
+            self.planner.forget()
+            result.events.status("Warning", "ClusterUnhealthy", "Cluster is unhealthy")
+            return
+        await self._remove_failed_instances(moment)
+        if await self._fix_sizes(moment):
+            return
+        self._add_upcoming(moment)
+        pending = self._pods_to_help(moment)
+        await self._scale_up(moment, pending)
+        if self.options.scale_down_enabled:
+            await self._scale_down(moment)
+        if (
+            self.options.enforce_node_group_min_size
+            and result.scale_up.result is not ScaleUpResult.SUCCESSFUL
+        ):
+            plan = plan_min_size(self._scale_up_input(moment))
+            if plan.orders:
+                await self._execute(moment, plan)
+                result.scale_up = plan
+
+    # Looking
+
+    async def _clean_up(self, observation: Observation, view: CloudView) -> None:
+        """A former life may have died in the middle of a deletion."""
+        for node in observation.nodes:
+            name = node.metadata.name
+            tainted = marks.taint_time(node, marks.TO_BE_DELETED) is not None
+            if tainted and view.group(name) is not None and name not in self.actuator.deletions.names():
+                await points.UNTAINT_BEFORE.hit(node=name)
+                await self.cluster.clean_to_be_deleted(name)
+
+    def _look(self, observation: Observation, view: CloudView, result: LoopResult) -> _Moment:
+        options = self.options
+        arranged = pods.arrange(observation.pods, options)
+        nodes = sorted(observation.nodes, key=lambda node: node.metadata.name)
+        snapshot = ClusterSnapshot(nodes, gates=self._gates, clock=self._clock, listers=self._listers)
+        cutoff = options.expendable_pods_priority_cutoff
+        for pod in arranged.scheduled:
+            if not pods.is_expendable(pod, cutoff):
+                snapshot.put(pod, pod.spec.nodeName)
+        nominated = [pod for pod in arranged.nominated if not pods.is_expendable(pod, cutoff)]
+        lost = [pod for pod in nominated if not snapshot.put(pod, pod.status.nominatedNodeName)]
+        moment = _Moment(
+            observation, view, arranged, snapshot, {}, nodes, [n for n in nodes if marks.is_ready(n)], result
+        )
+        if options.compat is Compat.FIXED:
+            self.nominations.update(nominated, result.at)
+            moment.holding = self.nominations.holding(result.at)
+            # H4: a nomination to a node that is gone must not hide the pod. One whose machine is only just
+            # coming finds its place again among the upcoming nodes.
+            arranged.unschedulable += lost
+        moment.templates = self.templates.update(
+            view, moment.ready, snapshot, observation.daemon_sets, result.at
+        )
+        return moment
+
+    def _add_upcoming(self, moment: _Moment) -> None:
+        """Placeholders for nodes on their way, instead of those of them that are registered already."""
+        counts, registered = self.state.upcoming(moment.view.groups, moment.result.at)
+        placeholders: dict[str, list[str]] = {}
+        for group, count in counts.items():
+            template = moment.templates.get(group)
+            for number in range(count if template is not None else 0):
+                assert template is not None
+                info = fresh(template, f"upcoming-{number}", upcoming=True)
+                moment.snapshot.add_node(info)
+                placeholders.setdefault(group, []).append(info.name)
+        gone = set(registered)
+        moment.nodes = [node for node in moment.nodes if node.metadata.name not in gone]
+        for name in registered:
+            if moment.snapshot.get(name) is None:
+                continue
+            removed = moment.snapshot.remove_node(name)
+            if self.options.compat is Compat.FIXED:
+                self._keep_nominated(moment, name, removed, placeholders)
+
+    def _keep_nominated(
+        self, moment: _Moment, name: str, removed: Sequence[core.Pod], placeholders: dict[str, list[str]]
+    ) -> None:
+        """H3: pods nominated to a node that is not ready yet keep their place on its placeholder."""
+        group = moment.view.group_of_node.get(name, "")
+        places = placeholders.get(group, [])
+        place = places.pop(0) if places else ""
+        for pod in removed:
+            if not pod.spec.nodeName and not moment.snapshot.put(pod, place):
+                moment.arranged.unschedulable.append(pod)
+
+    def _pods_to_help(self, moment: _Moment) -> list[core.Pod]:
+        """Pods that want a node: what the pod list processors leave of the unschedulable ones."""
+        options, snapshot = self.options, moment.snapshot
+        pending = [*moment.arranged.unschedulable, *moment.arranged.unprocessed]
+        moment.result.unschedulable_pods = len(pending)
+        cutoff = options.expendable_pods_priority_cutoff
+        pending = [pod for pod in pending if not pods.is_expendable(pod, cutoff)]
+        if options.compat is Compat.V1_35:
+            # Then only pods that had been tried in vain and were nominated by preemption held their place.
+            pending = [
+                pod
+                for pod in pending
+                if not pod.status.nominatedNodeName or not snapshot.put(pod, pod.status.nominatedNodeName)
+            ]
+        for name in self.actuator.deletions.drained():
+            pending += [
+                pods.unbound(pod)
+                for pod in snapshot.pods_on(name)
+                if not (pods.is_mirror(pod) or pods.is_static(pod) or pods.is_daemon(pod))
+                and not pod.metadata.HasField("deletionTimestamp")
+            ]
+        pending.sort(key=lambda pod: -pod.spec.priority)
+        pending = snapshot.place_all(pending, self._pending_hints, lambda _: True, stop=False)
+        pending = [pod for pod in pending if not pods.is_daemon(pod)]
+        return pods.without_young(pending, options.new_pod_scale_up_delay, moment.result.at)
+
+    # Growing
+
+    def _scale_up_input(self, moment: _Moment) -> ScaleUpInput:
+        return ScaleUpInput(
+            options=self.options,
+            snapshot=moment.snapshot,
+            state=self.state,
+            view=moment.view,
+            templates=moment.templates,
+            ready=moment.ready,
+            rng=self._rng,
+            now=moment.result.at,
+        )
+
+    async def _scale_up(self, moment: _Moment, pending: list[core.Pod]) -> None:
+        options, result = self.options, moment.result
+        if not pending:
+            result.scale_up = ScaleUpPlan(result=ScaleUpResult.NOT_NEEDED)
+            return
+        if options.max_nodes_total and len(moment.ready) >= options.max_nodes_total:
+            result.scale_up = ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS)
+            result.events.status(
+                "Warning", "MaxNodesTotalReached", "Max total nodes in cluster reached: "
+                f"{options.max_nodes_total}",
+            )  # fmt: skip
+            return
+        if not options.bypassed_scheduler_names and pods.all_are_new(pending, result.at):
+            moment.scale_down_disabled = True
+            result.scale_up = ScaleUpPlan(result=ScaleUpResult.IN_COOLDOWN)
+            return
+        plan = plan_scale_up(self._scale_up_input(moment), pending)
+        result.scale_up = plan
+        if plan.orders:
+            await self._execute(moment, plan)
+        if plan.result not in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR):
+            for pod, reasons in plan.remaining:
+                text = f"pod didn't trigger scale-up: {_summary(reasons)}"
+                result.events.about(pod, "Normal", "NotTriggerScaleUp", text)
+
+    async def _execute(self, moment: _Moment, plan: ScaleUpPlan) -> None:
+        """Places the orders, one after the other; ends at the first that is refused."""
+        events = moment.result.events
+        for order in plan.orders:
+            group = order.group
+            sizes = f"{order.size} instead of {group.target} (max: {group.max})"
+            events.status("Normal", "ScaledUpGroup", f"Scale-up: setting group {group.id} size to {sizes}")
+            try:
+                await points.SCALE_UP_BEFORE.hit(group=group.id, delta=order.delta)
+                await self.cloud.increase(group.id, order.delta)
+                await points.SCALE_UP_AFTER.hit(group=group.id, delta=order.delta)
+            except (CloudError, FailpointError, StatusError) as error:
+                self._refused(moment, order, str(error), plan)
+                return
+            self.state.register_increase(group.id, order.delta, moment.result.at)
+            moment.view = self.view = moment.view.with_target(group.id, order.size)
+            events.status("Normal", "ScaledUpGroup", f"Scale-up: group {group.id} size set to {sizes}")
+        self.state.recalculate(moment.view)
+        self.last_scale_up = moment.result.at
+        orders = " ".join(map(str, plan.orders))
+        for pod in plan.triggered:
+            events.about(pod, "Normal", "TriggeredScaleUp", f"pod triggered scale-up: [{orders}]")
+
+    def _refused(self, moment: _Moment, order: ScaleUp, message: str, plan: ScaleUpPlan) -> None:
+        group = order.group.id
+        moment.result.events.status(
+            "Warning", "FailedToScaleUpGroup", f"Scale-up failed for group {group}: {message}"
+        )
+        self.state.register_failed_increase(group, message, moment.result.at)
+        self.state.recalculate(moment.view)
+        plan.result = ScaleUpResult.ERROR
+        plan.error = f"failed to increase node group size: {message}"
+        plan.orders = [done for done in plan.orders if done.size == moment.view.groups[done.group.id].target]
+        plan.remaining = [(pod, {**why, group: (FAILED,)}) for pod, why in plan.remaining]
+
+    # Shrinking
+
+    async def _scale_down(self, moment: _Moment) -> None:
+        result, now = moment.result, moment.result.at
+        candidates = self.planner.candidates(moment.view, moment.nodes)
+        given = ScaleDownInput(
+            snapshot=moment.snapshot,
+            observation=moment.observation,
+            view=moment.view,
+            deletions=self.actuator.deletions,
+            nodes=moment.nodes,
+            holding=moment.holding,
+            now=now,
+        )
+        self.planner.update(given, candidates)
+        if self._in_cooldown(moment, candidates):
+            result.in_cooldown = True
+            result.scale_down = SCALE_DOWN_IN_COOLDOWN
+            return
+        empty, drain = self.planner.due(given)
+        chosen = crop(self.options, self.actuator.deletions, empty, drain)
+        if not chosen.empty and not chosen.drain:
+            result.scale_down = SCALE_DOWN_NO_NODE_DELETED
+            await self._soft_taints(moment)
+            return
+        try:
+            await self.actuator.start(chosen.empty, chosen.drain, moment.view, result.events)
+        except TaintError as error:
+            self.last_failure = now
+            result.scale_down, result.error = SCALE_DOWN_ERROR, str(error)
+            return
+        result.scale_down = SCALE_DOWN_STARTED
+        result.empty, result.drained = _names(chosen.empty), _names(chosen.drain)
+        self.last_delete = now
+
+    def _in_cooldown(self, moment: _Moment, candidates: Sequence[core.Node]) -> bool:
+        options, now = self.options, moment.result.at
+        return (
+            moment.scale_down_disabled
+            or not candidates
+            or self.last_scale_up + options.scale_down_delay_after_add > now
+            or self.last_failure + options.scale_down_delay_after_failure > now
+            or self.last_delete + options.scale_down_delay_after_delete > now
+        )
+
+    async def _soft_taints(self, moment: _Moment) -> None:
+        """Unneeded nodes are marked, so that the scheduler uses them last; so many a loop."""
+        unneeded = set(self.planner.unneeded())
+        budget = self.options.max_bulk_soft_taint_count
+        for node in moment.nodes:
+            name = node.metadata.name
+            if budget <= 0:
+                return
+            if moment.view.group(name) is None:
+                continue
+            marked = marks.taint_time(node, marks.DELETION_CANDIDATE) is not None
+            if marked is (name in unneeded):
+                continue
+            budget -= 1
+            try:
+                await self.cluster.set_deletion_candidate(name, moment.result.at if not marked else None)
+            except StatusError:
+                continue  # the next loop tries again
+
+    # Setting right
+
+    async def _remove_unregistered(self, moment: _Moment) -> None:
+        """Machines that never became nodes are given back, down to the minimum."""
+        now, limit = moment.result.at, self.options.max_node_provision_time
+        for group in list(moment.view.groups.values()):
+            late = [i.id for i in group.instances if self.state.unregistered.get(i.id, now) + limit < now]
+            late = late[: max(group.target - group.min, 0)]
+            if late:
+                await self._give_back(moment, group, late)
+
+    async def _give_back(self, moment: _Moment, group: NodeGroup, names: list[str]) -> None:
+        events = moment.result.events
+        try:
+            await self.cloud.delete_nodes(group.id, names)
+        except CloudError as error:
+            for name in names:
+                text = f"Failed to remove node {name}: {error}"
+                events.status("Warning", "DeleteUnregisteredFailed", text)
+            return
+        for name in names:
+            events.status("Normal", "DeleteUnregistered", f"Removed unregistered node {name}")
+        target = moment.view.groups[group.id].target - len(names)
+        moment.view = self.view = moment.view.with_target(group.id, target)
+
+    async def _remove_failed_instances(self, moment: _Moment) -> None:
+        for group in list(moment.view.groups.values()):
+            failed = [i.id for i in group.instances if i.error_code and i.state == "creating"]
+            if not failed:
+                continue
+            try:
+                await self.cloud.delete_nodes(group.id, failed)
+            except CloudError:
+                continue  # the next loop tries again
+            moment.view = self.view = moment.view.with_target(group.id, group.target - len(failed))
+            self.state.recalculate(moment.view)
+
+    async def _fix_sizes(self, moment: _Moment) -> bool:
+        """A target that was not reached for long is taken back; whether any was."""
+        fixed = False
+        for group in list(moment.view.groups.values()):
+            wrong = self.state.incorrect.get(group.id)
+            if wrong is None or not wrong.since + self.options.max_node_provision_time < moment.result.at:
+                continue
+            delta = wrong.current - wrong.expected
+            if delta < 0:
+                await self.cloud.decrease_target(group.id, delta)
+                moment.result.target_decreased[group.id] = delta
+                fixed = True
+        return fixed
+
+
+def _names(removals: Sequence[Removal]) -> list[str]:
+    return sorted(removal.node.metadata.name for removal in removals)
+
+
+def _summary(reasons: Mapping[str, tuple[str, ...]]) -> str:
+    """`2 Insufficient cpu, 1 max node group size reached`."""
+    counts: dict[str, int] = {}
+    for texts in reasons.values():
+        for text in texts:
+            counts[text] = counts.get(text, 0) + 1
+    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))

@@ -1,0 +1,152 @@
+"""How the autoscaler was started: upstream's flags and defaults. Times in seconds.
+
+Source: cluster-autoscaler 1.36, config flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+
+from machinery.wire.scalars import parse_duration
+
+_NANOSECONDS = 1_000_000_000
+GIB = 1024**3
+
+
+class Compat(StrEnum):
+    """How `status.nominatedNodeName` is read."""
+
+    V1_35 = "1.35"
+    """Only of pods that are Unschedulable: a pod in PreBind is not seen at all (kubernetes#125491)."""
+    V1_36 = "1.36"
+    """Nominated pods count as load on their node (kubernetes/autoscaler#9607)."""
+    FIXED = "fixed"
+    """And a node is not taken away under them, whatever else (docs/design)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`min:max`."""
+
+    min: int
+    max: int
+
+    @classmethod
+    def parse(cls, text: str) -> Range:
+        low, colon, high = text.partition(":")
+        if not colon or not low.isdigit() or not high.isdigit() or int(low) > int(high):
+            raise ValueError(f"{text!r}: expected min:max")
+        return cls(int(low), int(high))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Fields are the flags, with underscores."""
+
+    compat: Compat = Compat.FIXED
+    scan_interval: float = 10.0
+    scale_down_enabled: bool = True
+    scale_down_unneeded_time: float = 600.0
+    scale_down_unready_time: float = 1200.0
+    scale_down_utilization_threshold: float = 0.5
+    scale_down_delay_after_add: float = 600.0
+    scale_down_delay_after_delete: float = 0.0
+    scale_down_delay_after_failure: float = 180.0
+    scale_down_unready_enabled: bool = True
+    scale_down_simulation_timeout: float = 30.0
+    unremovable_node_recheck_timeout: float = 300.0
+    max_scale_down_parallelism: int = 10
+    max_drain_parallelism: int = 1
+    max_bulk_soft_taint_count: int = 10
+    node_delete_delay_after_taint: float = 5.0
+    node_deletion_delay_timeout: float = 120.0
+    cordon_node_before_terminating: bool = True
+    max_graceful_termination_sec: int = 600
+    max_pod_eviction_time: float = 120.0
+    ignore_daemonsets_utilization: bool = False
+    ignore_mirror_pods_utilization: bool = False
+    daemonset_eviction_for_empty_nodes: bool = False
+    daemonset_eviction_for_occupied_nodes: bool = True
+    scale_up_from_zero: bool = True
+    frequent_loops_enabled: bool = True
+    bypassed_scheduler_names: tuple[str, ...] = ()
+    expander: str = "least-waste"
+    max_nodes_per_scaleup: int = 1000
+    balance_similar_node_groups: bool = False
+    max_nodes_total: int = 0
+    cores_total: Range = Range(0, 320_000)
+    memory_total: Range = Range(0, 6_400_000)
+    """GiB."""
+    initial_node_group_backoff_duration: float = 300.0
+    max_node_group_backoff_duration: float = 1800.0
+    node_group_backoff_reset_timeout: float = 10_800.0
+    max_node_provision_time: float = 900.0
+    max_node_startup_time: float = 900.0
+    ok_total_unready_count: int = 3
+    max_total_unready_percentage: float = 45.0
+    new_pod_scale_up_delay: float = 0.0
+    expendable_pods_priority_cutoff: int = -10
+    skip_nodes_with_system_pods: bool = True
+    blocking_system_pod_distruption_timeout: float = 3600.0
+    skip_nodes_with_local_storage: bool = True
+    skip_nodes_with_custom_controller_pods: bool = True
+    min_replica_count: int = 0
+    enforce_node_group_min_size: bool = False
+    write_status_configmap: bool = True
+    status_config_map_name: str = "cluster-autoscaler-status"
+    namespace: str = "kube-system"
+    nomination_timeout: float = 900.0
+    """`fixed` only: how long a nomination holds its node; as long as Permit may wait at most."""
+
+
+_DURATIONS = frozenset(
+    f.name for f in fields(Options) if f.type == "float" and not f.name.endswith(("threshold", "percentage"))
+)
+HELP: Mapping[str, str] = {
+    "compat": "How nominatedNodeName is read: as up to 1.35, as in 1.36, or without the remaining holes.",
+    "expander": "random, most-pods, least-waste or least-nodes; several by comma are filters in turn.",
+    "nomination_timeout": "With --compat=fixed: how long a nominated pod that does not come holds its node.",
+}
+
+
+def flag(name: str) -> str:
+    """`scan_interval` is `--scan-interval`."""
+    return f"--{name.replace('_', '-')}"
+
+
+def read(name: str, text: str) -> object:
+    """The value of a field as its flag has it; ValueError with a text that helps."""
+    default = getattr(Options(), name)
+    if name in _DURATIONS:
+        return parse_duration(text) / _NANOSECONDS
+    if isinstance(default, Compat):
+        return Compat(text)
+    if isinstance(default, Range):
+        return Range.parse(text)
+    if isinstance(default, tuple):
+        return tuple(filter(None, text.split(",")))
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise ValueError(f"{text!r}: expected true or false")
+        return text.lower() == "true"
+    return type(default)(text)
+
+
+def from_flags(values: Mapping[str, str], base: Options | None = None) -> Options:
+    """Options from flags without their dashes (`scan-interval`); ValueError names the flag."""
+    known = {f.name for f in fields(Options)}
+    found: dict[str, object] = {}
+    for flag_name, text in values.items():
+        name = flag_name.replace("-", "_")
+        if name not in known:
+            raise ValueError(f"--{flag_name}: there is no such flag")
+        try:
+            found[name] = read(name, text)
+        except ValueError as error:
+            raise ValueError(f"--{flag_name}: {error}") from None
+    return replace(base or Options(), **found)  # type: ignore[arg-type]  # read gives each field's type
+
+
+__all__ = ["GIB", "HELP", "Compat", "Options", "Range", "flag", "from_flags", "read"]

@@ -1,0 +1,64 @@
+"""Taints, annotations and labels by which the autoscaler and its users talk.
+
+Source: cluster-autoscaler 1.36.
+"""
+
+from __future__ import annotations
+
+from machinery.pb import core
+
+TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
+DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
+PREFIX = "cluster-autoscaler.kubernetes.io/"
+SAFE_TO_EVICT = f"{PREFIX}safe-to-evict"
+SAFE_TO_EVICT_VOLUMES = f"{PREFIX}safe-to-evict-local-volumes"
+POD_SCALE_UP_DELAY = f"{PREFIX}pod-scale-up-delay"
+DAEMONSET_POD = f"{PREFIX}daemonset-pod"
+ENABLE_DS_EVICTION = f"{PREFIX}enable-ds-eviction"
+SCALE_DOWN_DISABLED = f"{PREFIX}scale-down-disabled"
+DELAY_DELETION = f"delay-deletion.{PREFIX}"
+UPCOMING = "cluster-autoscaler.k8s.io/upcoming-node"
+HOSTNAME = "kubernetes.io/hostname"
+MIRROR = "kubernetes.io/config.mirror"
+_STARTUP = (f"startup-taint.{PREFIX}", f"ignore-taint.{PREFIX}")
+DELETION_SECONDS_MAX = 300.0
+"""A node counts as being deleted so long after it was tainted."""
+_NOT_READY = frozenset(
+    (
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/network-unavailable",
+    )
+)
+
+
+def taint_time(node: core.Node, key: str) -> float | None:
+    """When the taint says it was put there (seconds since the epoch); None without it."""
+    for taint in node.spec.taints:
+        if taint.key == key:
+            return float(taint.value) if taint.value.isascii() and taint.value.isdigit() else 0.0
+    return None
+
+
+def is_being_deleted(node: core.Node, now: float) -> bool:
+    """Tainted not long ago; one that was tainted long ago did not go, and may be tried again."""
+    since = taint_time(node, TO_BE_DELETED)
+    return since is not None and now - since < DELETION_SECONDS_MAX
+
+
+def is_startup_taint(key: str) -> bool:
+    """A taint that says the node is not up yet, though it is Ready."""
+    return key.startswith(_STARTUP)
+
+
+def is_ready(node: core.Node) -> bool:
+    """Its Ready condition is True, its network is there, and no taint says otherwise."""
+    ready = False
+    for condition in node.status.conditions:
+        if condition.type == "Ready":
+            ready = condition.status == "True"
+        elif condition.type == "NetworkUnavailable" and condition.status == "True":
+            return False
+    return ready and not any(
+        taint.key in _NOT_READY or is_startup_taint(taint.key) for taint in node.spec.taints
+    )

@@ -1,0 +1,83 @@
+"""What the autoscaler knows of the cluster and the cloud at the moment when a loop begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from machinery.pb import core, policy
+
+CREATING, RUNNING, DELETING = "creating", "running", "deleting"
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerKey:
+    """Whose pod it is."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonSet:
+    """Who puts a pod on each node; `pod` is made from its template."""
+
+    namespace: str
+    name: str
+    pod: core.Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """The cluster. Messages are shared with caches: look only."""
+
+    nodes: tuple[core.Node, ...] = ()
+    pods: tuple[core.Pod, ...] = ()
+    budgets: tuple[policy.PodDisruptionBudget, ...] = ()
+    controllers: Mapping[ControllerKey, int | None] = field(default_factory=dict)
+    """Replicas of the controllers that exist; None for those that have no number."""
+    unlisted_kinds: frozenset[str] = frozenset()
+    """Kinds that this cluster does not serve: of these, none can be said to be gone."""
+    daemon_sets: tuple[DaemonSet, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A machine as the provider tells. `state` "" is not told."""
+
+    id: str
+    state: str = RUNNING
+    error_class: int = 0
+    error_code: str = ""
+    error_message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroup:
+    """A group as the provider tells. `template` is what its nodes will be like, if it knows."""
+
+    id: str
+    min: int
+    max: int
+    target: int
+    template: core.Node | None = None
+    instances: tuple[Instance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudView:
+    """The provider's answers of one loop; groups by id, in the provider's order."""
+
+    groups: Mapping[str, NodeGroup] = field(default_factory=dict)
+    group_of_node: Mapping[str, str] = field(default_factory=dict)
+    """Group ids by node name (and instance id), of nodes that are managed."""
+
+    def group(self, node_name: str) -> NodeGroup | None:
+        """The group of a node, or of an instance; None where it is not managed."""
+        return self.groups.get(self.group_of_node.get(node_name, ""))
+
+    def with_target(self, group_id: str, target: int) -> CloudView:
+        """The same, after an order or a return."""
+        groups = {**self.groups, group_id: replace(self.groups[group_id], target=target)}
+        return replace(self, groups=groups)

@@ -1,0 +1,148 @@
+"""The cluster to try things on: the scheduler's own filters over pods that can be moved and put back.
+
+Source: cluster-autoscaler 1.36, predicate snapshot and hinting simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from autoscaler.planning.pods import unbound
+from machinery.clock import Clock
+from machinery.kinds import Kind
+from machinery.pb import core
+from machinery.versions import Gates
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import Lister, Status
+from scheduler.framework.profile import DEFAULT_SCHEDULER_NAME
+from scheduler.framework.simulation import Simulator
+from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.plugins.registry import IN_TREE, default_profile
+
+Acceptable = Callable[[NodeInfo], bool]
+Listers = Mapping[Kind[Any], Lister[Any]]
+
+
+class ClusterSnapshot:
+    """Nodes in order of name, so that equal clusters get equal answers."""
+
+    def __init__(
+        self,
+        nodes: Iterable[core.Node],
+        *,
+        gates: Gates,
+        clock: Clock,
+        listers: Listers | None = None,
+    ) -> None:
+        self._simulator = Simulator(
+            default_profile(DEFAULT_SCHEDULER_NAME), IN_TREE, gates=gates, clock=clock, listers=listers or {}
+        )
+        self._next = 0
+        for node in sorted(nodes, key=lambda node: node.metadata.name):
+            self._simulator.snapshot.put(NodeInfo(node.metadata.name, node))
+
+    # Looking
+
+    def get(self, name: str) -> NodeInfo | None:
+        return self._simulator.snapshot.get(name)
+
+    def names(self) -> list[str]:
+        return [info.name for info in self._simulator.snapshot.nodes]
+
+    def pods_on(self, name: str) -> list[core.Pod]:
+        """In the order in which they came; empty for a node that is not there."""
+        info = self.get(name)
+        return [] if info is None else [pod.pod for pod in info.pods.values()]
+
+    def check(self, pod: PodInfo, node_name: str) -> Status | None:
+        """Why the pod does not fit the node; None when it does."""
+        return self._simulator.check(pod, node_name)
+
+    # Changing
+
+    def add_node(self, info: NodeInfo) -> None:
+        self._simulator.snapshot.add_node(info)
+
+    def remove_node(self, name: str) -> list[core.Pod]:
+        """Takes a node out; the pods that were on it."""
+        pods = self.pods_on(name)
+        self._simulator.snapshot.remove_node(name)
+        return pods
+
+    def put(self, pod: core.Pod | PodInfo, node_name: str) -> bool:
+        """Puts a pod on a node whether it fits or not; False where there is no such node."""
+        if self.get(node_name) is None:
+            return False
+        self._simulator.snapshot.add_pod(pod if isinstance(pod, PodInfo) else PodInfo(pod), node_name)
+        return True
+
+    def take(self, pod: core.Pod, node_name: str) -> None:
+        self._simulator.snapshot.remove_pod(pod.metadata.uid, node_name)
+
+    @contextmanager
+    def fork(self) -> Iterator[Callable[[], None]]:
+        """Changes within are undone at the end, unless the given function was called."""
+        keep = False
+
+        def commit() -> None:
+            nonlocal keep
+            keep = True
+
+        self._simulator.snapshot.fork()
+        try:
+            yield commit
+        finally:
+            if keep:
+                self._simulator.snapshot.commit()
+            else:
+                self._simulator.snapshot.revert()
+
+    def place(self, pod: PodInfo, acceptable: Acceptable = lambda _: True) -> str | None:
+        """Puts the pod on the first acceptable node that it fits, behind the last one taken; None if none."""
+        snapshot = self._simulator.snapshot
+        size = len(snapshot)
+        framework = self._simulator.framework
+        state = CycleState()
+        narrowed, status, _ = framework.run_pre_filter_plugins(state, pod, snapshot)
+        if (status is not None and not status.is_success) or not size:
+            return None
+        mask = np.ones(size, dtype=np.bool_)
+        for _, verdict in framework.filter_rows(state, pod, snapshot, slice(0, size)):
+            mask &= verdict
+        for row in np.flatnonzero(np.roll(mask, -(self._next % size))).tolist():
+            place = (row + self._next) % size
+            node = snapshot.nodes[place]
+            if narrowed.node_names is not None and node.name not in narrowed.node_names:
+                continue
+            if acceptable(node):
+                snapshot.add_pod(pod, node.name)
+                self._next = (place + 1) % size
+                return node.name
+        return None
+
+    def place_all(
+        self, pods: Iterable[core.Pod], hints: dict[str, str], acceptable: Acceptable, *, stop: bool
+    ) -> list[core.Pod]:
+        """Places pods in turn, each first where it was placed in an earlier simulation; those with no place.
+
+        `stop`: end at the first of them. `hints` are node names by uid and learn.
+        """
+        left: list[core.Pod] = []
+        for pod in pods:
+            info = PodInfo(unbound(pod))
+            hint = self.get(hints.get(info.uid, ""))
+            if hint is not None and acceptable(hint) and self.check(info, hint.name) is None:
+                self._simulator.snapshot.add_pod(info, hint.name)
+                continue
+            name = self.place(info, acceptable)
+            if name is not None:
+                hints[info.uid] = name
+                continue
+            left.append(pod)
+            if stop:
+                break
+        return left

@@ -1,0 +1,120 @@
+"""What a new node of each group would be like: from one that is ready, from before, or from the provider.
+
+Source: cluster-autoscaler 1.36, mixed template node info provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from autoscaler.planning import marks, pods
+from autoscaler.planning.observation import CloudView, DaemonSet, NodeGroup
+from autoscaler.planning.snapshot import ClusterSnapshot
+from machinery.clock import Clock, from_time
+from machinery.node_affinity import matches
+from machinery.objects import get_condition
+from machinery.pb import core
+from machinery.taints import find_untolerated
+from machinery.versions import Gates
+from scheduler.framework.types import NodeInfo, PodInfo
+
+STABLE_SECONDS = 60.0
+"""A node that became ready just now may still change."""
+_CONDITION_TAINTS = "node.kubernetes.io/"
+
+
+class Templates:
+    """Templates by group; those made from real nodes are kept while the group exists."""
+
+    def __init__(self, gates: Gates, clock: Clock) -> None:
+        self._gates, self._clock = gates, clock
+        self._kept: dict[str, NodeInfo] = {}
+
+    def update(
+        self,
+        view: CloudView,
+        nodes: Iterable[core.Node],
+        snapshot: ClusterSnapshot,
+        daemon_sets: Iterable[DaemonSet],
+        now: float,
+    ) -> dict[str, NodeInfo]:
+        """One template a group, of those that have any."""
+        found: dict[str, NodeInfo] = {}
+        ordered = sorted(nodes, key=lambda node: node.metadata.name)
+        for node in ordered:
+            group = view.group(node.metadata.name)
+            if group is not None and group.id not in found and _is_good(node, now):
+                found[group.id] = self._kept[group.id] = _from_node(group, node, snapshot)
+        sets = list(daemon_sets)
+        for group in view.groups.values():
+            if group.id in found:
+                continue
+            if group.id in self._kept:
+                found[group.id] = self._kept[group.id]
+            elif group.template is not None:
+                found[group.id] = _from_provider(group, group.template, sets)
+        for node in ordered:
+            group = view.group(node.metadata.name)
+            if group is not None and group.id not in found:
+                found[group.id] = _from_node(group, node, snapshot)
+        self._kept = {name: info for name, info in self._kept.items() if name in view.groups}
+        return found
+
+
+def fresh(template: NodeInfo, suffix: str, *, upcoming: bool = False) -> NodeInfo:
+    """A node made after the template, with a name of its own."""
+    assert template.node is not None
+    node = core.Node()
+    node.CopyFrom(template.node)
+    node.metadata.name = node.metadata.labels[marks.HOSTNAME] = f"{template.name}-{suffix}"
+    if upcoming:
+        node.metadata.annotations[marks.UPCOMING] = "true"
+    info = NodeInfo(node.metadata.name, node)
+    for pod in template.pods.values():
+        info.add_pod(pod)
+    return info
+
+
+def _is_good(node: core.Node, now: float) -> bool:
+    condition = get_condition(node.status.conditions, "Ready")
+    if condition is None or not marks.is_ready(node) or node.spec.unschedulable:
+        return False
+    stable = from_time(condition.lastTransitionTime) + STABLE_SECONDS < now
+    return stable and marks.taint_time(node, marks.TO_BE_DELETED) is None
+
+
+def _template(group: NodeGroup, node: core.Node) -> NodeInfo:
+    copy = core.Node()
+    copy.CopyFrom(node)
+    copy.metadata.name = copy.metadata.labels[marks.HOSTNAME] = f"template-node-for-{group.id}"
+    copy.metadata.uid = f"template-{group.id}"
+    copy.spec.unschedulable = False
+    del copy.spec.taints[:]
+    copy.spec.taints.extend(taint for taint in node.spec.taints if not _passes(taint.key))
+    return NodeInfo(copy.metadata.name, copy)
+
+
+def _passes(key: str) -> bool:
+    """A taint that a node has for a while only."""
+    if key in (marks.TO_BE_DELETED, marks.DELETION_CANDIDATE) or marks.is_startup_taint(key):
+        return True
+    return key.startswith(_CONDITION_TAINTS)
+
+
+def _from_node(group: NodeGroup, node: core.Node, snapshot: ClusterSnapshot) -> NodeInfo:
+    info = _template(group, node)
+    for pod in snapshot.pods_on(node.metadata.name):
+        if (pods.is_daemon(pod) or pods.is_mirror(pod)) and not pod.metadata.HasField("deletionTimestamp"):
+            info.add_pod(PodInfo(pod))
+    return info
+
+
+def _from_provider(group: NodeGroup, node: core.Node, daemon_sets: Iterable[DaemonSet]) -> NodeInfo:
+    info = _template(group, node)
+    assert info.node is not None
+    for daemon_set in daemon_sets:
+        pod = daemon_set.pod
+        tolerated = find_untolerated(info.node.spec.taints, pod.spec.tolerations) is None
+        if tolerated and matches(pod, info.node):
+            info.add_pod(PodInfo(pod))
+    return info

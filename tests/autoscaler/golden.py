@@ -1,0 +1,385 @@
+"""The recorded cases: reading them, and playing them against the loop with a world in memory.
+
+The world is that of the recording (README of the golden data): the API server takes everything at once,
+eviction removes the pod and spends the budget, a returned machine's node and pods vanish at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from autoscaler.actuation import Actuator
+from autoscaler.loop import Autoscaler, LoopResult
+from autoscaler.options import Compat, from_flags
+from autoscaler.planning import marks
+from autoscaler.planning.budgets import LabelSelector
+from autoscaler.planning.observation import (
+    CloudView,
+    ControllerKey,
+    DaemonSet,
+    Instance,
+    NodeGroup,
+    Observation,
+)
+from autoscaler.planning.scale_up import ScaleUpResult
+from autoscaler.planning.told import Events, Told
+from autoscaler.ports import CloudError
+from machinery import errors
+from machinery.clock import FakeClock
+from machinery.pb import apps, core, meta, policy
+from machinery.versions import Gates, Version
+from machinery.wire.codec import from_json
+from machinery.wire.scalars import parse_time
+
+GROUP_LABEL = "golden.test/node-group"
+FOLDER = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))
+LAST_STEP_SECONDS = 600.0
+
+
+def load() -> list[dict[str, Any]]:
+    """All cases."""
+    text = (FOLDER / "autoscaler.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@dataclass
+class World:
+    """Cluster and cloud at once."""
+
+    groups: dict[str, dict[str, Any]]
+    clock: FakeClock
+    nodes: dict[str, core.Node] = field(default_factory=dict)
+    pods: dict[tuple[str, str], core.Pod] = field(default_factory=dict)
+    budgets: dict[tuple[str, str], policy.PodDisruptionBudget] = field(default_factory=dict)
+    controllers: dict[ControllerKey, int | None] = field(default_factory=dict)
+    daemon_sets: dict[tuple[str, str], DaemonSet] = field(default_factory=dict)
+    targets: dict[str, int] = field(default_factory=dict)
+    extra_instances: dict[str, list[str]] = field(default_factory=dict)
+    fail_increase: list[str] = field(default_factory=list)
+    fail_taint: list[str] = field(default_factory=list)
+    fail_delete: list[str] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
+    evicted: list[str] = field(default_factory=list)
+    cloud_deleted: list[str] = field(default_factory=list)
+    increased: dict[str, int] = field(default_factory=dict)
+    decreased: dict[str, int] = field(default_factory=dict)
+
+    # Objects
+
+    def apply(self, obj: dict[str, Any]) -> None:
+        namespace = obj["metadata"].get("namespace", "default")
+        name = obj["metadata"]["name"]
+        kind = obj["kind"]
+        if kind == "Node":
+            self.nodes[name] = from_json(core.Node, obj)
+        elif kind == "Pod":
+            self.pods[namespace, name] = from_json(core.Pod, obj)
+        elif kind == "PodDisruptionBudget":
+            self.budgets[namespace, name] = from_json(policy.PodDisruptionBudget, obj)
+        elif kind != "PriorityClass":
+            replicas = obj.get("spec", {}).get("replicas")
+            self.controllers[ControllerKey(kind, namespace, name)] = replicas
+            if kind == "DaemonSet":
+                daemon_set = from_json(apps.DaemonSet, obj)
+                pod = core.Pod()
+                pod.metadata.CopyFrom(daemon_set.spec.template.metadata)
+                pod.metadata.name, pod.metadata.namespace = f"{name}-template", namespace
+                pod.metadata.uid = f"template-of-{name}"
+                pod.spec.CopyFrom(daemon_set.spec.template.spec)
+                owner = pod.metadata.ownerReferences.add(kind=kind, name=name, uid=daemon_set.metadata.uid)
+                owner.controller = True
+                self.daemon_sets[namespace, name] = DaemonSet(namespace=namespace, name=name, pod=pod)
+
+    def change(self, change: dict[str, Any]) -> None:
+        for obj in change.get("apply", []):
+            self.apply(obj)
+        for row in change.get("delete", []):
+            key = (row.get("namespace", "default"), row["name"])
+            tables: dict[str, dict[Any, Any]] = {
+                "Pod": self.pods,
+                "PodDisruptionBudget": self.budgets,
+            }
+            if row["kind"] == "Node":
+                self.nodes.pop(row["name"], None)
+            elif row["kind"] in tables:
+                tables[row["kind"]].pop(key, None)
+            else:
+                self.controllers.pop(ControllerKey(row["kind"], *key), None)
+                self.daemon_sets.pop(key, None)
+        for group, names in change.get("addInstances", {}).items():
+            self.extra_instances.setdefault(group, []).extend(names)
+        self.fail_increase = change.get("failIncrease", self.fail_increase)
+        self.fail_taint = change.get("failTaint", self.fail_taint)
+        self.fail_delete = change.get("failDelete", self.fail_delete)
+
+    # The cluster's port
+
+    def observe(self) -> Observation:
+        return Observation(
+            nodes=tuple(self.nodes.values()),
+            pods=tuple(self.pods.values()),
+            budgets=tuple(self.budgets.values()),
+            controllers=dict(self.controllers),
+            daemon_sets=tuple(self.daemon_sets.values()),
+        )
+
+    async def fresh(self, node: str) -> Observation:
+        return self.observe()
+
+    def _changed(self, name: str) -> core.Node:
+        copy = core.Node()
+        copy.CopyFrom(self.nodes[name])
+        self.nodes[name] = copy
+        return copy
+
+    async def mark_to_be_deleted(self, node: str, now: float) -> None:
+        if node in self.fail_taint:
+            raise errors.internal("update refused")
+        changed = self._changed(node)
+        changed.spec.taints.add(key=marks.TO_BE_DELETED, value=str(int(now)), effect="NoSchedule")
+        changed.spec.unschedulable = True
+
+    async def clean_to_be_deleted(self, node: str) -> None:
+        if node in self.nodes:
+            self._drop_taint(node, marks.TO_BE_DELETED)
+            self.nodes[node].spec.unschedulable = False
+
+    async def set_deletion_candidate(self, node: str, since: float | None) -> None:
+        if since is None:
+            self._drop_taint(node, marks.DELETION_CANDIDATE)
+        else:
+            self._changed(node).spec.taints.add(
+                key=marks.DELETION_CANDIDATE, value=str(int(since)), effect="PreferNoSchedule"
+            )
+
+    def _drop_taint(self, node: str, key: str) -> None:
+        changed = self._changed(node)
+        kept = [taint for taint in changed.spec.taints if taint.key != key]
+        del changed.spec.taints[:]
+        changed.spec.taints.extend(kept)
+
+    async def evict(self, pod: core.Pod, grace_seconds: int) -> None:
+        key = (pod.metadata.namespace, pod.metadata.name)
+        if key not in self.pods:
+            raise errors.not_found(errors.GroupResource("", "pods"), pod.metadata.name)
+        covering = [b for b in self.budgets.values() if _covers(b, pod)]
+        if any(budget.status.disruptionsAllowed < 1 for budget in covering):
+            raise errors.too_many_requests(
+                "Cannot evict pod as it would violate the pod's disruption budget.", retry_after_seconds=0
+            )
+        for budget in covering:
+            budget.status.disruptionsAllowed -= 1
+        del self.pods[key]
+        self.evicted.append(pod.metadata.name)
+
+    async def is_on_node(self, pod: core.Pod, node: str) -> bool:
+        found = self.pods.get((pod.metadata.namespace, pod.metadata.name))
+        return found is not None and found.spec.nodeName == node
+
+    def tell(self, events: Events) -> None:
+        self.told.extend(events)
+
+    # The cloud's port
+
+    async def refresh(self, nodes: Sequence[core.Node]) -> CloudView:
+        members: dict[str, list[str]] = {name: [] for name in self.groups}
+        for node in self.nodes.values():
+            group = node.metadata.labels.get(GROUP_LABEL, "")
+            if group in members:
+                members[group].append(node.metadata.name)
+        for group, names in self.extra_instances.items():
+            members[group] += [name for name in names if name not in members[group]]
+        return CloudView(
+            groups={
+                name: NodeGroup(
+                    id=name,
+                    min=group["min"],
+                    max=group["max"],
+                    target=self.targets[name],
+                    template=_template(group),
+                    instances=tuple(Instance(id=member) for member in members[name]),
+                )
+                for name, group in self.groups.items()
+            },
+            group_of_node={member: name for name, names in members.items() for member in names},
+        )
+
+    async def increase(self, group: str, delta: int) -> None:
+        if group in self.fail_increase:
+            raise CloudError("no capacity")
+        self.targets[group] += delta
+        self.increased[group] = self.increased.get(group, 0) + delta
+
+    async def decrease_target(self, group: str, delta: int) -> None:
+        self.targets[group] += delta
+        self.decreased[group] = delta
+
+    async def delete_nodes(self, group: str, nodes: Sequence[str]) -> None:
+        for name in nodes:
+            if name in self.fail_delete:
+                raise CloudError("delete refused")
+        for name in nodes:
+            self.targets[group] -= 1
+            self.cloud_deleted.append(name)
+            self.nodes.pop(name, None)
+            for names in self.extra_instances.values():
+                if name in names:
+                    names.remove(name)
+            for key in [key for key, pod in self.pods.items() if pod.spec.nodeName == name]:
+                del self.pods[key]
+
+    # What is compared
+
+    def taints(self) -> dict[str, list[str]]:
+        keys = (marks.TO_BE_DELETED, marks.DELETION_CANDIDATE)
+        found = {
+            name: sorted(f"{t.key}:{t.effect}" for t in node.spec.taints if t.key in keys)
+            for name, node in self.nodes.items()
+        }
+        return {name: taints for name, taints in found.items() if taints}
+
+
+def _covers(budget: policy.PodDisruptionBudget, pod: core.Pod) -> bool:
+    selector = LabelSelector.from_message(budget.spec.selector)
+    return budget.metadata.namespace == pod.metadata.namespace and selector.matches(pod.metadata.labels)
+
+
+def _template(group: dict[str, Any]) -> core.Node:
+    row = group["template"]
+    node = core.Node()
+    node.metadata.name = f"template-{group['name']}"
+    for key, text in row.get("labels", {}).items():
+        node.metadata.labels[key] = text
+    node.metadata.labels[GROUP_LABEL] = group["name"]
+    for name, text in row["allocatable"].items():
+        node.status.allocatable[name].string = text
+        node.status.capacity[name].string = text
+    for taint in row.get("taints", []):
+        node.spec.taints.append(from_json(core.Taint, taint))
+    node.status.conditions.add(type="Ready", status="True")
+    return node
+
+
+def seconds(text: str) -> float:
+    whole, nanos = parse_time(text)
+    return whole + nanos / 1e9
+
+
+async def play(case: dict[str, Any], compat: Compat) -> list[dict[str, Any]]:
+    """The answers of each step, shaped as the recorded ones."""
+    options = from_flags({**case["options"], "compat": compat.value})
+    t0 = seconds(case["t0"])
+    clock = FakeClock(t0)
+    world = World({group["name"]: group for group in case["nodeGroups"]}, clock)
+    world.targets = {group["name"]: group["target"] for group in case["nodeGroups"]}
+    for obj in case["objects"]:
+        world.apply(obj)
+    answers = []
+    async with anyio.create_task_group() as tasks:
+
+        def spawn(run: Callable[[], Awaitable[None]]) -> None:
+            tasks.start_soon(run)
+
+        actuator = Actuator(options=options, cluster=world, cloud=world, clock=clock, spawn=spawn)
+        autoscaler = Autoscaler(
+            options, world, world, actuator,
+            gates=Gates("autoscaler", Version(1, 36)), clock=clock, rng=random.Random(0),
+        )  # fmt: skip
+        times = [step["at_seconds"] for step in case["steps"]]
+        for index, step in enumerate(case["steps"]):
+            await clock.advance(t0 + step["at_seconds"] - clock.now())
+            world.change(step.get("change", {}))
+            world.told, world.evicted, world.cloud_deleted = [], [], []
+            world.increased, world.decreased = {}, {}
+            result = await autoscaler.run_once()
+            answer = _at_return(step, result, world, autoscaler)
+            world.told = []
+            end = (
+                times[index + 1] - 0.001 if index + 1 < len(times) else step["at_seconds"] + LAST_STEP_SECONDS
+            )
+            await clock.advance(t0 + end - clock.now())
+            answers.append(answer | _until_next(world))
+        tasks.cancel_scope.cancel()
+    return answers
+
+
+def _at_return(
+    step: dict[str, Any], result: LoopResult, world: World, autoscaler: Autoscaler
+) -> dict[str, Any]:
+    plan = result.scale_up
+    planner = autoscaler.planner
+    answer: dict[str, Any] = {
+        "at_seconds": step["at_seconds"],
+        "scaleUp": dict(world.increased) or None,
+        "scaleUpResult": str(plan.result),
+        "podsTriggeredScaleUp": sorted(pod.metadata.name for pod in plan.triggered),
+        "noScaleUpReasons": {
+            pod.metadata.name: {group: sorted(texts) for group, texts in reasons.items()}
+            for pod, reasons in plan.remaining
+        },
+        "podsAwaitEvaluation": sorted(pod.metadata.name for pod in plan.awaiting),
+        "unneeded": planner.unneeded(),
+        "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
+        "utilization": {name: round(share, 4) for name, share in planner.utilization.items()},
+        "scaleDownResult": result.scale_down,
+        "deleted": {"empty": result.empty, "drained": result.drained},
+        "taints": world.taints(),
+        "unschedulable": sorted(name for name, node in world.nodes.items() if node.spec.unschedulable),
+        "events": _events(world.told),
+    }
+    if world.decreased:
+        answer["targetDecreased"] = dict(world.decreased)
+    if result.error and plan.result is not ScaleUpResult.ERROR:
+        answer["error"] = result.error
+    return answer
+
+
+def _until_next(world: World) -> dict[str, Any]:
+    return {
+        "evictedPods": sorted(world.evicted),
+        "cloudDeleted": sorted(world.cloud_deleted),
+        "laterEvents": _events(world.told),
+        "taintsBeforeNextStep": world.taints(),
+        "targetSizes": dict(world.targets),
+    }
+
+
+def _events(told: Sequence[Told]) -> list[list[str]]:
+    rows = []
+    for event in told:
+        about = "ConfigMap/cluster-autoscaler-status"
+        if event.about is not None:
+            kind = "Pod" if isinstance(event.about, core.Pod) else "Node"
+            about = f"{kind}/{event.about.metadata.name}"
+        rows.append([event.type, event.reason, about, event.message])
+    return sorted(rows)
+
+
+def expected(case: dict[str, Any], compat: Compat) -> list[list[dict[str, Any]]]:
+    """Whole-case answers that are right."""
+    suffix = "_1_35" if compat is Compat.V1_35 and "expect_1_35" in case else ""
+    answers: list[list[dict[str, Any]]] = case.get(f"anyOf{suffix}") or [case[f"expect{suffix}"]]
+    return answers
+
+
+def differences(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> list[str]:
+    """What is not as recorded, one line each."""
+    lines = []
+    for one, other in zip(found, wanted, strict=True):
+        lines.extend(
+            f"at {one['at_seconds']}s {key}:\n      is     {one.get(key)}\n      wanted {other.get(key)}"
+            for key in sorted(one.keys() | other.keys())
+            if one.get(key) != other.get(key)
+        )
+    return lines
+
+
+__all__ = ["World", "differences", "expected", "load", "meta", "play"]
