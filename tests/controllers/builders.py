@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from machinery.clock import rfc3339, rfc3339_micro
 from machinery.pb import apps, coordination, core, policy, storage
 from machinery.wire import codec
 
@@ -13,8 +14,6 @@ EPOCH = 1_700_000_000
 
 def stamp(seconds: int) -> str:
     """RFC 3339 of EPOCH plus seconds."""
-    from machinery.clock import rfc3339
-
     return rfc3339(float(EPOCH + seconds))
 
 
@@ -218,8 +217,6 @@ def volume(
 
 def lease(name: str, renewed: int) -> coordination.Lease:
     """A node's lease, renewed so many seconds after EPOCH."""
-    from machinery.clock import rfc3339_micro
-
     return codec.from_json(
         coordination.Lease,
         {

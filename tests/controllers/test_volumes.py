@@ -79,7 +79,7 @@ def test_free_volumes_of_a_waiting_class_are_the_schedulers() -> None:
 
 def _binding_steps(of: core.PersistentVolumeClaim, bound_to: core.PersistentVolume) -> list[str]:
     """Does the steps as an API server would, and names them."""
-    steps = []
+    steps: list[str] = []
     for _ in range(10):
         step = next_claim_step(_view(of, STATIC, [bound_to]))
         if step is None:
@@ -242,11 +242,13 @@ def test_where_a_volume_can_be_reached(
     ],
 )
 def test_parameters(parameters: Mapping[str, str], expected: Parameters | str) -> None:
+    of = storage_class()
+    of.parameters.update(parameters)
     if isinstance(expected, Parameters):
-        assert Parameters.of(storage_class(**parameters)) == expected
+        assert Parameters.of(of) == expected
     else:
         with pytest.raises(ParameterError, match=expected):
-            Parameters.of(storage_class(**parameters))
+            Parameters.of(of)
 
 
 VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]

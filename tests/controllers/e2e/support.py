@@ -50,12 +50,12 @@ class Lab:
 
     async def until(self, read: Callable[[], Awaitable[T]], good: Callable[[T], bool]) -> T:
         """What is read, as soon as it is good."""
-        seen: Any = None
+        seen: T | None = None
         with anyio.move_on_after(WAIT_SECONDS_MAX):
             while True:
-                seen = await read()
-                if good(seen):
-                    return seen
+                found = seen = await read()
+                if good(found):
+                    return found
                 await anyio.sleep(0.02)
         raise AssertionError(f"not within {WAIT_SECONDS_MAX:g} s; last seen: {seen}")
 
@@ -68,12 +68,12 @@ class Lab:
     async def gone(self, kind: Kind[Any], name: str) -> None:
         await self.until(lambda: self.get(kind, name), lambda obj: obj is None)
 
-    async def list(self, kind: Kind[M]) -> list[M]:
+    async def all(self, kind: Kind[M]) -> list[M]:
         return list((await retry_unavailable(lambda: self.client.list(kind))).items)
 
     async def listed(self, kind: Kind[M], good: Callable[[list[M]], bool]) -> list[M]:
         """All objects of a kind, as soon as they are good together."""
-        return await self.until(lambda: self.list(kind), good)
+        return await self.until(lambda: self.all(kind), good)
 
     async def event(self, reason: str, name: str) -> events.Event:
         """The first event about an object with a reason."""

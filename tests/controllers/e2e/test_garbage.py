@@ -44,7 +44,7 @@ async def test_orphaned_dependents_stay(cluster: Cluster) -> None:
         await lab.listed(kinds.POD, lambda pods: len(pods) == 2)
         await lab.client.delete(kinds.REPLICA_SET, "web", "default", propagation_policy="Orphan")
         await lab.gone(kinds.REPLICA_SET, "web")
-        pods = await lab.list(kinds.POD)
+        pods = await lab.all(kinds.POD)
         assert len(pods) == 2
         assert all(controller_of(p) is None for p in pods)
 

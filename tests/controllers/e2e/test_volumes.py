@@ -128,7 +128,7 @@ async def test_the_provisioner_fails_as_often_as_its_class_asks(cluster: Cluster
         await lab.create(node(), storage_class(failures="1", delay="50ms"), claim())
         await _select(lab)
         bound = await _bound(lab)
-        volumes = await lab.list(kinds.PERSISTENT_VOLUME)
+        volumes = await lab.all(kinds.PERSISTENT_VOLUME)
         assert [v.metadata.name for v in volumes] == [f"pvc-{bound.metadata.uid}"]
         term = volumes[0].spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0]
         assert (term.key, list(term.values)) == ("kubernetes.io/hostname", ["n1"])
@@ -149,7 +149,7 @@ async def test_a_claim_whose_node_goes_is_given_back(cluster: Cluster) -> None:
         assert given.status.phase == "Pending"
         failed = await lab.event("ProvisioningFailed", "data")
         assert failed.note == 'failed to get target node: node "n1" not found'
-        assert not await lab.list(kinds.PERSISTENT_VOLUME)
+        assert not await lab.all(kinds.PERSISTENT_VOLUME)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ async def test_killed_anywhere_it_makes_one_volume(cluster: Cluster, point: str)
         assert await cluster.exited("controllers") == -9
         await cluster.start("controllers")
         bound = await _bound(lab)
-        volumes = await lab.list(kinds.PERSISTENT_VOLUME)
+        volumes = await lab.all(kinds.PERSISTENT_VOLUME)
         assert [v.metadata.name for v in volumes] == [bound.spec.volumeName]
         assert volumes[0].spec.claimRef.uid == bound.metadata.uid
         assert bound.metadata.annotations[BIND_COMPLETED] == "yes"

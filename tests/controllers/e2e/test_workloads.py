@@ -69,11 +69,11 @@ async def test_killed_while_making_pods_it_makes_no_pod_twice(cluster: Cluster, 
         lab.arm(CREATED + moment, "1*off->crash")
         await lab.create(replica_set(replicas=7))
         assert await cluster.exited("controllers") == -9
-        made = len(await lab.list(kinds.POD))
+        made = len(await lab.all(kinds.POD))
         assert 1 <= made <= 3
         await cluster.start("controllers")
         await lab.object(kinds.REPLICA_SET, "web", lambda s: s.status.replicas == 7)
-        assert len(await lab.list(kinds.POD)) == 7
+        assert len(await lab.all(kinds.POD)) == 7
 
 
 async def test_a_set_whose_pods_are_refused_says_so(cluster: Cluster) -> None:

@@ -1,0 +1,63 @@
+"""What the controllers cost with a hundred nodes and five hundred pods."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import anyio
+
+from machinery import kinds
+from machinery.client import Client
+from machinery.clock import to_micro_time
+from machinery.pb import coordination
+from tests.controllers.builders import node, replica_set
+from tests.controllers.e2e.support import running
+from tests.support.cluster import Cluster, pss_kib
+
+NODES, PODS = 100, 500
+PSS_MIB_MAX = 50
+IDLE_SECONDS = 4.0
+IDLE_CPU_MAX = 0.05
+AT_ONCE = 50
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def _add_node(client: Client, name: str) -> None:
+    await client.create(node(name))
+    lease = coordination.Lease()
+    lease.metadata.name, lease.metadata.namespace = name, "kube-node-lease"
+    lease.spec.holderIdentity, lease.spec.leaseDurationSeconds = name, 40
+    lease.spec.renewTime.CopyFrom(to_micro_time(1_700_000_000.0))
+    await client.create(lease)
+
+
+async def _events(client: Client) -> int:
+    """How many events there are."""
+    page = await client.list(kinds.EVENTS_EVENT, limit=1)
+    return len(page.items) + (page.remaining_item_count or 0)
+
+
+async def test_a_hundred_nodes_and_five_hundred_pods_fit(cluster: Cluster) -> None:
+    async with running(cluster, "--node-monitor-period", "5s", "--node-monitor-grace-period", "10m") as lab:
+        async with anyio.create_task_group() as tasks:
+            for number in range(NODES):
+                tasks.start_soon(_add_node, lab.client, f"n{number}")
+        await lab.create(replica_set(replicas=PODS))
+        pods = await lab.listed(kinds.POD, lambda found: len(found) == PODS)
+        for start in range(0, PODS, AT_ONCE):
+            async with anyio.create_task_group() as tasks:
+                for offset, each in enumerate(pods[start : start + AT_ONCE]):
+                    tasks.start_soon(lab.run_pod, each, f"n{(start + offset) % NODES}")
+        await lab.object(kinds.REPLICA_SET, "web", lambda s: s.status.readyReplicas == PODS)
+        pid = cluster.processes["controllers"].pid
+        assert pss_kib([pid]) / 1024 < PSS_MIB_MAX
+        await lab.until(lambda: _events(lab.client), lambda count: count >= PODS + NODES)
+        before = _cpu_seconds(pid)
+        await anyio.sleep(IDLE_SECONDS)  # what is measured is a time
+        used = (_cpu_seconds(pid) - before) / IDLE_SECONDS
+        assert used < IDLE_CPU_MAX
