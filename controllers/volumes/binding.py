@@ -7,7 +7,7 @@ the claim's status.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from controllers.volumes import annotations as names
@@ -42,6 +42,8 @@ class ClaimView:
     volume: core.PersistentVolume | None
     candidates: Iterable[core.PersistentVolume]
     selected_node: core.Node | None
+    waiting_pods: Sequence[str] = ()
+    """Names of the pods that use the claim and have no node yet."""
 
 
 def class_of(claim: core.PersistentVolumeClaim) -> str:
@@ -190,13 +192,7 @@ def _unbound_claim(view: ClaimView) -> Step | None:
     if volume is not None:
         return _bind_volume(volume, claim) or _bind_claim(claim, volume)
     if waits_for_consumer(storage_class) and names.SELECTED_NODE not in claim.metadata.annotations:
-        return Tell(
-            claim,
-            "Normal",
-            "WaitForFirstConsumer",
-            "waiting for first consumer to be created before binding",
-            RESYNC_SECONDS,
-        )
+        return _wait(claim, view.waiting_pods)
     if not class_of(claim):
         return Tell(
             claim,
@@ -214,6 +210,16 @@ def _unbound_claim(view: ClaimView) -> Step | None:
             RESYNC_SECONDS,
         )
     return _ask_provisioner(claim, storage_class.provisioner)
+
+
+def _wait(claim: core.PersistentVolumeClaim, pods: Sequence[str]) -> Step:
+    """Nothing can be done for a claim whose pod has no node: say for what it waits."""
+    if not pods:
+        reason, note = "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
+    else:
+        reason = "WaitForPodScheduled"
+        note = f"waiting for pod{'s' if len(pods) > 1 else ''} {','.join(sorted(pods))} to be scheduled"
+    return Tell(claim, "Normal", reason, note, RESYNC_SECONDS)
 
 
 def _ask_provisioner(claim: core.PersistentVolumeClaim, provisioner: str) -> Step | None:

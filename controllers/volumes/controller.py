@@ -5,6 +5,7 @@ from __future__ import annotations
 from controllers.controller import Context, Controller
 from controllers.volumes import annotations as names
 from controllers.volumes.binding import ClaimView, class_of, next_claim_step, next_volume_step
+from controllers.volumes.claims import waits_with
 from controllers.volumes.perform import perform
 from controllers.volumes.steps import Tell
 from machinery import kinds
@@ -28,6 +29,8 @@ class ClaimController(Controller):
         self.volumes = context.informers.of(kinds.PERSISTENT_VOLUME)
         self.classes = context.informers.of(kinds.STORAGE_CLASS)
         self.nodes = context.informers.of(kinds.NODE)
+        self.pods = context.informers.of(kinds.POD)
+        self.pods.add_index("waiting", waits_with)
         self.volumes.add_handler(
             on_add=self._volume_changed,
             on_update=lambda _old, new: self._volume_changed(new),
@@ -68,6 +71,10 @@ class ClaimController(Controller):
             volume=volume,
             candidates=candidates,
             selected_node=self.nodes.get(node) if node else None,
+            waiting_pods=[
+                pod.metadata.name
+                for pod in self.pods.by_index("waiting", f"{claim.metadata.namespace}/{claim.metadata.name}")
+            ],
         )
 
     async def reconcile(self, key: ObjectKey) -> float | None:

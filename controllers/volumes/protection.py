@@ -9,21 +9,10 @@ from typing import Any
 
 from controllers.controller import Context, Controller
 from controllers.volumes import annotations as names
+from controllers.volumes.claims import claims_of
 from machinery import kinds
 from machinery.objects import ObjectKey, is_terminating
 from machinery.pb import core
-
-
-def claims_of(pod: core.Pod) -> list[str]:
-    """Names of the claims that a pod uses, generated ones of ephemeral volumes included."""
-    found = []
-    for volume in pod.spec.volumes:
-        source = volume.volumeSource
-        if source.HasField("persistentVolumeClaim"):
-            found.append(source.persistentVolumeClaim.claimName)
-        elif source.HasField("ephemeral"):
-            found.append(f"{pod.metadata.name}-{volume.name}")
-    return found
 
 
 def uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:

@@ -9,7 +9,16 @@ from typing import TypeVar
 import anyio
 
 from controllers.controller import Context, Controller
-from controllers.workloads.replicas import Plan, claim, is_active, plan, pod_of, status_of
+from controllers.workloads.replicas import (
+    Plan,
+    claim,
+    is_active,
+    is_available,
+    is_ready,
+    plan,
+    pod_of,
+    status_of,
+)
 from machinery import failpoints, kinds
 from machinery.clock import to_time
 from machinery.errors import StatusError, is_not_found
@@ -104,9 +113,6 @@ class ReplicaSetController(Controller):
                 self._pod_added(new)
             return
         self.queue.add(after)
-        replica_set = self.sets.get(after.name, after.namespace)
-        if replica_set is not None and replica_set.spec.minReadySeconds:
-            self.queue.add_after(after, replica_set.spec.minReadySeconds + 1)
 
     def _pod_gone(self, pod: core.Pod) -> None:
         self._note_deletion(pod)
@@ -143,7 +149,12 @@ class ReplicaSetController(Controller):
         await self._write_status(replica_set, pods, str(failure) if failure else "")
         if failure is not None:
             raise failure
-        return None
+        # Ready pods become available by time alone.
+        waits = any(is_ready(pod) and not self._available(replica_set, pod) for pod in pods if is_active(pod))
+        return replica_set.spec.minReadySeconds or None if waits else None
+
+    def _available(self, replica_set: apps.ReplicaSet, pod: core.Pod) -> bool:
+        return is_available(pod, replica_set.spec.minReadySeconds, self.clock.now())
 
     async def _adopt_and_release(
         self, replica_set: apps.ReplicaSet, adopt: Sequence[core.Pod], release: Sequence[core.Pod]

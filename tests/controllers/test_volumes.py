@@ -8,6 +8,7 @@ import pytest
 
 from controllers.volumes import annotations as names
 from controllers.volumes.binding import ClaimView, best_match, next_claim_step, next_volume_step
+from controllers.volumes.claims import waits_with
 from controllers.volumes.protection import uses, without_finalizer
 from controllers.volumes.provisioning import (
     Decision,
@@ -39,6 +40,7 @@ OURS = {
 }
 CHOSEN = {**OURS, names.SELECTED_NODE: "n1"}
 OLDER = {"name": "data", "uid": "older"}
+VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
 STATIC = storage_class(wait=False, provisioner=names.NO_PROVISIONER)
 
 
@@ -137,6 +139,24 @@ def test_what_a_claim_without_a_volume_is_told(
     step = next_claim_step(_view(of, storage_class))
     assert isinstance(step, Tell)
     assert (step.reason, step.again_seconds) == (reason, 15.0)
+
+
+@pytest.mark.parametrize(
+    ("pods", "note"),
+    [
+        (["a"], "waiting for pod a to be scheduled"),
+        (["b", "a"], "waiting for pods a,b to be scheduled"),
+    ],
+)
+def test_a_claim_waits_for_its_pods_node(pods: list[str], note: str) -> None:
+    step = next_claim_step(ClaimView(claim(uid="u1"), storage_class(), None, [], None, pods))
+    assert isinstance(step, Tell)
+    assert (step.reason, step.note) == ("WaitForPodScheduled", note)
+
+
+def test_a_pod_waits_with_its_claims_until_it_has_a_node() -> None:
+    assert waits_with(pod(volumes=VOLUMES)) == ["default/data"]
+    assert waits_with(pod(volumes=VOLUMES, node="n1")) == []
 
 
 def test_a_provisioner_is_asked_by_name() -> None:
@@ -249,9 +269,6 @@ def test_parameters(parameters: Mapping[str, str], expected: Parameters | str) -
     else:
         with pytest.raises(ParameterError, match=expected):
             Parameters.of(of)
-
-
-VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
 
 
 @pytest.mark.parametrize(

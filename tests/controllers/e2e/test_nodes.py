@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from machinery import kinds
 from machinery.objects import condition_is, get_condition
 from machinery.pb import core
@@ -107,6 +109,35 @@ async def test_a_node_that_speaks_again_keeps_its_pods(cluster: Cluster) -> None
         found = await lab.get(kinds.POD, "patient")
         assert found is not None
         assert not found.metadata.HasField("deletionTimestamp")
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "controllers.node_unknown.before",
+        "controllers.taint_node.before",
+        "controllers.taint_eviction.before",
+        "controllers.pod_gc.mark.before",
+        "controllers.pod_gc.delete.before",
+    ],
+)
+async def test_killed_anywhere_pods_of_a_lost_node_go(cluster: Cluster, point: str) -> None:
+    async with running(cluster) as lab:
+        await lab.create(node())
+        await lab.object(kinds.NODE, "n1", lambda n: not n.spec.taints)
+        await lab.run_pod(await lab.create(pod("lost", tolerations=_tolerations(0))), "n1")
+        lab.arm(point, "crash")
+        if "pod_gc" in point:
+            await lab.client.delete(kinds.NODE, "n1")
+        assert await cluster.exited("controllers") == -9
+        await cluster.start("controllers")
+        if "pod_gc" in point:
+            await lab.gone(kinds.POD, "lost")
+        else:
+            await lab.object(kinds.POD, "lost", lambda p: p.metadata.HasField("deletionTimestamp"))
+            found = await lab.get(kinds.NODE, "n1")
+            assert found is not None
+            assert ("unreachable", "NoExecute") in _taints(found)
 
 
 async def test_pods_of_a_deleted_node_fail_and_go(cluster: Cluster) -> None:

@@ -62,6 +62,18 @@ async def test_orphans_are_adopted_and_strangers_released(cluster: Cluster) -> N
         assert "orphan" not in {p.metadata.name for p in _owned(pods, made)}
 
 
+async def test_pods_become_available_by_time_alone(cluster: Cluster) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+        slow = replica_set(replicas=1, min_ready_seconds=2)
+        await lab.create(node())
+        await lab.create(slow)
+        made = (await lab.listed(kinds.POD, lambda found: len(found) == 1))[0]
+        await lab.run_pod(made, "n1")
+        ready = await lab.object(kinds.REPLICA_SET, "web", lambda s: s.status.readyReplicas == 1)
+        assert ready.status.availableReplicas == 0
+        await lab.object(kinds.REPLICA_SET, "web", lambda s: s.status.availableReplicas == 1)
+
+
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_killed_while_making_pods_it_makes_no_pod_twice(cluster: Cluster, moment: str) -> None:
     async with running(cluster) as lab:

@@ -1,0 +1,24 @@
+"""Which claims a pod uses. Pure."""
+
+from __future__ import annotations
+
+from machinery.pb import core
+
+
+def claims_of(pod: core.Pod) -> list[str]:
+    """Names of the claims that a pod uses, generated ones of ephemeral volumes included."""
+    found = []
+    for volume in pod.spec.volumes:
+        source = volume.volumeSource
+        if source.HasField("persistentVolumeClaim"):
+            found.append(source.persistentVolumeClaim.claimName)
+        elif source.HasField("ephemeral"):
+            found.append(f"{pod.metadata.name}-{volume.name}")
+    return found
+
+
+def waits_with(pod: core.Pod) -> list[str]:
+    """The claims (ns/name) that wait with a pod for its node; none once it has one."""
+    if pod.spec.nodeName:
+        return []
+    return [f"{pod.metadata.namespace}/{name}" for name in claims_of(pod)]
