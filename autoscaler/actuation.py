@@ -5,8 +5,9 @@ Source: cluster-autoscaler 1.36, actuation.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 
@@ -47,7 +48,7 @@ class Actuator:
     cluster: Cluster
     cloud: Cloud
     clock: Clock
-    spawn: Callable[[Callable[[], Awaitable[None]]], None]
+    spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
     deleted: Callable[[str, str, bool], None] = lambda node, group, drain: None
     """Told of each node that was given back: node, group, with drain."""
     deletions: Deletions = field(default_factory=Deletions)
@@ -117,10 +118,13 @@ class Actuator:
                 await self._drain(name, found, events)
             await self._wait_for_delay_annotations(name)
             await points.DELETE_BEFORE.hit(node=name, group=group)
-            await self.cloud.delete_nodes(group, [name])
+            try:
+                await self.cloud.delete_nodes(group, [name])
+            except CloudError as error:
+                raise NotDeletedError(f"failed to delete nodes from group {group}: {error}") from error
             self.deleted(name, group, drain)
             await points.DELETE_AFTER.hit(node=name, group=group)
-        except (NotDeletedError, CloudError, StatusError, FailpointError) as error:
+        except (NotDeletedError, StatusError, FailpointError) as error:
             what = "drain and delete node" if drain else "delete empty node"
             events.about(node, "Warning", "ScaleDownFailed", f"failed to {what}: {error}")
             await self._untaint(name)

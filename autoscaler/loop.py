@@ -21,7 +21,6 @@ from autoscaler.planning.observation import CloudView, NodeGroup, Observation
 from autoscaler.planning.pods import Arranged
 from autoscaler.planning.scale_down import Removal, ScaleDownInput, ScaleDownPlanner, crop
 from autoscaler.planning.scale_up import (
-    FAILED,
     ScaleUpInput,
     ScaleUpPlan,
     ScaleUpResult,
@@ -42,6 +41,7 @@ from scheduler.framework.types import NodeInfo
 _NEVER = float("-inf")
 SCALE_DOWN_ERROR = "ScaleDownError"
 SCALE_DOWN_NOT_TRIED = "ScaleDownNotTried"
+SCALE_DOWN_NO_CANDIDATES = "ScaleDownNoCandidates"
 SCALE_DOWN_IN_COOLDOWN = "ScaleDownInCooldown"
 SCALE_DOWN_NO_NODE_DELETED = "ScaleDownNoNodeDeleted"
 SCALE_DOWN_STARTED = "ScaleDownNodeDeleteStarted"
@@ -130,10 +130,11 @@ class Autoscaler:
         observation = self.cluster.observe()
         view = self.view = await self.cloud.refresh(observation.nodes)
         if not self._cleaned_up:
-            await self._clean_up(observation, view)
+            await self._clean_up(observation, view, result.events)
             self._cleaned_up = True
         moment = self._look(observation, view, result)
         self.state.update(observation.nodes, view, now, result.events)
+        await self._revert_timed_out(moment)
         await self._remove_unregistered(moment)
         if not self.state.is_cluster_healthy():
             self.planner.forget()
@@ -158,7 +159,7 @@ class Autoscaler:
 
     # Looking
 
-    async def _clean_up(self, observation: Observation, view: CloudView) -> None:
+    async def _clean_up(self, observation: Observation, view: CloudView, events: Events) -> None:
         """A former life may have died in the middle of a deletion."""
         for node in observation.nodes:
             name = node.metadata.name
@@ -166,6 +167,8 @@ class Autoscaler:
             if tainted and view.group(name) is not None and name not in self.actuator.deletions.names():
                 await points.UNTAINT_BEFORE.hit(node=name)
                 await self.cluster.clean_to_be_deleted(name)
+                text = f"removed {marks.TO_BE_DELETED} taint from node {name}"
+                events.about(node, "Normal", "ClusterAutoscalerCleanup", text)
 
     def _look(self, observation: Observation, view: CloudView, result: LoopResult) -> _Moment:
         options = self.options
@@ -321,7 +324,7 @@ class Autoscaler:
         plan.result = ScaleUpResult.ERROR
         plan.error = f"failed to increase node group size: {message}"
         plan.orders = [done for done in plan.orders if done.size == moment.view.groups[done.group.id].target]
-        plan.remaining = [(pod, {**why, group: (FAILED,)}) for pod, why in plan.remaining]
+        plan.rule_out(group)
 
     # Shrinking
 
@@ -338,9 +341,10 @@ class Autoscaler:
             now=now,
         )
         self.planner.update(given, candidates)
-        if self._in_cooldown(moment, candidates):
-            result.in_cooldown = True
-            result.scale_down = SCALE_DOWN_IN_COOLDOWN
+        result.in_cooldown = self._in_cooldown(moment)
+        if result.in_cooldown or not candidates:
+            result.scale_down = SCALE_DOWN_IN_COOLDOWN if result.in_cooldown else SCALE_DOWN_NO_CANDIDATES
+            await self._soft_taints(moment)
             return
         empty, drain = self.planner.due(given)
         chosen = crop(self.options, self.actuator.deletions, empty, drain)
@@ -358,11 +362,10 @@ class Autoscaler:
         result.empty, result.drained = _names(chosen.empty), _names(chosen.drain)
         self.last_delete = now
 
-    def _in_cooldown(self, moment: _Moment, candidates: Sequence[core.Node]) -> bool:
+    def _in_cooldown(self, moment: _Moment) -> bool:
         options, now = self.options, moment.result.at
         return (
             moment.scale_down_disabled
-            or not candidates
             or self.last_scale_up + options.scale_down_delay_after_add > now
             or self.last_failure + options.scale_down_delay_after_failure > now
             or self.last_delete + options.scale_down_delay_after_delete > now
@@ -424,6 +427,20 @@ class Autoscaler:
             moment.view = self.view = moment.view.with_target(group.id, group.target - len(failed))
             self.state.recalculate(moment.view)
 
+    async def _revert_timed_out(self, moment: _Moment) -> None:
+        """Orders that were not fulfilled in time are taken back."""
+        for group, count in self.state.take_timed_out():
+            try:
+                await self.cloud.decrease_target(group, -count)
+            except CloudError as error:
+                text = f"Failed to revert scale-up of group {group}: {error}"
+                moment.result.events.status("Warning", "FailedToRevertScaleUp", text)
+                continue
+            moment.result.target_decreased[group] = count
+            target = moment.view.groups[group].target - count
+            moment.view = self.view = moment.view.with_target(group, target)
+            self.state.recalculate(moment.view)
+
     async def _fix_sizes(self, moment: _Moment) -> bool:
         """A target that was not reached for long is taken back; whether any was."""
         fixed = False
@@ -434,7 +451,7 @@ class Autoscaler:
             delta = wrong.current - wrong.expected
             if delta < 0:
                 await self.cloud.decrease_target(group.id, delta)
-                moment.result.target_decreased[group.id] = delta
+                moment.result.target_decreased[group.id] = -delta
                 fixed = True
         return fixed
 

@@ -79,6 +79,7 @@ class ClusterState:
         """Since when an instance is known that is no node."""
         self.failed_scale_ups: list[tuple[str, str]] = []
         """(group, reason), for the metrics; taken away by them."""
+        self._timed_out: list[tuple[str, int]] = []
         self._node_count = 0
         self._deletions: list[tuple[str, float]] = []
         self._errors_seen: dict[str, set[str]] = {}
@@ -161,6 +162,7 @@ class ClusterState:
                     f"Nodes added to group {group} failed to register within {waited}",
                 )
                 self._fail(group, "timeout", f"Scale-up timed out for node group {group} after {waited}", now)
+                self._timed_out.append((group, request.increase))
                 del self.requests[group]
         self._deletions = [(group, until) for group, until in self._deletions if until > now]
 
@@ -217,6 +219,11 @@ class ClusterState:
             self.requests[group] = ScaleUpRequest(increase, now, expected)
         else:
             self.requests[group] = replace(former, increase=increase)
+
+    def take_timed_out(self) -> list[tuple[str, int]]:
+        """Orders (group, nodes) that were given up since the last call."""
+        taken, self._timed_out = self._timed_out, []
+        return taken
 
     def register_failed_increase(self, group: str, message: str, now: float) -> None:
         """The provider has refused an order."""

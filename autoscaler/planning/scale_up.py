@@ -51,6 +51,16 @@ class ScaleUpPlan:
     remaining: list[tuple[core.Pod, dict[str, tuple[str, ...]]]] = field(default_factory=list)
     """Pods that fit nowhere, and why, by group."""
     error: str = ""
+    groups: list[EquivalenceGroup] = field(default_factory=list)
+    skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def rule_out(self, group: str) -> None:
+        """The order to this group has failed; pods that would fit nowhere else get nothing."""
+        for alike in self.groups:
+            if group in alike.fits:
+                alike.fits.remove(group)
+                alike.rejected[group] = (FAILED,)
+        self.remaining = _remaining(self.groups, self.skipped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +107,8 @@ def plan_scale_up(given: ScaleUpInput, pods: Sequence[core.Pod]) -> ScaleUpPlan:
         triggered=list(best.pods),
         awaiting=[pod for g in groups if g.fits and best.group.id not in g.fits for pod in g.pods],
         remaining=_remaining(groups, skipped),
+        groups=groups,
+        skipped=skipped,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from autoscaler.actuation import Actuator
 from autoscaler.loop import Autoscaler, LoopResult
 from autoscaler.options import Compat, from_flags
 from autoscaler.planning import marks
-from autoscaler.planning.budgets import LabelSelector
+from machinery.selectors import LabelSelector
 from autoscaler.planning.observation import (
     CloudView,
     ControllerKey,
@@ -142,7 +142,7 @@ class World:
 
     async def mark_to_be_deleted(self, node: str, now: float) -> None:
         if node in self.fail_taint:
-            raise errors.internal("update refused")
+            raise errors.StatusError(500, "InternalError", "update refused")
         changed = self._changed(node)
         changed.spec.taints.add(key=marks.TO_BE_DELETED, value=str(int(now)), effect="NoSchedule")
         changed.spec.unschedulable = True
@@ -220,12 +220,12 @@ class World:
 
     async def decrease_target(self, group: str, delta: int) -> None:
         self.targets[group] += delta
-        self.decreased[group] = delta
+        self.decreased[group] = -delta
 
     async def delete_nodes(self, group: str, nodes: Sequence[str]) -> None:
         for name in nodes:
             if name in self.fail_delete:
-                raise CloudError("delete refused")
+                raise CloudError("cloud refused")
         for name in nodes:
             self.targets[group] -= 1
             self.cloud_deleted.append(name)
@@ -285,7 +285,7 @@ async def play(case: dict[str, Any], compat: Compat) -> list[dict[str, Any]]:
     answers = []
     async with anyio.create_task_group() as tasks:
 
-        def spawn(run: Callable[[], Awaitable[None]]) -> None:
+        def spawn(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
             tasks.start_soon(run)
 
         actuator = Actuator(options=options, cluster=world, cloud=world, clock=clock, spawn=spawn)
@@ -328,7 +328,9 @@ def _at_return(
         "podsAwaitEvaluation": sorted(pod.metadata.name for pod in plan.awaiting),
         "unneeded": planner.unneeded(),
         "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
-        "utilization": {name: round(share, 4) for name, share in planner.utilization.items()},
+        "utilization": {
+            name: int(share * 10_000 + 0.5) / 10_000 for name, share in planner.utilization.items()
+        },
         "scaleDownResult": result.scale_down,
         "deleted": {"empty": result.empty, "drained": result.drained},
         "taints": world.taints(),
@@ -372,7 +374,7 @@ def expected(case: dict[str, Any], compat: Compat) -> list[list[dict[str, Any]]]
 
 def differences(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> list[str]:
     """What is not as recorded, one line each."""
-    lines = []
+    lines: list[str] = []
     for one, other in zip(found, wanted, strict=True):
         lines.extend(
             f"at {one['at_seconds']}s {key}:\n      is     {one.get(key)}\n      wanted {other.get(key)}"
