@@ -15,7 +15,7 @@ import os
 import random
 import re
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from http import HTTPStatus
@@ -262,8 +262,7 @@ class Registry:
         parse(action or "off")
         point = self._points.get(name)
         if point is None:
-            near = get_close_matches(name, self._points, n=3) or sorted(self._points)[:10]
-            raise ActionError(f"no failpoint {name}; there are {', '.join(near) or 'none'}")
+            raise ActionError(self.no_such(name))
         point.set("" if action == "off" else action)
 
     def disarm_all(self) -> None:
@@ -280,7 +279,12 @@ class Registry:
                 parse(action)
                 self._early[name] = action
 
-    def undeclared(self) -> Iterable[str]:
+    def no_such(self, name: str) -> str:
+        """What to tell a person who named a point that is not declared."""
+        near = get_close_matches(name, self._points, n=3) or sorted(self._points)[:10]
+        return f"no failpoint {name}; there are {', '.join(near) or 'none'}"
+
+    def undeclared(self) -> tuple[str, ...]:
         """Points that were armed early and of which nothing has been seen since."""
         return tuple(self._early)
 

@@ -42,6 +42,8 @@ KILL_SECONDS = 5.0
 """After its grace a body is cancelled; if it is still there after this, the process ends without it."""
 DEPENDENCY_SECONDS_MAX = 60.0
 EXIT_FAILED = 1
+EXIT_USAGE = 2
+"""Options or a configuration that this process refuses: a supervisor need not try again. As click's."""
 _PR_SET_PDEATHSIG = 1
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PARENT_AT_IMPORT = os.getppid()
@@ -51,6 +53,14 @@ Body = Callable[[], Awaitable[None]]
 
 class Fatal(Exception):  # a verdict, not a bug
     """The process cannot go on; the text says why and what to do. Logged without a traceback, status 1."""
+
+    status = EXIT_FAILED
+
+
+class BadConfiguration(Fatal):
+    """What the process was told to be cannot be: as Fatal, but status 2, as for a wrong option."""
+
+    status = EXIT_USAGE
 
 
 def die_with_parent() -> None:
@@ -106,7 +116,8 @@ class Process:
     def run(self, body: Body, *, grace_seconds: float = GRACE_SECONDS) -> None:
         """Run the body on an event loop of its own, and end the process with an exit status.
 
-        0 after the body returned or was stopped, 1 after an error, which is logged with `step`.
+        0 after the body returned or was stopped, 1 after an error (2 after BadConfiguration), which is logged
+        with `step`.
         """
         logs.configure(self.name, level=self._log_level, format=self._log_format, clock=self.clock)
         for warning in self.gates.warnings:
@@ -149,7 +160,13 @@ class Process:
         return found
 
     async def announce(self, **addresses: str) -> None:
-        """Say that this process is ready: writes D/run/<name>.json, and /readyz succeeds from now on."""
+        """Say that this process is ready: writes D/run/<name>.json, and /readyz succeeds from now on.
+
+        BadConfiguration where a failpoint is armed that no module has declared until now: a fault that a
+        person waits for in vain would prove nothing.
+        """
+        if unknown := failpoints.REGISTRY.undeclared():
+            raise BadConfiguration(f"--failpoints: {failpoints.REGISTRY.no_such(unknown[0])}")
         document = {
             "component": self.component,
             "name": self.name,
@@ -229,13 +246,16 @@ class Process:
                 self._stop_asked.set()
 
     def _report(self, failed: BaseException) -> int:
-        """Log why the process ends; the exit status."""
+        """Log why the process ends; the exit status, of several errors that of any which may go away."""
+        statuses = []
         for error in _leaves(failed):
             if isinstance(error, Fatal):
                 self.log.error(str(error), step=self.step)
+                statuses.append(error.status)
             else:
                 self.log.error("Failed", step=self.step, error=repr(error), exc_info=error)
-        return EXIT_FAILED
+                statuses.append(EXIT_FAILED)
+        return min(statuses, default=EXIT_FAILED)
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

@@ -28,7 +28,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise OptionError(_OPTION, f"{path} cannot be read: {error}") from None
     if not isinstance(document, dict):
         raise OptionError(_OPTION, f"{path} is not a mapping of options")

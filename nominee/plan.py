@@ -10,6 +10,7 @@ from pathlib import Path
 from machinery import versions
 from nominee.components import BY_NAME, Component
 from nominee.options import OptionError, merged, setting
+from nominee.supervisor.clock import SECONDS_MAX
 from nominee.supervisor.core import Policy
 from nominee.supervisor.spec import ClusterSpec, ProcessSpec
 
@@ -162,6 +163,9 @@ def _check(options: UpOptions) -> None:
         raise OptionError("--nodes", f"{options.nodes} is not between 0 and {NODES_MAX}")
     if not 1 <= options.kubelets <= KUBELETS_MAX:
         raise OptionError("--kubelets", f"{options.kubelets} is not between 1 and {KUBELETS_MAX}")
+    if not 0 < options.ready_seconds_max <= SECONDS_MAX:  # false also for what is no number
+        text = f"{options.ready_seconds_max:g} is not a number of seconds up to {SECONDS_MAX}"
+        raise OptionError("--timeout", text)
     if options.etcd_servers and "etcd" in options.components:
         raise OptionError(
             "--etcd-servers", "an etcd of yours and one of ours; leave etcd out of --components"

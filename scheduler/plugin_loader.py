@@ -1,10 +1,16 @@
-"""Plugins from outside: by entry point group `nominee.scheduler_plugins`, or by `module:Class`."""
+"""Plugins from outside: by entry point group `nominee.scheduler_plugins`, or by `module:Class`.
+
+A module is found where Python finds any, and also in the folders of `search_also`: the process runs with
+`python -P`, which leaves out the working directory, so that a stray file there cannot hide one of ours.
+"""
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Final
 
 from scheduler.framework.interface import Plugin
@@ -14,6 +20,13 @@ GROUP: Final = "nominee.scheduler_plugins"
 
 class PluginLoadError(ValueError):
     """A plugin cannot be loaded; the text says which and why."""
+
+
+def search_also(folders: Iterable[Path]) -> None:
+    """Find modules in these folders too, behind every other place."""
+    for folder in map(str, folders):
+        if folder not in sys.path:
+            sys.path.append(folder)
 
 
 def installed() -> dict[str, type[Plugin]]:
@@ -30,6 +43,8 @@ def by_path(path: str) -> type[Plugin]:
         found = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError) as error:
         raise PluginLoadError(f'plugin "{path}": {error}') from error
+    except Exception as error:  # the module is another's: it may do anything while it is imported
+        raise PluginLoadError(f'plugin "{path}": {type(error).__name__}: {error}') from error
     return _checked(found, path)
 
 

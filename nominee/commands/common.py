@@ -10,9 +10,25 @@ from typing import Any, TypeVar
 import click
 
 from nominee.supervisor.client import NotRunningError, RefusedError, call
+from nominee.supervisor.clock import SECONDS_MAX
 from nominee.supervisor.directory import StateDirectory
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Seconds(click.ParamType["float"]):
+    """A wait in seconds: more than nothing, at most a day, and a number (`float` also takes `nan`)."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds <= SECONDS_MAX:
+            self.fail(f"{value!r} is not a number of seconds up to {SECONDS_MAX}", param, ctx)
+        return seconds
 
 
 def directory_option(command: F) -> F:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nominee.commands.common import directory_option
+from nominee.commands.common import Seconds, directory_option
 from nominee.supervisor.client import NotRunningError, call
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import StateDirectory, lock_holder
@@ -15,7 +15,7 @@ from nominee.supervisor.directory import StateDirectory, lock_holder
 @click.command()
 @directory_option
 @click.option("--kill", is_flag=True, help="SIGKILL to all at once instead of SIGTERM in order.")
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds to wait.")
+@click.option("--timeout", type=Seconds(), default=60.0, show_default=True, help="Seconds to wait.")
 def down(directory: Path, kill: bool, timeout: float) -> None:
     """Stop the cluster: autoscaler and clients first, then the API server, etcd last.
 

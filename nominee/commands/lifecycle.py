@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from nominee.commands.common import ask_supervisor, directory_option
+from nominee.commands.common import Seconds, ask_supervisor, directory_option
 from nominee.options import OptionError, target
 
 _component = click.argument("component")
 _kill = click.option("--kill", is_flag=True, help="SIGKILL instead of SIGTERM.")
-_timeout = click.option("--timeout", type=float, default=30.0, show_default=True, help="Seconds to wait.")
+_timeout = click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds to wait.")
 
 
 _arguments = click.option(

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from nominee.commands.common import directory_option, echo_json, output_option
+from nominee.commands.common import Seconds, directory_option, echo_json, output_option
 from nominee.components import BY_NAME, COMPONENTS, is_installed
 from nominee.options import OptionError, parse_assignments, parse_components, parse_gates, parse_versions
 from nominee.plan import DEFAULT_KUBELETS, DEFAULT_NODES, Plan, UpOptions, build
@@ -72,7 +72,9 @@ from nominee.supervisor.report import ready_lines, shell_words
     default=None,
     help="Whether a component that died is started again.  [default: always]",
 )
-@click.option("--timeout", type=float, default=None, help="Seconds until it must be ready.  [default: 60]")
+@click.option(
+    "--timeout", type=Seconds(), default=None, help="Seconds until it must be ready.  [default: 60]"
+)
 @click.option("--detach", is_flag=True, help="Return when it is ready; `nominee down` ends it.")
 @click.option("--wait/--no-wait", default=True, help="With --detach: return when ready, or at once.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be started.")

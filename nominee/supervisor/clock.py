@@ -12,6 +12,9 @@ from collections.abc import Callable
 
 Monotonic = Callable[[], float]
 
+SECONDS_MAX = 86_400
+"""The longest wait that a person may ask for."""
+
 
 def monotonic() -> float:
     """Seconds that never go back."""

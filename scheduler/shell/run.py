@@ -17,7 +17,7 @@ from machinery.events import EventRecorder
 from machinery.leader_election import LeaderElector, LeadershipLostError, Timing
 from machinery.objects import ObjectKey
 from machinery.pb import core
-from machinery.process import Fatal, Process
+from machinery.process import BadConfiguration, Fatal, Process
 from machinery.versions import Version
 from scheduler.config import ConfigError, SchedulerConfig, load
 from scheduler.config_profiles import ProfileError, build_profile
@@ -30,7 +30,7 @@ from scheduler.framework.profile import ArgumentError, Profile
 from scheduler.framework.runtime import Environment, Framework, PluginConfigError
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import PodInfo, ResourceOptions
-from scheduler.plugin_loader import PluginLoadError, all_classes
+from scheduler.plugin_loader import PluginLoadError, all_classes, search_also
 from scheduler.plugins import registry
 from scheduler.queue.backoff import Backoff
 from scheduler.queue.hints import build_hint_map
@@ -60,30 +60,37 @@ class Settings:
 
 
 def read_config(path: str) -> SchedulerConfig:
-    """The configuration of a file, or the default one; Fatal."""
+    """The configuration of a file, or the default one; BadConfiguration."""
     if not path:
         return SchedulerConfig()
     try:
         return load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ConfigError) as error:
-        raise Fatal(f"{path}: {error}") from None
+    except (OSError, UnicodeDecodeError, ConfigError) as error:
+        raise BadConfiguration(f"{path}: {error}") from None
 
 
 def read_profiles(
     config: SchedulerConfig, plugins: Sequence[str]
 ) -> tuple[dict[str, type[Plugin]], list[Profile]]:
-    """Plugin classes by name, and the profiles made of them; Fatal."""
+    """Plugin classes by name, and the profiles made of them; BadConfiguration."""
     try:
         classes = all_classes(registry.IN_TREE, plugins)
         profiles = [build_profile(profile, classes, registry.DEFAULT_PLUGINS) for profile in config.profiles]
     except (PluginLoadError, ProfileError) as error:
-        raise Fatal(str(error)) from None
+        raise BadConfiguration(str(error)) from None
     return classes, profiles
+
+
+def _plugin_folders(config_path: str) -> list[Path]:
+    """Where a person's own plugins lie: beside the configuration, or where the cluster was started."""
+    beside = [Path(config_path).absolute().parent] if config_path else []
+    return [*beside, Path.cwd()]
 
 
 async def run_scheduler(process: Process, settings: Settings) -> None:
     """The process's body."""
     config = read_config(settings.config_path)
+    search_also(_plugin_folders(settings.config_path))
     classes, profiles = read_profiles(config, settings.plugins)
     if config.extenders:
         urls = ", ".join(extender.url_prefix for extender in config.extenders)
@@ -114,7 +121,7 @@ async def _lead(process: Process, config: SchedulerConfig, client: Client, lead:
     try:
         timing = Timing(settings.lease_seconds, settings.renew_deadline_seconds, settings.retry_seconds)
     except ValueError as error:
-        raise Fatal(str(error)) from None
+        raise BadConfiguration(str(error)) from None
     elector = LeaderElector(
         client,
         name=settings.resource_name,
@@ -272,7 +279,7 @@ class Parts:
 def _framework(
     profile: Profile, classes: Mapping[str, type[Plugin]], environment: Environment, metrics: Metrics
 ) -> Framework:
-    """The profile's plugins, made; Fatal."""
+    """The profile's plugins, made; BadConfiguration."""
 
     def observe(point: str, status: str, seconds: float) -> None:
         metrics.extension_point_seconds.labels(point, status, profile.name).observe(seconds)
@@ -280,9 +287,9 @@ def _framework(
     try:
         return MeasuredFramework(profile, classes, environment, observe)
     except ArgumentError as error:
-        raise Fatal(f"profile {profile.name}: pluginConfig args: {error}") from None
+        raise BadConfiguration(f"profile {profile.name}: pluginConfig args: {error}") from None
     except PluginConfigError as error:
-        raise Fatal(f"profile {profile.name}: {error}") from None
+        raise BadConfiguration(f"profile {profile.name}: {error}") from None
 
 
 def _rejecting(framework: Framework) -> list[Plugin]:

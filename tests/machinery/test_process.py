@@ -21,7 +21,7 @@ from machinery.run_files import RunFile, is_alive
 COMPONENT = """
 import sys, anyio, click
 from machinery import failpoints
-from machinery.process import Fatal, component_command
+from machinery.process import BadConfiguration, Fatal, component_command
 
 POINT = failpoints.declare("echo.step.before")
 
@@ -31,6 +31,8 @@ def main(process, mode):
     async def body():
         if mode == "fatal":
             raise Fatal("no such mode")
+        if mode == "refused":
+            raise BadConfiguration("no such profile")
         await POINT.hit(pod="ns/p")
         async with anyio.create_task_group() as group:
             if mode == "bug":
@@ -145,6 +147,20 @@ def test_a_fatal_error_is_one_line(start: Callable[..., Started]) -> None:
     assert process.popen.wait(LIMIT_SECONDS) == 1
     line = json.loads(process.log)
     assert (line["msg"], line["step"], line["component"]) == ("no such mode", "start", "echo")
+
+
+def test_a_refused_configuration_is_like_a_wrong_option(start: Callable[..., Started]) -> None:
+    process = start("--mode", "refused")
+    assert process.popen.wait(LIMIT_SECONDS) == 2
+    assert "no such profile" in process.log
+    assert "Traceback" not in process.log
+
+
+def test_a_failpoint_that_no_module_declares_is_refused(start: Callable[..., Started]) -> None:
+    process = start("--failpoints", "echo.step.befor=crash")
+    assert process.popen.wait(LIMIT_SECONDS) == 2
+    assert "no failpoint echo.step.befor; there are echo.step.before" in process.log
+    assert not RunFile.path(process.directory, "echo").exists()
 
 
 def test_a_failpoint_of_the_command_line_kills(start: Callable[..., Started]) -> None:

@@ -46,6 +46,15 @@ def gone(*processes: int) -> bool:
     return wait_until(lambda: not any(is_alive(pid) for pid in processes), LIMIT_SECONDS)
 
 
+@pytest.mark.parametrize("command", [("up", "--detach"), ("down",), ("restart", "etcd")])
+@pytest.mark.parametrize("seconds", ["nan", "0", "-1", "1e9", "soon"])
+def test_a_wait_is_a_number_of_seconds(command: tuple[str, ...], seconds: str, directory: Path) -> None:
+    answer = nominee(*command, "--timeout", seconds, directory=directory)
+    assert answer.returncode == 2
+    assert "is not a number of seconds" in answer.stderr
+    assert lock_holder(StateDirectory(directory)) is None
+
+
 def foreground(directory: Path) -> subprocess.Popen[str]:
     """`nominee up` of an etcd, ready."""
     process = subprocess.Popen(

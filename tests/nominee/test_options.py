@@ -130,6 +130,8 @@ def test_what_is_set_closest_wins() -> None:
     [
         ({"nodes": -1}, "--nodes: -1 is not between 0"),
         ({"kubelets": 0}, "--kubelets: 0 is not between 1"),
+        ({"ready_seconds_max": float("nan")}, "--timeout: nan is not a number of seconds"),
+        ({"ready_seconds_max": 0.0}, "--timeout: 0 is not a number of seconds"),
         ({"components": ("apiserver",)}, "needs etcd; add it .or give --etcd-servers"),
         ({"components": ("etcd", "scheduler")}, "scheduler needs apiserver"),
         ({"etcd_servers": "http://x"}, "an etcd of yours and one of ours"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -267,3 +269,29 @@ def test_plugins_from_outside() -> None:
 def test_plugins_that_cannot_be_loaded(path: str, want: str) -> None:
     with pytest.raises(plugin_loader.PluginLoadError, match=want):
         plugin_loader.all_classes(registry.IN_TREE, [path])
+
+
+OUTSIDE = """
+from scheduler.framework.interface import FilterPlugin
+
+class {name}(FilterPlugin):
+    name = "{name}"
+"""
+
+
+def test_plugins_beside_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "outside_of_the_tree.py").write_text(OUTSIDE.format(name="Mine"), encoding="utf-8")
+    # A stray file there must not hide a module of ours, or of Python's.
+    (tmp_path / "scheduler.py").write_text("raise RuntimeError", encoding="utf-8")
+    plugin_loader.search_also([tmp_path, tmp_path])
+    assert sys.path[-1] == str(tmp_path)
+    assert sys.path.count(str(tmp_path)) == 1
+    assert "Mine" in plugin_loader.all_classes(registry.IN_TREE, ["outside_of_the_tree:Mine"])
+
+
+def test_a_plugin_that_is_no_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    (tmp_path / "not_quite_python.py").write_text("class X(:\n", encoding="utf-8")
+    with pytest.raises(plugin_loader.PluginLoadError, match=r"SyntaxError.*not_quite_python.py, line 1"):
+        plugin_loader.by_path("not_quite_python:X")
