@@ -11,6 +11,7 @@ import anyio
 
 from machinery import kinds
 from machinery.client import Client, retry_unavailable
+from machinery.clock import SystemClock, rfc3339
 from machinery.errors import StatusError, is_not_found
 from machinery.kinds import Kind, M
 from machinery.pb import core, events
@@ -88,7 +89,8 @@ class Lab:
         await self.client.bind(pod.metadata.namespace, pod.metadata.name, node)
         status: dict[str, Any] = {"phase": "Running"}
         if ready:
-            status["conditions"] = [{"type": "Ready", "status": "True"}]
+            now = rfc3339(SystemClock().now())
+            status["conditions"] = [{"type": "Ready", "status": "True", "lastTransitionTime": now}]
         return await self.client.patch(
             kinds.POD, pod.metadata.name, pod.metadata.namespace, {"status": status}, subresource="status"
         )
