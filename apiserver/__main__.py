@@ -17,6 +17,12 @@ from machinery.process import Process, component_command
 )
 @click.option("--grpc-address", default="127.0.0.1:0", metavar="HOST:PORT", help="Where to serve gRPC.")
 @click.option(
+    "--rest-address",
+    default="127.0.0.1:0",
+    metavar="HOST:PORT",
+    help="Where to serve REST (plain HTTP, everybody is admin: loopback only); port 0: the last one, or any.",
+)
+@click.option(
     "--enable-admission-plugins", default="", metavar="NAME,...", help="In addition to the default ones."
 )
 @click.option("--disable-admission-plugins", default="", metavar="NAME,...")
@@ -31,18 +37,20 @@ def main(
     process: Process,
     etcd_servers: str,
     grpc_address: str,
+    rest_address: str,
     enable_admission_plugins: str,
     disable_admission_plugins: str,
     event_ttl: float,
     etcd_compaction_interval: float,
 ) -> None:
-    """The API server: Kubernetes objects on etcd, over gRPC."""
+    """The API server: Kubernetes objects on etcd, over gRPC and REST."""
     from apiserver.options import Options
     from apiserver.process import run_apiserver
 
     options = Options(
         etcd_servers=etcd_servers,
         grpc_address=grpc_address,
+        rest_address=rest_address,
         enabled_admission=_names(enable_admission_plugins),
         disabled_admission=_names(disable_admission_plugins),
         event_ttl_seconds=int(event_ttl),

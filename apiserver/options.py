@@ -17,6 +17,7 @@ class Options:
 
     etcd_servers: str = ""
     grpc_address: str = "127.0.0.1:0"
+    rest_address: str = "127.0.0.1:0"
     enabled_admission: frozenset[str] = frozenset()
     disabled_admission: frozenset[str] = frozenset()
     event_ttl_seconds: int = 3600

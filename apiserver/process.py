@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
 from apiserver.grpc_front import ServerIdentity
 from apiserver.options import Options
@@ -12,7 +14,11 @@ from apiserver.server import ApiServer, ServerOptions
 from apiserver.storage.channel import endpoints
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import WatchCache
-from machinery.process import Fatal, Process
+from machinery.process import BadConfiguration, Process
+
+if TYPE_CHECKING:
+    from apiserver.metrics import RequestMetrics
+    from apiserver.rest.server import RestServer
 
 
 async def run_apiserver(process: Process, options: Options) -> None:
@@ -20,7 +26,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
     unknown = (options.enabled_admission | options.disabled_admission) - set(ADMISSION_PLUGINS)
     if unknown:
         names, known = ", ".join(sorted(unknown)), ", ".join(ADMISSION_PLUGINS)
-        raise Fatal(f"unknown admission plugins: {names}; known are {known}")
+        raise BadConfiguration(f"unknown admission plugins: {names}; known are {known}")
     servers = endpoints(options.etcd_servers) or [(await process.wait_for("etcd")).grpc]
     process.step = f"load from etcd at {','.join(servers)}"
 
@@ -39,6 +45,23 @@ async def run_apiserver(process: Process, options: Options) -> None:
         await bootstrap(registry)
         return registry
 
+    def make_rest(registry: RegistryAPI, metrics: RequestMetrics) -> RestServer:
+        # Starlette and what comes with it are there since the serving port was opened.
+        from apiserver.rest.front import FrontOptions, RestFront
+        from apiserver.rest.server import RestServer, last_port, listen
+
+        process.step = f"listen on {options.rest_address}"
+        listener = listen(options.rest_address, preferred_port=last_port(process.directory))
+        front = RestFront(
+            registry,
+            process.clock,
+            FrontOptions(process.version, health=process.serving.application),
+            metrics,
+        )
+        server = RestServer(front, listener)
+        front.address = server.address
+        return server
+
     identity = ServerIdentity(str(process.version), process.gates.all())
     server = ApiServer(
         ServerOptions(
@@ -49,6 +72,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
         make_registry,
         identity,
         process.clock,
+        make_rest=make_rest,
     )
 
     def etcd_check() -> None:
@@ -62,6 +86,9 @@ async def run_apiserver(process: Process, options: Options) -> None:
 
         assert server.metrics is not None
         REGISTRY.register(server.metrics)
-        await process.announce(grpc=address)
+        from apiserver.rest.server import write_kubeconfig
+
+        write_kubeconfig(process.directory, f"http://{server.rest_address}")
+        await process.announce(grpc=address, rest=server.rest_address)
 
     await server.run(process.stopping, on_ready)

@@ -111,10 +111,16 @@ class Reads:
             raise error.status() from None
         if not options.resource_version:
             await self._caught_up()
+        if options.send_initial_events:
+            await self._cache.wait_until(since)
+            since = 0
+        elif options.send_initial_events is False and since == 0:
+            since = self._cache.revision
         return self._cache.watch(
             kind,
             namespace,
             since_revision=since,
+            initial_events_end=options.send_initial_events is True and options.allow_bookmarks,
             predicate=predicate,
             convert=convert,
             bookmarks=options.allow_bookmarks,

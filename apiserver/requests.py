@@ -44,13 +44,18 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """What a watch may ask for; `timeout_seconds` 0 is the server's own limit."""
+    """What a watch may ask for; `timeout_seconds` 0 is the server's own limit.
+
+    `send_initial_events`: begin with the present state and mark its end with a bookmark (True), or do not
+    (False); None is what the resource version says.
+    """
 
     label_selector: str = ""
     field_selector: str = ""
     resource_version: str = ""
     allow_bookmarks: bool = False
     timeout_seconds: int = 0
+    send_initial_events: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

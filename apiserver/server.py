@@ -1,17 +1,19 @@
-"""The API server put together: etcd, storage, watch cache, registry, gRPC front."""
+"""The API server put together: etcd, storage, watch cache, registry, gRPC front, REST front."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Protocol
 
 import anyio
+import anyio.abc
 import grpc.aio
 
 from apiserver.compaction import compact_regularly
 from apiserver.grpc_front import GrpcFront, ServerIdentity
-from apiserver.metrics import ServerCollector
+from apiserver.metrics import RequestMetrics, ServerCollector
 from apiserver.requests import RegistryAPI
 from apiserver.storage.channel import connect
 from apiserver.storage.etcd_storage import EtcdStorage
@@ -42,11 +44,29 @@ MakeRegistry = Callable[[EtcdStorage, WatchCache], Awaitable[RegistryAPI]]
 """Makes the registry, and writes what every cluster begins with; the cache is loaded by then."""
 
 
+class OtherFront(Protocol):
+    """Another front over the same registry: the REST front."""
+
+    @property
+    def address(self) -> str: ...
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None: ...
+
+
+MakeFront = Callable[[RegistryAPI, RequestMetrics], OtherFront]
+
+
 class ApiServer:
     """One server; `run` serves until `stopping` is set, and says its address to `on_ready`."""
 
     def __init__(
-        self, options: ServerOptions, make_registry: MakeRegistry, identity: ServerIdentity, clock: Clock
+        self,
+        options: ServerOptions,
+        make_registry: MakeRegistry,
+        identity: ServerIdentity,
+        clock: Clock,
+        *,
+        make_rest: MakeFront | None = None,
     ) -> None:
         self._options = options
         self._make_registry = make_registry
@@ -54,7 +74,9 @@ class ApiServer:
         self._clock = clock
         self.cache: WatchCache | None = None
         self.metrics: ServerCollector | None = None
+        self._make_rest = make_rest
         self.address = ""
+        self.rest_address = ""
 
     async def run(self, stopping: anyio.Event, on_ready: Callable[[str], Awaitable[None]]) -> None:
         """Connect, load, serve; returns when stopped in order."""
@@ -93,6 +115,10 @@ class ApiServer:
                 group.start_soon(
                     compact_regularly, storage, cache, self._clock, self._options.compaction_seconds
                 )
+            if self._make_rest is not None:
+                rest = self._make_rest(registry, front.metrics)
+                await group.start(rest.run)
+                self.rest_address = rest.address
             _log.info("Serving", address=self.address, revision=cache.revision)
             await on_ready(self.address)
             await stopping.wait()

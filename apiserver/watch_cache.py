@@ -150,9 +150,11 @@ class WatchCache:
         convert: Convert | None = None,
         bookmarks: bool = False,
         timeout_seconds: float = 0.0,
+        initial_events_end: bool = False,
     ) -> Watcher:
         """Events after `since_revision`; 0 begins with the present state as ADDED events.
 
+        `initial_events_end` tells the end of the present state by a bookmark with an annotation.
         `predicate` looks at stored objects, `convert` changes what is shown. Raises StatusError 410 when the
         window does not reach back that far.
         """
@@ -162,6 +164,8 @@ class WatchCache:
         )
         if since_revision == 0:
             watcher.preload(list(_present(cache.in_order(namespace), predicate, convert)))
+            if initial_events_end:
+                watcher.preload([_end_of_present(cache.kind, self._revision, convert)])
         elif since_revision < cache.oldest:
             raise errors.expired(f"too old resource version: {since_revision} ({cache.oldest})")
         else:
@@ -368,6 +372,14 @@ def _present(
     for current in objects:
         if predicate is None or predicate(current):
             yield WatchEvent(EventType.ADDED, current.converted(convert) if convert else current)
+
+
+def _end_of_present(kind: Kind[Any], revision: int, convert: Convert | None) -> WatchEvent:
+    """The bookmark of a streamed list (KEP-3157)."""
+    empty = kind.message()
+    empty.metadata.annotations["k8s.io/initial-events-end"] = "true"
+    bookmark = CachedObject(kind, "", "", revision, stored=envelope.encode(empty))
+    return WatchEvent(EventType.BOOKMARK, bookmark.converted(convert) if convert else bookmark)
 
 
 def _past(

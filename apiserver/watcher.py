@@ -27,16 +27,24 @@ class WatchEvent:
     """One event as clients see it; shared by all watchers that get the same one.
 
     `object` is the new state; for DELETED the last state at the deletion's revision; for BOOKMARK an empty
-    object of the kind that has only a resource version. `frame` is the front's place to keep the event
-    serialized, so that it is done once for all watchers.
+    object of the kind that has only a resource version. `frame` (gRPC) and `frames` (REST, by form) are the
+    fronts' places to keep the event serialized, so that it is done once for all watchers.
     """
 
-    __slots__ = ("frame", "object", "type")
+    __slots__ = ("_frames", "frame", "object", "type")
 
     def __init__(self, type: EventType, object: CachedObject) -> None:
         self.type = type
         self.object = object
         self.frame: bytes = b""
+        self._frames: dict[str, bytes] | None = None
+
+    @property
+    def frames(self) -> dict[str, bytes]:
+        frames = self._frames
+        if frames is None:
+            frames = self._frames = {}
+        return frames
 
     @property
     def revision(self) -> int:

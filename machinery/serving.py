@@ -48,6 +48,11 @@ class Serving:
         self._server: HttpServer | None = None
         self.address = ""
 
+    @property
+    def application(self) -> Starlette | None:
+        """What answers on the port, for another port that answers the same paths; None before it is open."""
+        return self._app
+
     def add_check(self, name: str, check: Check, *, live: bool = False) -> None:
         """A named check; it fails by raising. It counts for /readyz, and for /healthz and /livez if `live`.
 

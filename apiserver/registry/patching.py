@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from apiserver.registry import json_patch
 from apiserver.requests import PatchKind
 from apiserver.validation import field
-from machinery.errors import GroupKind, StatusError, bad_request, invalid
+from machinery.errors import GroupKind, StatusError, bad_request, invalid, request_too_large
 from machinery.kinds import Kind
 from machinery.patch import PatchError, merge_patch, strategic_merge_patch
 from machinery.wire import codec
 
 _MEDIA_TYPES = {
-    PatchKind.JSON: "application/json-patch+json",
     PatchKind.APPLY: "application/apply-patch+yaml",
 }
 
@@ -22,9 +22,12 @@ _PARTS = frozenset({"metadata", "spec", "status"})
 
 def parse(patch_kind: PatchKind, patch: bytes) -> Any:
     """The patch's JSON; 415 for a kind that is not supported, 400 for what is no JSON object."""
-    if patch_kind not in (PatchKind.MERGE, PatchKind.STRATEGIC):
+    if patch_kind is PatchKind.APPLY:
         media = _MEDIA_TYPES.get(patch_kind, "unknown")
-        supported = "application/merge-patch+json, application/strategic-merge-patch+json"
+        supported = (
+            "application/json-patch+json, application/merge-patch+json,"
+            " application/strategic-merge-patch+json"
+        )
         raise StatusError(
             415,
             "UnsupportedMediaType",
@@ -35,7 +38,13 @@ def parse(patch_kind: PatchKind, patch: bytes) -> Any:
         document = json.loads(patch)
     except ValueError as error:
         raise bad_request(f"error decoding patch: {error}") from None
-    if not isinstance(document, dict):
+    if patch_kind is PatchKind.JSON:
+        if not isinstance(document, list):
+            raise bad_request("error decoding patch: it must be a JSON array")
+        if len(document) > json_patch.OPERATIONS_MAX:
+            text = f"The allowed maximum operations in a JSON patch is {json_patch.OPERATIONS_MAX}"
+            raise request_too_large(f"{text}, got {len(document)}")
+    elif not isinstance(document, dict):
         raise bad_request("error decoding patch: it must be a JSON object")
     return document
 
@@ -43,7 +52,7 @@ def parse(patch_kind: PatchKind, patch: bytes) -> Any:
 def apply(kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any) -> Any:
     """A new object; `current` stays. Raises 400 and 422."""
     try:
-        parts = _parts(kind, patch)
+        parts = _parts(kind, patch) if isinstance(patch, dict) else None
         if parts is not None:
             return _apply_to_parts(kind, patch_kind, parts, current)
         document = codec.to_json(current)
@@ -59,7 +68,20 @@ def apply(kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any) -> A
         raise bad_request(str(error)) from None
 
 
+def json_patched(document: Any, patch: list[Any]) -> Any:
+    """A JSON patch applied; 422."""
+    try:
+        changed = json_patch.apply(document, patch)
+    except json_patch.Rejected:
+        raise json_patch.rejected() from None
+    if not isinstance(changed, dict):
+        raise json_patch.rejected()
+    return changed
+
+
 def _merged(patch_kind: PatchKind, message: str, document: Any, patch: Any) -> Any:
+    if patch_kind is PatchKind.JSON:
+        return json_patched(document, patch)
     if patch_kind is PatchKind.MERGE:
         return merge_patch(document, patch)
     return strategic_merge_patch(message, document, patch)

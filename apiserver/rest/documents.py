@@ -1,0 +1,350 @@
+"""JSON and YAML bodies as documents: limits, Go's wording of syntax errors, keys that come twice.
+
+The fast way is the C parser; only what it refuses is looked at again, to say what Go would say.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+DEPTH_MAX = 200
+_YAML_NODES_MAX = 200_000
+
+
+class SyntaxProblem(ValueError):
+    """The text is no JSON or YAML; the message is Go's."""
+
+
+class Literal(float):
+    """A number that was not written as a plain integer; keeps its text for messages."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Literal:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class _Twice(dict[str, Any]):
+    """An object of which some keys came twice (the last one counts)."""
+
+    keys_twice: list[str]
+
+
+@dataclass(slots=True)
+class Document:
+    """A parsed body; `duplicates` are strict problems by their wording, in the order of the text."""
+
+    value: Any
+    duplicates: list[str] = field(default_factory=list)
+
+
+def parse_json(text: str) -> Document:
+    """Raises SyntaxProblem."""
+    found: list[_Twice] = []
+
+    def make(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) == len(pairs):
+            return made
+        twice = _Twice(made)
+        seen: set[str] = set()
+        twice.keys_twice = []
+        for key, _ in pairs:
+            if key in seen and key not in twice.keys_twice:
+                twice.keys_twice.append(key)
+            seen.add(key)
+        found.append(twice)
+        return twice
+
+    def constant(name: str) -> Any:
+        raise ValueError(name)
+
+    try:
+        value = json.loads(text, object_pairs_hook=make, parse_float=Literal, parse_constant=constant)
+    except RecursionError:
+        raise SyntaxProblem("exceeded max depth") from None
+    except ValueError:
+        raise SyntaxProblem(json_problem(text)) from None
+    _check_depth(value)
+    if "\\ud" in text or "\\uD" in text:
+        value = _without_surrogates(value)
+    duplicates: list[str] = []
+    if found:
+        _duplicates(value, "", duplicates)
+    return Document(value, duplicates)
+
+
+def _check_depth(value: Any) -> None:
+    """Nobody behind this may recurse without a bound."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > DEPTH_MAX:
+            raise SyntaxProblem("exceeded max depth")
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                below += [inner for inner in each.values() if isinstance(inner, dict | list)]
+            elif isinstance(each, list):
+                below += [inner for inner in each if isinstance(inner, dict | list)]
+        level = below
+
+
+def _without_surrogates(value: Any) -> Any:
+    """Halves of surrogate pairs become U+FFFD, as Go reads them."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        changed = {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+        if isinstance(value, _Twice):
+            twice = _Twice(changed)
+            twice.keys_twice = value.keys_twice
+            return twice
+        return changed
+    return value
+
+
+def _duplicates(value: Any, path: str, into: list[str]) -> None:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            where = f"{path}.{key}" if path else key
+            if isinstance(value, _Twice) and key in value.keys_twice:
+                into.append(f'duplicate field "{where}"')
+            _duplicates(inner, where, into)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _duplicates(inner, f"{path}[{index}]", into)
+
+
+# --- YAML ---
+
+
+def parse_yaml(text: str) -> Document:
+    """One YAML document; raises SyntaxProblem."""
+    import yaml
+
+    from machinery.wire.manifests import load_documents
+    from machinery.wire.scalars import DecodeError
+
+    try:
+        duplicates = _scan(text)
+        documents = load_documents(text)
+    except (yaml.YAMLError, DecodeError, RecursionError) as error:
+        raise SyntaxProblem(f"yaml: {' '.join(str(error).split())}") from None
+    value = _json_keys(documents[0] if documents else None)
+    return Document(value, duplicates)
+
+
+def _scan(text: str) -> list[str]:
+    """Keys that come twice; refuses deep nesting and aliases that multiply, before anything is built."""
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    sizes: dict[str, int] = {}
+    # Per open collection: [anchor, nodes before it, keys seen or None, whether a key comes next].
+    stack: list[list[Any]] = []
+    nodes, problems = 0, []
+    for event in yaml.parse(text, Loader=loader):
+        if isinstance(event, yaml.DocumentEndEvent):
+            break
+        if isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            anchor, before, _, _ = stack.pop()
+            if anchor:
+                sizes[anchor] = nodes - before
+            continue
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        if isinstance(event, yaml.AliasEvent):
+            nodes += sizes.get(event.anchor or "", 1)
+        nodes += 1
+        if stack and stack[-1][2] is not None:
+            top = stack[-1]
+            if top[3] and isinstance(event, yaml.ScalarEvent):
+                if event.value in top[2]:
+                    mark: Any = event.start_mark
+                    line = mark.line + 1
+                    problems.append(f'line {line}: key "{event.value}" already set in map')
+                top[2].add(event.value)
+            top[3] = not top[3]
+        if isinstance(event, yaml.MappingStartEvent):
+            stack.append([event.anchor, nodes, set(), True])
+        elif isinstance(event, yaml.SequenceStartEvent):
+            stack.append([event.anchor, nodes, None, False])
+        if len(stack) > DEPTH_MAX:
+            raise SyntaxProblem("yaml: exceeded max depth")
+        if nodes > _YAML_NODES_MAX:
+            raise SyntaxProblem("yaml: document contains excessive aliasing")
+    return problems
+
+
+def _json_keys(value: Any) -> Any:
+    """YAML's numbers and booleans as keys are texts in JSON."""
+    if isinstance(value, dict):
+        return {_key(key): _json_keys(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_json_keys(item) for item in value]
+    if isinstance(value, float) and not value.is_integer():
+        return Literal(repr(value))
+    return value
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return "null" if key is None else str(key)
+
+
+# --- what Go says of broken JSON ---
+
+
+def json_problem(text: str) -> str:
+    """The message of Go's encoding/json for a text that is no JSON."""
+    try:
+        end = _skip_value(text, _blank(text, 0), "looking for beginning of value", 0)
+        end = _blank(text, end)
+        if end < len(text):
+            return _unexpected(text, end, "after top-level value")
+    except _Stop as stop:
+        return str(stop)
+    return "unexpected end of JSON input"
+
+
+class _Stop(Exception):
+    pass
+
+
+def _unexpected(text: str, at: int, context: str) -> str:
+    if at >= len(text):
+        return "unexpected end of JSON input"
+    return f"invalid character {quoted_character(text[at])} {context}"
+
+
+def quoted_character(character: str) -> str:
+    """A character as Go quotes it."""
+    if character == "'":
+        return "'\\''"
+    if character == '"':
+        return "'\"'"
+    if character.isprintable():
+        return f"'{character}'"
+    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f", "\a": "\\a", "\v": "\\v"}
+    hexadecimal = f"\\x{ord(character):02x}"
+    return f"'{named.get(character, hexadecimal)}'"
+
+
+def _stop(text: str, at: int, context: str) -> _Stop:
+    return _Stop(_unexpected(text, at, context))
+
+
+def _blank(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def _skip_value(text: str, at: int, context: str, depth: int) -> int:
+    if depth > DEPTH_MAX:
+        raise _Stop("exceeded max depth")
+    if at >= len(text):
+        raise _stop(text, at, context)
+    first = text[at]
+    if first == "{":
+        return _skip_object(text, at + 1, depth)
+    if first == "[":
+        return _skip_array(text, at + 1, depth)
+    if first == '"':
+        return _skip_string(text, at + 1)
+    if first == "-" or first.isdecimal():
+        return _skip_number(text, at)
+    for word in ("true", "false", "null"):
+        if first == word[0]:
+            for offset, expected in enumerate(word[1:], start=1):
+                if at + offset >= len(text) or text[at + offset] != expected:
+                    raise _stop(text, at + offset, f"in literal {word} (expecting '{expected}')")
+            return at + len(word)
+    raise _stop(text, at, context)
+
+
+def _skip_object(text: str, at: int, depth: int) -> int:
+    at = _blank(text, at)
+    if text[at : at + 1] == "}":
+        return at + 1
+    while True:
+        if text[at : at + 1] != '"':
+            raise _stop(text, at, "looking for beginning of object key string")
+        at = _blank(text, _skip_string(text, at + 1))
+        if text[at : at + 1] != ":":
+            raise _stop(text, at, "after object key")
+        at = _skip_value(text, _blank(text, at + 1), "looking for beginning of value", depth + 1)
+        at = _blank(text, at)
+        if text[at : at + 1] == "}":
+            return at + 1
+        if text[at : at + 1] != ",":
+            raise _stop(text, at, "after object key:value pair")
+        at = _blank(text, at + 1)
+
+
+def _skip_array(text: str, at: int, depth: int) -> int:
+    at = _blank(text, at)
+    if text[at : at + 1] == "]":
+        return at + 1
+    while True:
+        at = _blank(text, _skip_value(text, at, "looking for beginning of value", depth + 1))
+        if text[at : at + 1] == "]":
+            return at + 1
+        if text[at : at + 1] != ",":
+            raise _stop(text, at, "after array element")
+        at = _blank(text, at + 1)
+
+
+def _skip_string(text: str, at: int) -> int:
+    while at < len(text):
+        character = text[at]
+        if character == '"':
+            return at + 1
+        if character < " ":
+            raise _stop(text, at, "in string literal")
+        if character == "\\":
+            at += 1
+            escape = text[at : at + 1]
+            if escape == "u":
+                for offset in range(1, 5):
+                    if text[at + offset : at + offset + 1] not in set("0123456789abcdefABCDEF"):
+                        raise _stop(text, at + offset, "in \\u hexadecimal character escape")
+                at += 4
+            elif escape not in set('"\\/bfnrt') or not escape:
+                raise _stop(text, at, "in string escape code")
+        at += 1
+    raise _stop(text, at, "")
+
+
+def _skip_number(text: str, at: int) -> int:
+    def digits(at: int, context: str) -> int:
+        if not ("0" <= text[at : at + 1] <= "9"):
+            raise _stop(text, at, context)
+        while "0" <= text[at : at + 1] <= "9":
+            at += 1
+        return at
+
+    if text[at] == "-":
+        at += 1
+    at = at + 1 if text[at : at + 1] == "0" else digits(at, "in numeric literal")
+    if text[at : at + 1] == ".":
+        at = digits(at + 1, "after decimal point in numeric literal")
+    if text[at : at + 1] in ("e", "E"):
+        at += 1
+        if text[at : at + 1] in ("+", "-"):
+            at += 1
+        at = digits(at, "in exponent of numeric literal")
+    return at

@@ -1,0 +1,193 @@
+"""A request's way: path and Accept header, body, the registry, and the answer or Status.
+
+`RestFront` is an ASGI application. The registry decides everything about objects; here is only HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from apiserver.metrics import RequestLabels, RequestMetrics
+from apiserver.requests import RegistryAPI
+from apiserver.rest import answers, meta_paths, problems, resources, watching
+from apiserver.rest.http import Answer, ClientGone, Receive, Request, Send
+from apiserver.rest.media import JSON, Media, negotiate
+from apiserver.rest.target import Target, parse
+from apiserver.storage.interface import StorageError
+from apiserver.storage.status import to_status
+from machinery import errors, logs
+from machinery.clock import Clock
+from machinery.errors import StatusError
+from machinery.versions import Version
+
+_log = logs.get()
+_STOPPING = "the API server is shutting down"
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+
+ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
+"""Everybody, as long as the port is plain HTTP on loopback and nobody has to say who they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontOptions:
+    """`health` answers what is no API path (/healthz, /metrics, ...); `authenticate` may raise 401."""
+
+    version: Version
+    address: str = ""
+    health: App | None = None
+    authenticate: Callable[[Request], User] = field(default=lambda request: ADMIN)
+
+
+class RestFront:
+    """Serves a registry."""
+
+    def __init__(
+        self, registry: RegistryAPI, clock: Clock, options: FrontOptions, metrics: RequestMetrics
+    ) -> None:
+        self._clock = clock
+        self._options = options
+        self._metrics = metrics
+        self._resources = resources.Resources(registry, clock)
+        self._paths = meta_paths.MetaPaths(options.version, lambda: self.address)
+        self.address = options.address
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise RuntimeError(f"this port serves HTTP only, not {scope['type']}")
+        request = Request(scope, receive)
+        begun = self._clock.monotonic()
+        target = parse(request.path)
+        started = False
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            code = await self._answer(request, target, sending)
+        except ClientGone:
+            return
+        except Exception as error:  # a bug of ours is the client's 500, and the server goes on
+            _log.exception("a request failed", method=request.method, path=request.path)
+            if started:
+                # Half an answer is no answer: the connection ends without the last chunk.
+                raise
+            failure = errors.internal(f"{type(error).__name__}: {error}")
+            code = failure.code
+            await self._failed(request, failure).send(send)
+        self._metrics.answered(_labels(request, target), code, self._clock.monotonic() - begun)
+
+    async def _answer(self, request: Request, target: Target | None, send: Send) -> int:
+        try:
+            user = self._options.authenticate(request)
+            if target is None:
+                answer = self._paths.answer(request)
+                if answer is None and self._options.health is not None and meta_paths.is_health(request.path):
+                    await self._options.health(request.scope, request.receive, send)
+                    return 200
+                answer = answer or _not_found(request.path)
+            elif resources.is_watch(request, target):
+                return await self._watch(request, target, send)
+            else:
+                answer = await self._resources.answer(request, target, user)
+        except StatusError as error:
+            answer = self._failed(request, error)
+        except StorageError as error:
+            answer = self._failed(request, to_status(error))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            answer = self._failed(request, errors.service_unavailable(_STOPPING))
+        await answer.send(send)
+        return answer.code
+
+    def _failed(self, request: Request, error: StatusError) -> Answer:
+        """The Status of a failure, in the form that was asked for."""
+        media = negotiate(request.header("accept"))
+        form = Media(media.form if media is not None else JSON)
+        body = answers.of_message(
+            form, "v1", "Status", error.to_message(), pretty=request.pretty or error.code == 406
+        )
+        headers = {}
+        if error.retry_after_seconds:
+            headers["retry-after"] = str(error.retry_after_seconds)
+        return Answer(body, error.code, form.form, headers=headers)
+
+    async def _watch(self, request: Request, target: Target, send: Send) -> int:
+        """Streams until the watch or the client ends."""
+        watch = await self._resources.watch(request, target)
+        frames = watching.Frames(watch.media, request.asked("includeObject"), self._clock)
+        start = Answer(content_type=watching.content_type(watch.media), pieces=_nothing())
+        labels = _labels(request, target)._replace(verb="WATCH")
+
+        async def write(data: bytes) -> None:
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+
+        if isinstance(watch.watcher, StatusError):
+            await send(start.start())
+            await write(frames.of_error(watch.watcher))
+            await send({"type": "http.response.body", "body": b""})
+            return 200
+        self._metrics.watching(labels, 1)
+        try:
+            async with watch.watcher, anyio.create_task_group() as group:
+
+                async def leave() -> None:
+                    await request.gone()
+                    group.cancel_scope.cancel()
+
+                group.start_soon(leave)
+                await send(start.start())
+                # The headers go at once: the client knows that its watch stands.
+                await write(b"")
+                await watching.send(watch.watcher, frames, write, self._clock, target.resource)
+                await send({"type": "http.response.body", "body": b""})
+                group.cancel_scope.cancel()
+        finally:
+            self._metrics.watching(labels, -1)
+        return 200
+
+
+async def _nothing() -> Any:
+    return
+    yield b""
+
+
+def _not_found(path: str) -> Answer:
+    """404 of a path that is none: a Status below an API group, plain text elsewhere."""
+    del path
+    return Answer(b"404 page not found\n", 404, "text/plain; charset=utf-8")
+
+
+_VERBS = {"POST": "POST", "PUT": "PUT", "PATCH": "PATCH", "DELETE": "DELETE"}
+
+
+def _labels(request: Request, target: Target | None) -> RequestLabels:
+    verb = _VERBS.get(request.method, "GET")
+    if target is None or target.kind is None:
+        return RequestLabels(verb, "", "", "", "")
+    if verb == "GET" and target.collection:
+        verb = "LIST"
+    kind = target.kind
+    subresource = target.subresource if target.subresource in kind.subresources else ""
+    return RequestLabels(verb, kind.group, kind.version, kind.plural, subresource)
+
+
+__all__ = ["ADMIN", "FrontOptions", "RestFront", "User", "problems"]

@@ -1,0 +1,130 @@
+"""HTTP's side of a request: ASGI in, and a whole answer or a stream out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qs
+
+from apiserver.rest import problems
+from apiserver.rest.media import JSON
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+
+
+class ClientGone(Exception):
+    """The client left before it had sent its request."""
+
+
+class Request:
+    """One request; the body is read when it is asked for."""
+
+    def __init__(self, scope: MutableMapping[str, Any], receive: Receive) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.scope = scope
+        self.receive = receive
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        """By lower-case name; the last one counts, but Accept lines add up."""
+        made: dict[str, str] = {}
+        for name, value in self.scope["headers"]:
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            made[key] = f"{made[key]},{text}" if key == "accept" and key in made else text
+        return made
+
+    @cached_property
+    def query(self) -> dict[str, list[str]]:
+        return parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+    def asked(self, name: str) -> str:
+        """A query parameter's first value, "" for none."""
+        values = self.query.get(name)
+        return values[0] if values else ""
+
+    def flag(self, name: str) -> bool:
+        """A query parameter that is true."""
+        return self.asked(name) in _TRUE
+
+    def header(self, name: str) -> str:
+        return self.headers.get(name, "")
+
+    @cached_property
+    def pretty(self) -> bool:
+        """Whether a person reads the answer, as by curl."""
+        asked = self.asked("pretty")
+        if asked:
+            return asked in _TRUE
+        return self.header("user-agent").startswith(("curl", "Wget", "Mozilla/5.0"))
+
+    async def body(self) -> bytes:
+        """The whole body; StatusError 413 beyond the limit, ClientGone where it ends early."""
+        length = self.header("content-length")
+        if length.isdecimal() and int(length) > problems.BODY_BYTES_MAX:
+            raise problems.too_large()
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            part: bytes = message.get("body", b"")
+            size += len(part)
+            if size > problems.BODY_BYTES_MAX:
+                raise problems.too_large()
+            parts.append(part)
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+    async def gone(self) -> None:
+        """Returns when the client has left."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+
+@dataclass(slots=True)
+class Answer:
+    """A whole answer, or with `pieces` one that is sent as it is made."""
+
+    body: bytes = b""
+    code: int = 200
+    content_type: str = JSON
+    warnings: Iterable[str] = ()
+    headers: dict[str, str] = field(default_factory=dict)
+    pieces: AsyncIterator[bytes] | None = None
+
+    def start(self) -> Message:
+        """The ASGI message that begins it."""
+        headers = [
+            (b"content-type", self.content_type.encode("latin-1")),
+            *(
+                (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
+                for name, value in {"cache-control": "no-cache, private", **self.headers}.items()
+            ),
+            *((b"warning", _warning(text)) for text in self.warnings),
+        ]
+        if self.pieces is None:
+            headers.append((b"content-length", str(len(self.body)).encode()))
+        return {"type": "http.response.start", "status": self.code, "headers": headers}
+
+    async def send(self, send: Send) -> None:
+        await send(self.start())
+        if self.pieces is None:
+            await send({"type": "http.response.body", "body": self.body})
+            return
+        async for piece in self.pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _warning(text: str) -> bytes:
+    """RFC 7234's Warning header with the code 299, as Kubernetes uses it."""
+    clean = "".join(character if character.isprintable() else " " for character in text)
+    escaped = clean.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'.encode()

@@ -1,0 +1,89 @@
+"""Which form of answer a request accepts: JSON, YAML or protobuf, as itself, as a Table or as metadata only.
+
+Source: kube-apiserver 1.36, endpoints/handlers/negotiation; Accept headers as client-go sends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
+_FORMS = {
+    JSON: JSON,
+    YAML: YAML,
+    PROTOBUF: PROTOBUF,
+    "text/yaml": YAML,
+    "*/*": JSON,
+    "application/*": JSON,
+}
+_META_VERSIONS = frozenset({"v1", "v1beta1"})
+TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
+DISCOVERY = "APIGroupDiscoveryList"
+OBJECTS = f"{JSON}, {YAML}, {PROTOBUF}"
+STREAMS = f"{OBJECTS}, {JSON};stream=watch, {PROTOBUF};stream=watch"
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """A form (`JSON`, ...) and what the object is to be shown as ("" for itself, `TABLE`, `PARTIAL`, ...)."""
+
+    form: str = JSON
+    shown_as: str = ""
+    version: str = "v1"
+
+    @property
+    def content_type(self) -> str:
+        """For an answer that is no stream."""
+        return self.form
+
+
+DEFAULT = Media()
+
+
+def _clauses(accept: str) -> Iterable[tuple[str, dict[str, str]]]:
+    """(media type, parameters) by falling q, in order of the header among equals."""
+    found = []
+    for position, clause in enumerate(accept.split(",")):
+        name, *rest = (part.strip() for part in clause.split(";"))
+        parameters = {}
+        for part in rest:
+            key, _, value = part.partition("=")
+            parameters[key.strip().lower()] = value.strip().strip('"')
+        try:
+            quality = float(parameters.pop("q", "1"))
+        except ValueError:
+            quality = 1.0
+        if name:
+            found.append((-quality, position, name.lower(), parameters))
+    for _, _, name, parameters in sorted(found, key=lambda each: each[:2]):
+        yield name, parameters
+
+
+def negotiate(accept: str, *, shown: frozenset[str] = frozenset()) -> Media | None:
+    """The first form in `accept` that can be had; None for none of them.
+
+    `shown` names what an object can be shown as here (`TABLE`, ...).
+    """
+    if not accept.strip():
+        return DEFAULT
+    for name, parameters in _clauses(accept):
+        form = _FORMS.get(name)
+        if form is None:
+            continue
+        shown_as = parameters.get("as", "")
+        if shown_as:
+            wanted = (parameters.get("g"), parameters.get("v"))
+            if shown_as == DISCOVERY:
+                fits = wanted == ("apidiscovery.k8s.io", "v2")
+            else:
+                fits = wanted[0] == "meta.k8s.io" and wanted[1] in _META_VERSIONS
+            if shown_as not in shown or not fits or (form == PROTOBUF and shown_as in (TABLE, DISCOVERY)):
+                continue
+        return Media(form, shown_as, parameters.get("v") or "v1")
+    return None
+
+
+def content_type(header: str) -> str:
+    """The media type of a Content-Type header, without its parameters, in lower case."""
+    return header.partition(";")[0].strip().lower()

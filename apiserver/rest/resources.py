@@ -1,0 +1,425 @@
+"""Requests about objects: from method and target to the registry's methods, and its results to answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from apiserver.cached_object import CachedObject
+from apiserver.registry.strategies import strategy_of
+from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
+from apiserver.rest import answers, bodies, discovery, problems, tables
+from apiserver.rest.http import Answer, Request
+from apiserver.rest.media import OBJECTS, PARTIAL, PARTIAL_LIST, STREAMS, TABLE, Media, negotiate
+from apiserver.rest.target import Target
+from apiserver.watcher import Watcher
+from machinery import errors, failpoints, kinds
+from machinery.clock import Clock
+from machinery.errors import Cause, GroupKind, StatusError
+from machinery.kinds import Kind
+from machinery.pb import meta
+
+if TYPE_CHECKING:
+    from apiserver.rest.front import User
+
+_SHOWN_OBJECT = frozenset({TABLE, PARTIAL})
+_SHOWN_LIST = frozenset({TABLE, PARTIAL_LIST})
+_SHOWN_WATCH = frozenset({TABLE, PARTIAL, PARTIAL_LIST})
+_ONLY_SELF: frozenset[str] = frozenset()
+_NOT_EMULATED = frozenset({"log", "exec", "attach", "portforward", "proxy"})
+_PATCHES = {
+    "application/json-patch+json": PatchKind.JSON,
+    "application/merge-patch+json": PatchKind.MERGE,
+    "application/strategic-merge-patch+json": PatchKind.STRATEGIC,
+    "application/apply-patch+yaml": PatchKind.APPLY,
+}
+# Kinds whose DELETE answers with the object that is gone; the others with a Status (registry/*/storage.go).
+_RETURNED = frozenset({"pods", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "namespaces"})
+_DELETED_AT_ONCE_MAX = 100_000
+_BEFORE_WRITE = failpoints.declare("apiserver.rest.write.before")
+_AFTER_WRITE = failpoints.declare("apiserver.rest.write.after")
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A watch that stands, or the status that a client finds in its first event."""
+
+    watcher: Watcher | StatusError
+    media: Media
+
+
+def is_watch(request: Request, target: Target) -> bool:
+    """Whether this is a stream."""
+    return (
+        request.method == "GET"
+        and target.kind is not None
+        and not target.subresource
+        and (target.watch or (target.collection and request.flag("watch")))
+    )
+
+
+class Resources:
+    """Answers everything that is no watch; raises StatusError."""
+
+    def __init__(self, registry: RegistryAPI, clock: Clock) -> None:
+        self._registry = registry
+        self._clock = clock
+
+    async def answer(self, request: Request, target: Target, user: User) -> Answer:
+        kind = target.kind
+        if kind is None:
+            return await self._virtual(request, target, user)
+        if target.collection:
+            return await self._collection(request, target, kind)
+        if target.subresource:
+            _check_subresource(target, kind)
+        writes = request.method != "GET"
+        named = f"{target.namespace}/{target.name}"
+        if writes:
+            await _BEFORE_WRITE.hit(verb=request.method, resource=kind.plural, object=named)
+        if request.method == "GET":
+            return await self._get(request, target, kind)
+        if request.method == "PUT":
+            answer = await self._update(request, target, kind)
+        elif request.method == "PATCH":
+            answer = await self._patch(request, target, kind)
+        elif request.method == "DELETE" and not target.subresource:
+            answer = await self._delete(request, target, kind)
+        elif request.method == "POST" and target.subresource in ("binding", "eviction"):
+            answer = await self._act(request, target, kind)
+        else:
+            raise problems.method_not_allowed()
+        await _AFTER_WRITE.hit(verb=request.method, resource=kind.plural, object=named)
+        return answer
+
+    # Reading.
+
+    async def _get(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
+        if target.subresource in ("binding", "eviction", "finalize"):
+            raise problems.method_not_allowed()
+        media = _negotiated(request, _ONLY_SELF if target.subresource == "scale" else _SHOWN_OBJECT)
+        if target.subresource == "scale":
+            from apiserver.rest import scale
+
+            found = await self._registry.get(kind, target.namespace, target.name)
+            return _message(request, media, bodies.scale(), scale.of(found.message))
+        found = await self._registry.get(
+            kind,
+            target.namespace,
+            target.name,
+            target.subresource,
+            resource_version=request.asked("resourceVersion"),
+        )
+        return self._object(request, media, found)
+
+    async def _list(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
+        media = _negotiated(request, _SHOWN_LIST)
+        page = await self._registry.list(kind, target.namespace, _list_options(request))
+        return self._page(request, media, kind, page)
+
+    async def watch(self, request: Request, target: Target) -> Watch:
+        """A watch; raises StatusError where there cannot be one."""
+        kind = target.kind
+        assert kind is not None
+        media = negotiate(request.header("accept"), shown=_SHOWN_WATCH)
+        if media is None:
+            raise problems.not_acceptable(STREAMS)
+        selector = request.asked("fieldSelector")
+        if target.name:
+            selector = ",".join(filter(None, (f"metadata.name={target.name}", selector)))
+        initial = request.flag("sendInitialEvents") if request.asked("sendInitialEvents") else None
+        match = request.asked("resourceVersionMatch")
+        _check_initial_events(initial, match)
+        options = WatchOptions(
+            label_selector=request.asked("labelSelector"),
+            field_selector=selector,
+            resource_version=request.asked("resourceVersion"),
+            allow_bookmarks=request.flag("allowWatchBookmarks"),
+            timeout_seconds=max(_integer(request, "timeoutSeconds"), 0),
+            send_initial_events=initial,
+        )
+        try:
+            return Watch(await self._registry.watch(kind, target.namespace, options), media)
+        except StatusError as error:
+            # What is wrong with the revision is told in the stream.
+            if error.code in (410, 504):
+                return Watch(error, media)
+            raise
+
+    # Writing.
+
+    async def _collection(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
+        if request.method == "GET":
+            return await self._list(request, target, kind)
+        if request.method == "DELETE" and kind is not kinds.NAMESPACE:
+            return await self._delete_collection(request, target, kind)
+        if request.method != "POST" or (kind.namespaced and not target.namespace):
+            raise problems.method_not_allowed()
+        await _BEFORE_WRITE.hit(verb="POST", resource=kind.plural, object=f"{target.namespace}/")
+        media = _negotiated(request, _SHOWN_OBJECT)
+        options = _write_options(request, "CreateOptions")
+        body = await self._decoded(request, bodies.of_kind(kind))
+        made = await self._registry.create(kind, target.namespace, "", "", body.message, options)
+        await _AFTER_WRITE.hit(verb="POST", resource=kind.plural, object=f"{target.namespace}/{made.name}")
+        return self._object(request, media, made, code=201, warnings=body.warnings)
+
+    async def _act(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
+        """Binding and eviction; the answer says only that it is done."""
+        media = _negotiated(request, _ONLY_SELF)
+        options = _write_options(request, "CreateOptions")
+        body = await self._decoded(request, bodies.expected(kind, target.subresource))
+        if target.subresource == "eviction" and "All" in body.message.deleteOptions.dryRun:
+            options = WriteOptions(True, options.field_manager, options.force, options.field_validation)
+        if target.subresource == "binding" and body.message.metadata.name not in ("", target.name):
+            raise errors.bad_request("name in URL does not match name in Binding object")
+        await self._registry.create(
+            kind, target.namespace, target.name, target.subresource, body.message, options
+        )
+        done = meta.Status(status="Success", code=201)
+        return _message(request, media, _STATUS, done, code=201, warnings=body.warnings)
+
+    async def _update(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
+        if target.subresource in ("binding", "eviction"):
+            raise problems.method_not_allowed()
+        options = _write_options(request, "UpdateOptions")
+        if target.subresource == "scale":
+            from apiserver.rest import scale
+
+            media = _negotiated(request, _ONLY_SELF)
+            body = await self._decoded(request, bodies.scale())
+            scaled = await scale.put(self._registry, kind, target, body.message, options)
+            return _message(request, media, bodies.scale(), scaled, warnings=body.warnings)
+        media = _negotiated(request, _SHOWN_OBJECT)
+        body = await self._decoded(request, bodies.of_kind(kind))
+        code = 200
+        metadata = body.message.metadata
+        strategy = strategy_of(kind)
+        may_create = strategy.allow_create_on_update and not target.subresource
+        if may_create and not metadata.resourceVersion and not metadata.uid:
+            code = 200 if await self._exists(kind, target) else 201
+        changed = await self._registry.update(
+            kind, target.namespace, target.name, target.subresource, body.message, options
+        )
+        return self._object(request, media, changed, code=code, warnings=body.warnings)
+
+    async def _exists(self, kind: Kind[Any], target: Target) -> bool:
+        try:
+            await self._registry.get(kind, target.namespace, target.name)
+        except StatusError as error:
+            if errors.is_not_found(error):
+                return False
+            raise
+        return True
+
+    async def _patch(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
+        if target.subresource in ("binding", "eviction", "finalize"):
+            raise problems.method_not_allowed()
+        sent = request.header("content-type").partition(";")[0].strip().lower()
+        patch_kind = _PATCHES.get(sent)
+        if patch_kind is None:
+            raise problems.unsupported_media_type(_PATCHES)
+        warnings: list[str] = []
+        options = _write_options(request, "PatchOptions", warnings)
+        patch = await request.body()
+        if target.subresource == "scale":
+            from apiserver.rest import scale
+
+            media = _negotiated(request, _ONLY_SELF)
+            scaled = await scale.patch(self._registry, kind, target, patch_kind, patch, options)
+            return _message(request, media, bodies.scale(), scaled)
+        media = _negotiated(request, _SHOWN_OBJECT)
+        changed = await self._registry.patch(
+            kind, target.namespace, target.name, target.subresource, patch_kind, patch, options
+        )
+        return self._object(request, media, changed, warnings=tuple(warnings))
+
+    async def _delete(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
+        media = _negotiated(request, _ONLY_SELF)
+        options = bodies.delete_options(await request.body(), request.header("content-type"), request.asked)
+        _check_dry_run(options.dryRun, "DeleteOptions")
+        result = await self._registry.delete(kind, target.namespace, target.name, options)
+        if result.deleted and kind.plural not in _RETURNED:
+            done = meta.Status(status="Success")
+            uid = result.object.message.metadata.uid
+            done.details.CopyFrom(
+                meta.StatusDetails(name=target.name, group=kind.group, kind=kind.plural, uid=uid)
+            )
+            return _message(request, media, _STATUS, done)
+        answer = self._object(request, media, result.object)
+        if not result.deleted and options.HasField("orphanDependents") and not options.orphanDependents:
+            answer.code = 202
+        return answer
+
+    async def _delete_collection(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
+        """Each selected object by itself; those that are gone meanwhile do not matter."""
+        media = _negotiated(request, _SHOWN_LIST)
+        data = await request.body()
+        options = bodies.delete_options(data, request.header("content-type"), request.asked)
+        _check_dry_run(options.dryRun, "DeleteOptions")
+        listing = _list_options(request)
+        page = await self._registry.list(kind, target.namespace, listing)
+        deleted: list[CachedObject] = []
+        for found in page.items[:_DELETED_AT_ONCE_MAX]:
+            each = meta.DeleteOptions()
+            each.CopyFrom(options)
+            try:
+                await self._registry.delete(kind, found.namespace, found.name, each)
+            except StatusError as error:
+                if not errors.is_not_found(error):
+                    raise
+            deleted.append(found)
+        return self._page(request, media, kind, ListPage(deleted, page.resource_version))
+
+    async def _decoded(self, request: Request, wanted: bodies.Expected) -> bodies.Body:
+        data = await request.body()
+        validation = request.asked("fieldValidation")
+        return bodies.decode(data, request.header("content-type"), wanted, validation)
+
+    # Answers.
+
+    def _object(
+        self,
+        request: Request,
+        media: Media,
+        found: CachedObject,
+        *,
+        code: int = 200,
+        warnings: tuple[str, ...] = (),
+    ) -> Answer:
+        if media.shown_as == TABLE:
+            page = ListPage([found], found.message.metadata.resourceVersion)
+            made = tables.of_page(page, media, request.asked("includeObject"), self._clock.now())
+            return Answer(answers.encode(media, made, pretty=request.pretty), code, media.form, warnings)
+        body = answers.of_object(media, found, pretty=request.pretty)
+        return Answer(body, code, media.form, warnings)
+
+    def _page(self, request: Request, media: Media, kind: Kind[Any], page: ListPage) -> Answer:
+        if media.shown_as == TABLE:
+            made = tables.of_page(page, media, request.asked("includeObject"), self._clock.now(), kind=kind)
+            return Answer(answers.encode(media, made, pretty=request.pretty), 200, media.form)
+        pieces: AsyncIterator[bytes] = answers.of_list(media, kind, page, pretty=request.pretty)
+        return Answer(content_type=media.form, pieces=pieces)
+
+    # What is asked and not stored.
+
+    async def _virtual(self, request: Request, target: Target, user: User) -> Answer:
+        found = discovery.virtual(target.group, target.version, target.resource)
+        if found is None or target.name or (found.namespaced != bool(target.namespace)):
+            raise problems.not_served()
+        if request.method != "POST":
+            raise problems.method_not_allowed()
+        if found.kind == "Binding":
+            return await self._bind(request, target)
+        from apiserver.rest import reviews
+
+        media = _negotiated(request, _ONLY_SELF)
+        body = await self._decoded(request, reviews.expected(found))
+        return _message(request, media, reviews.expected(found), reviews.answer(body.message, user), code=201)
+
+    async def _bind(self, request: Request, target: Target) -> Answer:
+        """POST of a Binding to /bindings: its own name is the pod's."""
+        media = _negotiated(request, _ONLY_SELF)
+        options = _write_options(request, "CreateOptions")
+        body = await self._decoded(request, bodies.BINDING)
+        name = body.message.metadata.name
+        await self._registry.create(kinds.POD, target.namespace, name, "binding", body.message, options)
+        done = meta.Status(status="Success", code=201)
+        return _message(request, media, _STATUS, done, code=201, warnings=body.warnings)
+
+
+_STATUS = bodies.Expected("v1", "Status", meta.Status)
+
+
+def _check_subresource(target: Target, kind: Kind[Any]) -> None:
+    if target.subresource in kind.subresources:
+        return
+    if target.subresource in _NOT_EMULATED and kind in (kinds.POD, kinds.NODE):
+        raise problems.not_emulated(f"{kind.plural}/{target.subresource}")
+    raise problems.not_served()
+
+
+def _negotiated(request: Request, shown: frozenset[str]) -> Media:
+    media = negotiate(request.header("accept"), shown=shown)
+    if media is None:
+        raise problems.not_acceptable(OBJECTS)
+    return media
+
+
+def _message(
+    request: Request,
+    media: Media,
+    wanted: bodies.Expected,
+    message: Any,
+    *,
+    code: int = 200,
+    warnings: tuple[str, ...] = (),
+) -> Answer:
+    body = answers.of_message(media, wanted.api_version, wanted.kind, message, pretty=request.pretty)
+    return Answer(body, code, media.form, warnings)
+
+
+# Options.
+
+
+def _integer(request: Request, name: str) -> int:
+    text = request.asked(name)
+    try:
+        return int(text or "0")
+    except ValueError:
+        raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+def _list_options(request: Request) -> ListOptions:
+    return ListOptions(
+        label_selector=request.asked("labelSelector"),
+        field_selector=request.asked("fieldSelector"),
+        resource_version=request.asked("resourceVersion"),
+        resource_version_match=request.asked("resourceVersionMatch"),
+        limit=_integer(request, "limit"),
+        continue_token=request.asked("continue"),
+    )
+
+
+def _write_options(request: Request, kind: str, warnings: list[str] | None = None) -> WriteOptions:
+    dry_run = request.query.get("dryRun", [])
+    _check_dry_run(dry_run, kind)
+    validation = request.asked("fieldValidation")
+    if validation not in ("", "Ignore", "Warn", "Strict"):
+        problem = f'Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"'
+        cause = Cause("FieldValueNotSupported", problem, "fieldValidation")
+        raise errors.invalid(GroupKind("meta.k8s.io", kind), "", [cause])
+    del warnings
+    return WriteOptions(
+        dry_run=bool(dry_run),
+        field_manager=request.asked("fieldManager"),
+        force=request.flag("force"),
+        field_validation=validation,
+    )
+
+
+def _check_dry_run(values: Any, kind: str) -> None:
+    wrong = [value for value in values if value != "All"]
+    if wrong:
+        listed = ", ".join(f'"{value}"' for value in values)
+        problem = f'Unsupported value: [{listed}]: supported values: "All"'
+        problem = problem if len(values) > 1 else f'Unsupported value: {listed}: supported values: "All"'
+        cause = Cause("FieldValueNotSupported", problem, "dryRun")
+        raise errors.invalid(GroupKind("meta.k8s.io", kind), "", [cause])
+
+
+def _check_initial_events(initial: bool | None, match: str) -> None:
+    """sendInitialEvents and resourceVersionMatch go together in a watch."""
+    field, causes = "resourceVersionMatch", []
+    if initial is not None:
+        if match != "NotOlderThan":
+            problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            causes.append(Cause("FieldValueForbidden", f"Forbidden: {problem}", field))
+    elif match:
+        problem = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        causes.append(Cause("FieldValueForbidden", f"Forbidden: {problem}", field))
+    if causes:
+        raise errors.invalid(GroupKind("meta.k8s.io", "ListOptions"), "", causes)
+
+
+__all__ = ["Resources", "Watch", "is_watch"]

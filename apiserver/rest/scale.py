@@ -1,0 +1,101 @@
+"""The scale subresource: autoscaling/v1's Scale over a workload's replicas and selector.
+
+Source: kube-apiserver 1.36, registry/apps/replicaset/storage (ScaleREST).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
+
+from apiserver.registry import patching
+from apiserver.requests import PatchKind, RegistryAPI, WriteOptions
+from apiserver.rest.target import Target
+from machinery import errors
+from machinery.errors import StatusError
+from machinery.kinds import Kind
+from machinery.patch import merge_patch
+from machinery.selectors import LabelSelector
+from machinery.wire import codec
+
+_ATTEMPTS_MAX = 5
+
+
+def of(obj: Any) -> autoscaling.Scale:
+    """A workload's Scale."""
+    made = autoscaling.Scale()
+    metadata = obj.metadata
+    made.metadata.name, made.metadata.namespace = metadata.name, metadata.namespace
+    made.metadata.uid, made.metadata.resourceVersion = metadata.uid, metadata.resourceVersion
+    made.metadata.creationTimestamp.CopyFrom(metadata.creationTimestamp)
+    made.spec.replicas = obj.spec.replicas
+    made.status.replicas = obj.status.replicas
+    made.status.selector = str(LabelSelector.from_message(obj.spec.selector))
+    return made
+
+
+async def put(
+    registry: RegistryAPI,
+    kind: Kind[Any],
+    target: Target,
+    scale: autoscaling.Scale,
+    options: WriteOptions,
+) -> autoscaling.Scale:
+    """PUT of a Scale. Raises 400, 404, 409, 422."""
+    if scale.metadata.name != target.name:
+        raise errors.bad_request(
+            f"the name of the object ({scale.metadata.name or '<empty>'}) does not match the name on the URL"
+            f" ({target.name})"
+        )
+    return await _set(registry, kind, target, scale, options)
+
+
+async def _set(
+    registry: RegistryAPI,
+    kind: Kind[Any],
+    target: Target,
+    scale: autoscaling.Scale,
+    options: WriteOptions,
+) -> autoscaling.Scale:
+    change: dict[str, Any] = {"spec": {"replicas": scale.spec.replicas}}
+    conditions = {
+        name: value for name in ("uid", "resourceVersion") if (value := getattr(scale.metadata, name))
+    }
+    if conditions:
+        change["metadata"] = conditions
+    patch = json.dumps(change).encode()
+    changed = await registry.patch(kind, target.namespace, target.name, "", PatchKind.MERGE, patch, options)
+    return of(changed.message)
+
+
+async def patch(
+    registry: RegistryAPI,
+    kind: Kind[Any],
+    target: Target,
+    patch_kind: PatchKind,
+    patch: bytes,
+    options: WriteOptions,
+) -> autoscaling.Scale:
+    """PATCH of a Scale: applied to the newest one, again where somebody else was quicker."""
+    change = patching.parse(patch_kind, patch)
+    for attempt in range(_ATTEMPTS_MAX):
+        current = await registry.get(kind, target.namespace, target.name)
+        document = codec.to_json(of(current.message))
+        if patch_kind is PatchKind.JSON:
+            changed = patching.json_patched(document, change)
+        else:
+            # No list is in a Scale: strategic is as merge.
+            changed = merge_patch(document, change)
+        try:
+            scale = codec.from_json(autoscaling.Scale, changed)
+        except codec.DecodeError as error:
+            raise errors.bad_request(str(error)) from None
+        own_version = isinstance(change, dict) and bool(change.get("metadata", {}).get("resourceVersion"))
+        try:
+            return await _set(registry, kind, target, scale, options)
+        except StatusError as error:
+            if own_version or not errors.is_conflict(error) or attempt + 1 == _ATTEMPTS_MAX:
+                raise
+    raise AssertionError("unreachable")

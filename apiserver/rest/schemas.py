@@ -1,0 +1,39 @@
+"""Where the schema files of Kubernetes' releases are: inside the kubernetes-validate package."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+from machinery.versions import Version
+
+
+@cache
+def _root() -> Path | None:
+    # The package is not imported: that would bring jsonschema.
+    found = importlib.util.find_spec("kubernetes_validate")
+    if found is None or found.origin is None:
+        return None
+    root = Path(found.origin).parent / "kubernetes-json-schema"
+    return root if root.is_dir() else None
+
+
+def directory(version: Version) -> Path | None:
+    """The directory of a release's schemas; None where there are none."""
+    root = _root()
+    if root is None:
+        return None
+    found = root / f"v{version}.0-local"
+    return found if found.is_dir() else None
+
+
+@cache
+def newest() -> Version:
+    """The newest release that has schemas."""
+    root = _root()
+    versions = [
+        Version(*(int(part) for part in path.name[1:].partition("-")[0].split(".")[:2]))
+        for path in (root.glob("v*-local") if root is not None else ())
+    ]
+    return max(versions, default=Version(1, 36))

@@ -1,0 +1,110 @@
+"""The port of the REST front, and the kubeconfig that leads there.
+
+Plain HTTP on loopback: everybody who can connect is admin. TLS and authentication come in at two places:
+`listen` (the socket) and `FrontOptions.authenticate`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.abc
+
+from machinery.http_server import HttpServer
+
+GRACE_SECONDS = 1
+_BACKLOG = 512
+KUBECONFIG = "kubeconfig"
+
+
+class RestServer:
+    """One port; `await group.start(server.run)`, and it serves until cancelled."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]], listener: socket.socket) -> None:
+        self._app = app
+        self._listener = listener
+        self.address = address_of(listener)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        server = HttpServer(self._app, grace_seconds=GRACE_SECONDS)
+        async with anyio.create_task_group() as group:
+
+            async def serve() -> None:
+                # Cancelled in the middle, the server would leave its connections open: it is asked to end.
+                with anyio.CancelScope(shield=True):
+                    await server.serve(sockets=[self._listener])
+                group.cancel_scope.cancel()
+
+            group.start_soon(serve)
+            try:
+                await server.opened.wait()
+                task_status.started()
+                await anyio.sleep_forever()
+            finally:
+                server.stop()
+
+
+def listen(address: str, *, preferred_port: int = 0) -> socket.socket:
+    """A listening socket on `host:port`; port 0 is `preferred_port` if that is free, or any. OSError."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    wanted = [int(port)] if int(port or 0) else [*([preferred_port] if preferred_port else []), 0]
+    for number in wanted:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, number))
+            listener.listen(_BACKLOG)
+            listener.setblocking(False)
+        except OSError:
+            listener.close()
+            if number == wanted[-1]:
+                raise
+        else:
+            return listener
+    raise AssertionError("unreachable")
+
+
+def address_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def kubeconfig(server: str) -> dict[str, Any]:
+    """What kubectl needs to find the server (a URL)."""
+    name = "nominee"
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server}}],
+        "users": [{"name": "admin", "user": {}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": "admin"}}],
+        "current-context": name,
+    }
+
+
+def write_kubeconfig(directory: Path, server: str) -> Path:
+    """Write D/kubeconfig whole or not at all; JSON is YAML too, and needs no import."""
+    path = directory / KUBECONFIG
+    temporary = path.with_name(f".{KUBECONFIG}.{os.getpid()}.tmp")
+    temporary.touch(mode=0o600)
+    temporary.write_text(json.dumps(kubeconfig(server), indent=2) + "\n", encoding="utf-8")
+    temporary.replace(path)
+    return path
+
+
+def last_port(directory: Path) -> int:
+    """The port that D/kubeconfig names, so that a server that starts again is found where it was; 0: none."""
+    try:
+        document = json.loads((directory / KUBECONFIG).read_bytes())
+        return urlsplit(document["clusters"][0]["cluster"]["server"]).port or 0
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return 0

@@ -1,0 +1,59 @@
+"""JSON, YAML and protobuf as a Go server writes them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from google.protobuf.message import Message
+
+from machinery.pb import runtime
+from machinery.wire import presence
+from machinery.wire.envelope import MAGIC
+
+_ESCAPES = (
+    ("<", "\\u003c"),
+    (">", "\\u003e"),
+    ("&", "\\u0026"),
+    ("\u2028", "\\u2028"),
+    ("\u2029", "\\u2029"),
+)
+
+
+def dump(document: Any, *, pretty: bool = False) -> str:
+    """JSON without a newline at the end; like Go's encoder it escapes what HTML would take for markup."""
+    if pretty:
+        text = json.dumps(document, indent=2, ensure_ascii=False)
+    else:
+        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    for character, escaped in _ESCAPES:
+        if character in text:
+            text = text.replace(character, escaped)
+    return text
+
+
+def dump_bytes(document: Any, *, pretty: bool = False) -> bytes:
+    """`dump` with the newline, as the body of an answer."""
+    return dump(document, pretty=pretty).encode() + b"\n"
+
+
+def dump_yaml(document: Any) -> bytes:
+    """YAML with sorted keys."""
+    import yaml
+
+    text: str = yaml.safe_dump(document, sort_keys=True, allow_unicode=True, default_flow_style=False)
+    return text.encode()
+
+
+def wrap(api_version: str, kind: str, raw: bytes) -> bytes:
+    """The protobuf envelope of an object that has no `Kind` row (lists, Status, reviews)."""
+    unknown = runtime.Unknown(raw=raw, contentEncoding="", contentType="")
+    unknown.typeMeta.apiVersion = api_version
+    unknown.typeMeta.kind = kind
+    return MAGIC + unknown.SerializeToString()
+
+
+def wrap_message(api_version: str, kind: str, message: Message) -> bytes:
+    """`wrap` of a message; fills presence in it."""
+    presence.fill(message)
+    return wrap(api_version, kind, message.SerializeToString(deterministic=True))
