@@ -7,7 +7,7 @@ looked up for all nodes at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,28 @@ if TYPE_CHECKING:
     from scheduler.framework.types import NodeInfo
 
 Extract = Callable[["NodeInfo"], Hashable]
+
+
+class Follower(Protocol):
+    """What a snapshot keeps up to date, row by row."""
+
+    follows_pods: bool  # whether it wants to hear of changes of pods too
+
+    def append(self, row: int, info: NodeInfo) -> None: ...
+
+    def replace(self, row: int, info: NodeInfo) -> None: ...
+
+    def drop(self, row: int, size: int) -> None:
+        """A row is taken out; the rows after it move up. `size` is the number of rows before."""
+        ...
+
+    def reorder(self, order: NDArray[np.intp]) -> None:
+        """Row i is from now on what row order[i] was."""
+        ...
+
+    def grow(self, capacity: int) -> None:
+        """There may be that many rows from now on."""
+        ...
 
 
 class Column:

@@ -10,15 +10,15 @@ many nodes; `allocatable` and `requested` show them as `[nodes, resources]`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.framework import resource_columns
-from scheduler.framework.columns import Column, Extract
+from scheduler.framework.columns import Column, Extract, Follower
 from scheduler.framework.types import NodeInfo, PodInfo
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ COLUMNS_MAX = 512  # derived columns (labels, images, ...); the oldest goes when
 FORKS_MAX = 64
 
 Int64s = NDArray[np.int64]
+F = TypeVar("F", bound=Follower)
 
 
 @dataclass(slots=True)
@@ -48,7 +49,7 @@ class Snapshot:
         self.generation = 0  # of the cache, when it was last brought up to date
         self.structure = 0  # the cache's structure version that the order is of
         self._forks: list[_Fork] = []
-        self._columns: dict[Hashable, Column] = {}
+        self._columns: dict[Hashable, Follower] = {}
         self._capacity = _CAPACITY_MIN
         resources = resource_columns.count()
         self._allocatable = np.zeros((resources, _CAPACITY_MIN), dtype=np.int64)
@@ -130,13 +131,21 @@ class Snapshot:
         """The column of an attribute, built now if this is the first use, kept up to date from then on."""
         found = self._columns.get(key)
         if found is None:
+            return self.follower(
+                key, lambda capacity: Column(extract, follows_pods=follows_pods, capacity=capacity)
+            )
+        return cast("Column", found)
+
+    def follower(self, key: Hashable, make: Callable[[int], F]) -> F:
+        """Something that is told of every row, made (for a capacity) and told of all rows at first use."""
+        found = self._columns.get(key)
+        if found is None:
             if len(self._columns) >= COLUMNS_MAX:
                 del self._columns[next(iter(self._columns))]
-            found = Column(extract, follows_pods=follows_pods, capacity=self._capacity)
+            found = self._columns[key] = make(self._capacity)
             for row, info in enumerate(self.nodes):
                 found.append(row, info)
-            self._columns[key] = found
-        return found
+        return cast("F", found)
 
     def label_column(self, key: str) -> Column:
         """Values of one label; None where a node has not got it."""

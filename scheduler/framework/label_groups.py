@@ -1,0 +1,150 @@
+"""How many pods of each node a label selector matches, kept up to date as pods come and go.
+
+Pods are grouped by namespace and labels: the pods of one workload are one group, so a selector is compared
+with few groups instead of with every pod of the cluster. The answers to the latest questions are kept and
+corrected with each change, since a workload's pods ask the same one after another.
+
+Terminating pods are not counted.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from machinery.selectors import LabelSelector
+    from scheduler.framework.snapshot import Snapshot
+    from scheduler.framework.types import NodeInfo, PodInfo
+
+ANSWERS_MAX = 32  # the least recently asked goes
+_KEY = "label groups"
+
+Question = tuple[str, "LabelSelector"]  # namespace, selector
+Counts = NDArray[np.int64]
+
+
+def pods_matching(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> Counts:
+    """`[nodes]`: the pods of a namespace that match. To be read only, and until the snapshot changes."""
+    groups = snapshot.follower(_KEY, LabelGroups)
+    return groups.ask(namespace, selector, snapshot.row_of)[: len(snapshot)]
+
+
+class _Group:
+    """Pods of equal labels in one namespace: how many each node has, by node name."""
+
+    __slots__ = ("by_node", "labels")
+
+    def __init__(self, labels: dict[str, str]) -> None:
+        self.labels = labels
+        self.by_node: dict[str, int] = {}
+
+
+class _Answer:
+    __slots__ = ("counts", "groups")
+
+    def __init__(self, capacity: int) -> None:
+        self.counts: Counts = np.zeros(capacity, dtype=np.int64)
+        self.groups: set[_Group] = set()  # those that match
+
+
+class LabelGroups:
+    """A follower of a snapshot; see `pods_matching`."""
+
+    follows_pods = True
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._pods: list[dict[str, PodInfo]] = []  # by row: what has been counted
+        self._names: list[str] = []  # by row
+        self._groups: dict[str, dict[frozenset[tuple[str, str]], _Group]] = {}  # by namespace
+        self._answers: OrderedDict[Question, _Answer] = OrderedDict()
+
+    def ask(self, namespace: str, selector: LabelSelector, row_of: dict[str, int]) -> Counts:
+        """Counts by row; longer than there are rows."""
+        question = (namespace, selector)
+        answer = self._answers.get(question)
+        if answer is None:
+            if len(self._answers) >= ANSWERS_MAX:
+                self._answers.popitem(last=False)
+            answer = self._answers[question] = self._find(namespace, selector, row_of)
+        else:
+            self._answers.move_to_end(question)
+        return answer.counts
+
+    def _find(self, namespace: str, selector: LabelSelector, row_of: dict[str, int]) -> _Answer:
+        answer = _Answer(self._capacity)
+        for group in self._groups.get(namespace, {}).values():
+            if selector.matches(group.labels):
+                answer.groups.add(group)
+                size = len(group.by_node)
+                rows = np.fromiter((row_of[name] for name in group.by_node), dtype=np.intp, count=size)
+                answer.counts[rows] += np.fromiter(group.by_node.values(), dtype=np.int64, count=size)
+        return answer
+
+    # Following the snapshot
+
+    def append(self, row: int, info: NodeInfo) -> None:
+        self._pods.append(info.pods.copy())
+        self._names.append(info.name)
+        for pod in info.pods.values():
+            self._count(row, pod, 1)
+
+    def replace(self, row: int, info: NodeInfo) -> None:
+        former, present = self._pods[row], info.pods
+        if former == present:
+            return
+        self._pods[row] = present.copy()
+        for uid, pod in former.items():
+            if present.get(uid) is not pod:
+                self._count(row, pod, -1)
+        for uid, pod in present.items():
+            if former.get(uid) is not pod:
+                self._count(row, pod, 1)
+
+    def drop(self, row: int, size: int) -> None:
+        self._answers.clear()
+        for pod in self._pods[row].values():
+            self._count(row, pod, -1)
+        del self._pods[row], self._names[row]
+
+    def reorder(self, order: NDArray[np.intp]) -> None:
+        self._answers.clear()
+        rows = order.tolist()
+        self._pods = [self._pods[row] for row in rows]
+        self._names = [self._names[row] for row in rows]
+
+    def grow(self, capacity: int) -> None:
+        self._answers.clear()
+        self._capacity = capacity
+
+    def _count(self, row: int, pod: PodInfo, change: int) -> None:
+        if pod.is_terminating:
+            return
+        groups = self._groups.setdefault(pod.namespace, {})
+        key = frozenset(pod.labels.items())
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = _Group(pod.labels)
+            for (namespace, selector), answer in self._answers.items():
+                if namespace == pod.namespace and selector.matches(group.labels):
+                    answer.groups.add(group)
+        name = self._names[row]
+        total = group.by_node.get(name, 0) + change
+        if total:
+            group.by_node[name] = total
+        else:
+            del group.by_node[name]
+        is_over = not group.by_node
+        for answer in self._answers.values():
+            if group in answer.groups:
+                answer.counts[row] += change
+                if is_over:
+                    answer.groups.discard(group)
+        if is_over:
+            del groups[key]
+            if not groups:
+                del self._groups[pod.namespace]

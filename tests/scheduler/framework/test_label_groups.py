@@ -1,0 +1,129 @@
+"""Counts of pods by selector, followed through changes, equal those counted from scratch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from machinery.pb import core
+from machinery.selectors import LabelSelector
+from machinery.wire import codec
+from scheduler.framework import label_groups
+from scheduler.framework.label_groups import pods_matching
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import NodeInfo, PodInfo
+from tests.scheduler.builders import node, pod
+
+SELECTORS = [LabelSelector.parse(text) for text in ("app=a", "app in (a,b)", "!app", "tier", "")]
+LABELS: list[dict[str, str]] = [{}, {"app": "a"}, {"app": "b"}, {"app": "a", "tier": "x"}, {"tier": "y"}]
+
+
+def labelled(name: str, namespace: str, labels: dict[str, str], *, terminating: bool = False) -> PodInfo:
+    metadata: dict[str, Any] = {
+        "name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": labels,
+    }  # fmt: skip
+    if terminating:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return PodInfo(codec.from_json(core.Pod, {"metadata": metadata}))
+
+
+def counted(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> list[int]:
+    return [
+        sum(
+            pod.namespace == namespace and not pod.is_terminating and selector.matches(pod.labels)
+            for pod in info.pods.values()
+        )
+        for info in snapshot.nodes
+    ]
+
+
+class Following(RuleBasedStateMachine):
+    """Nodes and pods come, change and go; forks are made and reverted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.snapshot = Snapshot([NodeInfo("n0", node("n0"))])
+        self.numbers = 0
+        self.forks = 0
+
+    @rule(with_pods=st.integers(0, 2))
+    def add_node(self, with_pods: int) -> None:
+        self.numbers += 1
+        info = NodeInfo(f"m{self.numbers}", node(f"m{self.numbers}"))
+        for index in range(with_pods):
+            info.add_pod(labelled(f"q{self.numbers}-{index}", "a", LABELS[index + 1]))
+        self.snapshot.add_node(info)
+
+    @precondition(lambda self: len(self.snapshot) > 1)
+    @rule(data=st.data())
+    def remove_node(self, data: st.DataObject) -> None:
+        self.snapshot.remove_node(data.draw(st.sampled_from(self.snapshot.nodes)).name)
+
+    @precondition(lambda self: not self.forks)
+    @rule(data=st.data())
+    def reorder(self, data: st.DataObject) -> None:
+        self.snapshot.reorder(data.draw(st.permutations([info.name for info in self.snapshot.nodes])))
+
+    @rule(
+        data=st.data(),
+        labels=st.sampled_from(LABELS),
+        namespace=st.sampled_from("ab"),
+        terminating=st.booleans(),
+    )
+    def add_pod(self, data: st.DataObject, labels: dict[str, str], namespace: str, terminating: bool) -> None:
+        self.numbers += 1
+        added = labelled(f"p{self.numbers}", namespace, labels, terminating=terminating)
+        self.snapshot.add_pod(added, data.draw(st.sampled_from(self.snapshot.nodes)).name)
+
+    @rule(data=st.data(), labels=st.sampled_from(LABELS))
+    def replace_node(self, data: st.DataObject, labels: dict[str, str]) -> None:
+        """As the cache does it: another NodeInfo with one pod changed."""
+        if self.forks:
+            return
+        info = data.draw(st.sampled_from(self.snapshot.nodes)).clone()
+        if info.pods:
+            changed = data.draw(st.sampled_from(sorted(info.pods.values(), key=lambda each: each.name)))
+            info.add_pod(labelled(changed.name, changed.namespace, labels))
+        self.snapshot.put(info)
+
+    @precondition(lambda self: any(info.pods for info in self.snapshot.nodes))
+    @rule(data=st.data())
+    def remove_pod(self, data: st.DataObject) -> None:
+        info = data.draw(st.sampled_from([info for info in self.snapshot.nodes if info.pods]))
+        self.snapshot.remove_pod(data.draw(st.sampled_from(sorted(info.pods))), info.name)
+
+    @rule()
+    def fork(self) -> None:
+        if self.forks < 5:
+            self.forks += 1
+            self.snapshot.fork()
+
+    @precondition(lambda self: self.forks)
+    @rule()
+    def revert(self) -> None:
+        self.forks -= 1
+        self.snapshot.revert()
+
+    @invariant()
+    def counts_are_right(self) -> None:
+        for selector in SELECTORS:
+            for namespace in "ab":
+                found = pods_matching(self.snapshot, namespace, selector).tolist()
+                assert found == counted(self.snapshot, namespace, selector), (namespace, str(selector))
+
+
+TestFollowing = Following.TestCase
+TestFollowing.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+
+
+def test_old_questions_are_forgotten_and_answered_again(monkeypatch: Any) -> None:
+    monkeypatch.setattr(label_groups, "ANSWERS_MAX", 2)
+    snapshot = Snapshot([NodeInfo(name, node(name)) for name in ("n0", "n1")])
+    snapshot.add_pod(labelled("p", "a", {"app": "a"}), "n1")
+    for _ in range(2):
+        for selector in SELECTORS:
+            assert pods_matching(snapshot, "a", selector).tolist() == counted(snapshot, "a", selector)
+    assert pods_matching(snapshot, pod("other").namespace, SELECTORS[0]).tolist() == [0, 0]
