@@ -88,7 +88,7 @@ class NodeLifecycle(Controller):
         name, uid, now = node.metadata.name, node.metadata.uid, self.clock.monotonic()
         health = observe(self._health.get(uid), node, self.leases.get(name, LEASE_NAMESPACE), now)
         self._health[uid] = health
-        if now - health.changed_at > self._grace_seconds:
+        if now - health.changed_at > self._grace_seconds and await self._is_silent(node, health):
             silent = unknown_status(node, to_time(self.clock.now()))
             if silent is not None:
                 await UNKNOWN_BEFORE.hit(node=name)
@@ -103,6 +103,24 @@ class NodeLifecycle(Controller):
             await self._unready_pods(name)
             self._unreadied.add(uid)
         await self._taint(node, plan_no_execute(node, to_time(self.clock.now())))
+
+    async def _is_silent(self, node: core.Node, health: NodeHealth) -> bool:
+        """Asks the API server for the lease before a node is given up: what was not seen may only be late.
+
+        While the API server cannot be reached no kubelet can renew, which says nothing of any node: its time
+        begins anew then. (Upstream's controllers lose their own lease in such a case, and start afresh.)
+        """
+        name, now = node.metadata.name, self.clock.monotonic()
+        try:
+            lease = await self.client.get(kinds.LEASE, name, LEASE_NAMESPACE)
+        except StatusError as error:
+            if not is_not_found(error):
+                health.changed_at = now
+                raise
+            return True
+        seen = observe(health, node, lease, now)
+        self._health[node.metadata.uid] = seen
+        return now - seen.changed_at > self._grace_seconds
 
     async def _unready_pods(self, node: str) -> None:
         for pod in self.pods.by_index("node", node):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+import anyio
 import pytest
 
 from machinery import kinds
+from machinery.clock import rfc3339_micro
+from machinery.errors import StatusError
 from machinery.objects import condition_is, get_condition
 from machinery.pb import core
-from tests.controllers.builders import condition, node, pod
+from tests.controllers.builders import EPOCH, condition, lease, node, pod
 from tests.controllers.e2e.support import running
 from tests.support.cluster import Cluster
 
@@ -109,6 +113,32 @@ async def test_a_node_that_speaks_again_keeps_its_pods(cluster: Cluster) -> None
         found = await lab.get(kinds.POD, "patient")
         assert found is not None
         assert not found.metadata.HasField("deletionTimestamp")
+
+
+async def test_nodes_are_not_lost_because_the_api_server_was(cluster: Cluster) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "2s") as lab:
+        await lab.create(node(), lease("n1", 0))
+
+        async def renew() -> None:
+            for seconds in range(10_000):
+                patch = {"spec": {"renewTime": rfc3339_micro(float(EPOCH + seconds))}}
+                with suppress(StatusError):
+                    await lab.client.patch(kinds.LEASE, "n1", "kube-node-lease", patch)
+                await anyio.sleep(0.2)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(renew)
+            await lab.object(kinds.NODE, "n1", lambda n: not n.spec.taints)
+            cluster.kill("apiserver")
+            await anyio.sleep(4)  # longer than a silent kubelet is trusted
+            await cluster.start("apiserver")
+            with anyio.move_on_after(3):
+                while True:  # what must not come
+                    found = await lab.get(kinds.NODE, "n1")
+                    assert found is not None
+                    assert condition_is(found.status.conditions, "Ready")
+                    await anyio.sleep(0.02)
+            tasks.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
