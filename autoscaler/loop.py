@@ -7,7 +7,7 @@ closes (H1 to H4, docs/design).
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler import points
@@ -110,9 +110,11 @@ class Autoscaler:
         self._pending_hints: dict[str, str] = {}
         self._cleaned_up = False
         actuator.deleted = self._node_deleted
+        self.on_deleted: Callable[[str, str, bool], None] = lambda node, group, drain: None
 
     def _node_deleted(self, node: str, group: str, drain: bool) -> None:
         self.state.register_deletion(group, self._clock.now())
+        self.on_deleted(node, group, drain)
 
     async def run_once(self) -> LoopResult:
         """One loop. Errors of the cluster or the provider end it, and are in the result."""

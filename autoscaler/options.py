@@ -111,6 +111,11 @@ HELP: Mapping[str, str] = {
 }
 
 
+def is_duration(name: str) -> bool:
+    """Whether the flag is written as a duration."""
+    return name in _DURATIONS
+
+
 def flag(name: str) -> str:
     """`scan_interval` is `--scan-interval`."""
     return f"--{name.replace('_', '-')}"

@@ -1,0 +1,76 @@
+"""`python -m autoscaler --dir D`: the cluster autoscaler as a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from autoscaler import options as flags
+from autoscaler.options import Compat, Options
+from autoscaler.planning import expander
+from autoscaler.shell.process import run_autoscaler
+from autoscaler.shell.provider import CloudConfig
+from machinery.process import Process, component_command
+from machinery.wire.scalars import format_duration
+
+
+def _shown(name: str, value: object) -> str:
+    """A default as one would type it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, flags.Range):
+        return f"{value.min}:{value.max}"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return format_duration(round(value * 1e9)) if flags.is_duration(name) else str(value)  # type: ignore[operator]
+
+
+def _option(name: str) -> Callable[[Any], Any]:
+    def read(_: click.Context, param: click.Parameter, text: str) -> object:
+        try:
+            value = flags.read(name, text)
+            if name == "expander":
+                expander.check(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param=param) from None
+        return value
+
+    return click.option(
+        flags.flag(name),
+        name,
+        default=_shown(name, getattr(Options(), name)),
+        callback=read,
+        help=flags.HELP.get(name),
+        metavar="|".join(Compat) if name == "compat" else None,
+    )
+
+
+def _all_options(command: Callable[..., None]) -> Callable[..., None]:
+    for field in reversed(fields(Options)):
+        command = _option(field.name)(command)
+    return command
+
+
+@component_command("autoscaler")
+@click.option(
+    "--cloud-config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="File with the provider's address; default: what DIR/run/cloud.json says.",
+)
+@_all_options
+def main(process: Process, cloud_config: Path | None, **values: Any) -> None:
+    """More nodes for pods that wait, fewer where they are not needed."""
+    try:
+        cloud = CloudConfig.read(cloud_config) if cloud_config is not None else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--cloud-config") from None
+    process.run(lambda: run_autoscaler(process, Options(**values), cloud))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""The autoscaler as a process: looks again and again, at an interval or as soon as a pod has no place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import yaml
+
+from autoscaler.actuation import Actuator
+from autoscaler.loop import Autoscaler, LoopResult
+from autoscaler.options import Options
+from autoscaler.planning.status import StatusBuilder
+from autoscaler.shell.cluster import ApiCluster
+from autoscaler.shell.metrics import Metrics
+from autoscaler.shell.provider import CloudConfig, ExternalProvider
+from machinery.clock import rfc3339
+from machinery.errors import StatusError
+from machinery.events import EventRecorder
+from machinery.process import Process
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+STATUS_SECONDS_MIN = 1.0
+"""The status is not written more often than this, however short the interval of the loop."""
+FREQUENT_SECONDS_MIN = 0.05
+GOODBYE_SECONDS_MAX = 2.0
+
+
+@dataclass(slots=True)
+class _Status:
+    """Writes the status ConfigMap after loops."""
+
+    autoscaler: Autoscaler
+    cluster: ApiCluster
+    builder: StatusBuilder
+    written: float = float("-inf")
+
+    async def write(self, now: float) -> str:
+        """What went wrong, or ""."""
+        if now - self.written < STATUS_SECONDS_MIN:
+            return ""
+        self.written = now
+        autoscaler = self.autoscaler
+        document = self.builder.build(autoscaler.state, autoscaler.view, autoscaler.planner.unneeded(), now)
+        try:
+            await self.cluster.write_status(yaml.safe_dump(dict(document), sort_keys=False), rfc3339(now))
+        except StatusError as error:
+            return str(error)
+        return ""
+
+
+async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig | None) -> None:
+    """The body of the process; returns when it is to stop."""
+    client = await process.client(user_agent=f"cluster-autoscaler/v{process.version}")
+    where = cloud or CloudConfig(address=(await process.wait_for("cloud")).grpc)
+    recorder = EventRecorder(client, "cluster-autoscaler", clock=process.clock)
+    cluster = ApiCluster(client, options, process.clock, recorder)
+    process.step = "list nodes and pods"
+    async with where.channel() as channel, anyio.create_task_group() as tasks:
+        for informer in cluster.informers:
+            tasks.start_soon(informer.run)
+        tasks.start_soon(recorder.run)
+        for informer in cluster.informers:
+            await informer.wait_synced()
+
+        def spawn(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+            tasks.start_soon(run)
+
+        provider = ExternalProvider(channel, process.clock, timeout=where.timeout)
+        actuator = Actuator(
+            options=options, cluster=cluster, cloud=provider, clock=process.clock, spawn=spawn
+        )
+        autoscaler = Autoscaler(
+            options,
+            cluster,
+            provider,
+            actuator,
+            gates=process.gates,
+            clock=process.clock,
+            rng=process.rng,
+            listers=cluster.listers,
+        )
+        shell = _Shell(process, options, cluster, autoscaler)
+        process.serving.add_route("/debug/loop", shell.debug)
+        tasks.start_soon(shell.run)
+        await process.announce()
+        await process.stopping.wait()
+        tasks.cancel_scope.cancel()
+    with anyio.move_on_after(GOODBYE_SECONDS_MAX):
+        try:
+            await cluster.delete_status()
+        except StatusError as error:
+            process.log.warning("Status stays behind", error=str(error))
+
+
+class _Shell:
+    """The loop's rhythm, and what is told of each loop."""
+
+    def __init__(
+        self, process: Process, options: Options, cluster: ApiCluster, autoscaler: Autoscaler
+    ) -> None:
+        self._process, self._options, self._cluster = process, options, cluster
+        self._autoscaler = autoscaler
+        self._metrics = Metrics()
+        self._status = _Status(autoscaler, cluster, StatusBuilder())
+        self._pending = anyio.Event()
+        self._last: LoopResult | None = None
+        autoscaler.on_deleted = self._metrics.deleted
+        cluster.on_pending(lambda: self._pending.set())
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            began = self._process.clock.monotonic()
+            observation = self._cluster.observe()
+            result = self._last = await self._autoscaler.run_once()
+            seconds = self._process.clock.monotonic() - began
+            self._metrics.after_loop(self._autoscaler, result, observation, seconds)
+            self._tell(result)
+            if self._options.write_status_configmap:
+                problem = await self._status.write(result.at)
+                if problem:
+                    self._process.log.warning("Status cannot be written", error=problem)
+            await self._wait(result, seconds)
+
+    async def _wait(self, result: LoopResult, seconds: float) -> None:
+        """The rest of the interval; shorter after an action, or when a pod turns out to have no place."""
+        if result.acted:
+            await self._process.clock.sleep(min(FREQUENT_SECONDS_MIN, self._options.scan_interval))
+            return
+        with anyio.move_on_after(max(self._options.scan_interval - seconds, 0.0)):
+            if not self._options.frequent_loops_enabled:
+                await anyio.sleep_forever()
+            await self._pending.wait()
+            await self._process.clock.sleep(FREQUENT_SECONDS_MIN)
+        self._pending = anyio.Event()
+
+    def _tell(self, result: LoopResult) -> None:
+        log = self._process.log
+        if result.error:
+            log.warning("Loop failed", error=result.error)
+        for told in result.events:
+            name = told.about.metadata.name if told.about is not None else ""
+            log.info(told.message, reason=told.reason, about=name)
+
+    async def debug(self, request: Request) -> Response:
+        """`GET /debug/loop`: what the last loop saw and why each node stays."""
+        from starlette.responses import JSONResponse
+
+        planner, last = self._autoscaler.planner, self._last
+        return JSONResponse(
+            {
+                "at": rfc3339(last.at) if last is not None else "",
+                "error": last.error if last is not None else "",
+                "scaleUp": str(last.scale_up.result) if last is not None else "",
+                "scaleDown": last.scale_down if last is not None else "",
+                "unneeded": planner.unneeded(),
+                "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
+                "utilization": planner.utilization,
+                "deleting": sorted(self._autoscaler.actuator.deletions.names()),
+            }
+        )

@@ -1,0 +1,188 @@
+"""A provider behind the external gRPC protocol: the built-in cloud, or anybody's.
+
+Source: cluster-autoscaler 1.36, externalgrpc. Other than upstream, a provider that cannot list its groups
+ends the loop; upstream takes it for one that has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import yaml
+from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
+from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
+from google.protobuf.message import DecodeError
+
+from autoscaler.planning.observation import CloudView, Instance, NodeGroup
+from autoscaler.ports import CloudError
+from machinery.clock import Clock
+from machinery.pb import core
+from machinery.wire.scalars import parse_duration
+
+TIMEOUT_SECONDS = 5.0
+UNMANAGED_SECONDS = 60.0
+"""A node that the provider does not know is asked about again after this time."""
+_STATES = {
+    protocol.InstanceStatus.instanceRunning: "running",
+    protocol.InstanceStatus.instanceCreating: "creating",
+    protocol.InstanceStatus.instanceDeleting: "deleting",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudConfig:
+    """Where the provider is, as upstream's `--cloud-config` file says it. Timeout in seconds."""
+
+    address: str
+    cert: str = ""
+    key: str = ""
+    cacert: str = ""
+    timeout: float = TIMEOUT_SECONDS
+
+    @classmethod
+    def read(cls, path: Path) -> CloudConfig:
+        """ValueError for a file that makes no sense."""
+        try:
+            document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise ValueError(f"{path}: {error}") from None
+        if not isinstance(document, dict) or not document.get("address"):
+            raise ValueError(f"{path}: expected an address")
+        unknown = document.keys() - {"address", "cert", "key", "cacert", "grpc_timeout"}
+        if unknown:
+            raise ValueError(f"{path}: unknown {', '.join(sorted(unknown))}")
+        return cls(
+            address=str(document["address"]),
+            cert=str(document.get("cert", "")),
+            key=str(document.get("key", "")),
+            cacert=str(document.get("cacert", "")),
+            timeout=parse_duration(str(document.get("grpc_timeout", "5s"))) / 1e9,
+        )
+
+    def channel(self) -> grpc.aio.Channel:
+        """Without a certificate in the clear, with one by mutual TLS."""
+        if not self.cert:
+            return grpc.aio.insecure_channel(self.address)
+        credentials = grpc.ssl_channel_credentials(
+            root_certificates=Path(self.cacert).read_bytes() if self.cacert else None,
+            private_key=Path(self.key).read_bytes(),
+            certificate_chain=Path(self.cert).read_bytes(),
+        )
+        return grpc.aio.secure_channel(self.address, credentials)
+
+
+class ExternalProvider:
+    """The provider as the loop sees it. `channel` is the caller's to close."""
+
+    def __init__(self, channel: grpc.aio.Channel, clock: Clock, *, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._stub: Any = protocol_grpc.CloudProviderStub(channel)
+        self._clock, self._timeout = clock, timeout
+        self._unmanaged: dict[tuple[str, str], float] = {}
+        self._templates: dict[str, core.Node | None] = {}
+
+    async def refresh(self, nodes: Sequence[core.Node]) -> CloudView:
+        await self._ask(self._stub.Refresh, protocol.RefreshRequest())
+        answer = await self._ask(self._stub.NodeGroups, protocol.NodeGroupsRequest())
+        groups: dict[str, NodeGroup] = {}
+        members: dict[str, str] = {}
+        for row in answer.nodeGroups:
+            group = await self._group(row)
+            groups[group.id] = group
+            members.update((instance.id, group.id) for instance in group.instances)
+        self._templates = {name: node for name, node in self._templates.items() if name in groups}
+        if groups:
+            await self._assign(nodes, members)
+        return CloudView(groups=groups, group_of_node=members)
+
+    async def _group(self, row: Any) -> NodeGroup:
+        target = await self._ask(
+            self._stub.NodeGroupTargetSize, protocol.NodeGroupTargetSizeRequest(id=row.id)
+        )
+        machines = await self._ask(self._stub.NodeGroupNodes, protocol.NodeGroupNodesRequest(id=row.id))
+        if row.id not in self._templates:
+            self._templates[row.id] = await self._template(row.id)
+        return NodeGroup(
+            id=row.id,
+            min=row.minSize,
+            max=row.maxSize,
+            target=target.targetSize,
+            template=self._templates[row.id],
+            instances=tuple(_instance(machine) for machine in machines.instances),
+        )
+
+    async def _template(self, group: str) -> core.Node | None:
+        request = protocol.NodeGroupTemplateNodeInfoRequest(id=group)
+        try:
+            answer = await self._stub.NodeGroupTemplateNodeInfo(request, timeout=self._timeout)
+            return core.Node.FromString(answer.nodeBytes) if answer.nodeBytes else None
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return None
+            raise CloudError(f"template of node group {group}: {error.details()}") from None
+        except DecodeError:
+            raise CloudError(f"template of node group {group} is no Node") from None
+
+    async def _assign(self, nodes: Sequence[core.Node], members: dict[str, str]) -> None:
+        """Whose nodes these are: by their instances, else by asking, and not too often."""
+        now = self._clock.monotonic()
+        known = {name: until for name, until in self._unmanaged.items() if until > now}
+        self._unmanaged = {}
+        for node in nodes:
+            name, provider_id = node.metadata.name, node.spec.providerID
+            group = members.get(provider_id)
+            key = (name, provider_id)
+            if group is None and key not in known:
+                request = protocol.NodeGroupForNodeRequest(node=_node(node))
+                group = (await self._ask(self._stub.NodeGroupForNode, request)).nodeGroup.id
+            if group:
+                members[name] = group
+            else:
+                self._unmanaged[key] = known.get(key, now + UNMANAGED_SECONDS)
+
+    async def increase(self, group: str, delta: int) -> None:
+        request = protocol.NodeGroupIncreaseSizeRequest(id=group, delta=delta)
+        await self._ask(self._stub.NodeGroupIncreaseSize, request)
+
+    async def decrease_target(self, group: str, delta: int) -> None:
+        request = protocol.NodeGroupDecreaseTargetSizeRequest(id=group, delta=delta)
+        await self._ask(self._stub.NodeGroupDecreaseTargetSize, request)
+
+    async def delete_nodes(self, group: str, nodes: Sequence[str]) -> None:
+        rows = [protocol.ExternalGrpcNode(name=name, providerID=name) for name in nodes]
+        request = protocol.NodeGroupDeleteNodesRequest(id=group, nodes=rows)
+        await self._ask(self._stub.NodeGroupDeleteNodes, request)
+
+    async def _ask(self, method: Callable[..., Awaitable[Any]], request: Any) -> Any:
+        try:
+            return await method(request, timeout=self._timeout)
+        except grpc.aio.AioRpcError as error:
+            raise CloudError(f"{error.details() or error.code().name}") from None
+
+
+def _instance(row: Any) -> Instance:
+    """Without a state nothing else of its status counts."""
+    state = _STATES.get(row.status.instanceState, "")
+    problem = row.status.errorInfo
+    if not state or not problem.errorCode:
+        return Instance(id=row.id, state=state)
+    return Instance(
+        id=row.id,
+        state=state,
+        error_class=problem.instanceErrorClass,
+        error_code=problem.errorCode,
+        error_message=problem.errorMessage,
+    )
+
+
+def _node(node: core.Node) -> Any:
+    return protocol.ExternalGrpcNode(
+        providerID=node.spec.providerID,
+        name=node.metadata.name,
+        labels=dict(node.metadata.labels),
+        annotations=dict(node.metadata.annotations),
+    )
