@@ -115,6 +115,21 @@ STORAGE_CLASS = Kind(
     "storage.k8s.io", "v1", "StorageClass", "storageclasses", storage.StorageClass, storage.StorageClassList,
     namespaced=False, short_names=("sc",),
 )  # fmt: skip
+CSI_NODE = Kind(
+    "storage.k8s.io", "v1", "CSINode", "csinodes", storage.CSINode, storage.CSINodeList, namespaced=False
+)
+CSI_DRIVER = Kind(
+    "storage.k8s.io", "v1", "CSIDriver", "csidrivers", storage.CSIDriver, storage.CSIDriverList,
+    namespaced=False,
+)  # fmt: skip
+CSI_STORAGE_CAPACITY = Kind(
+    "storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities", storage.CSIStorageCapacity,
+    storage.CSIStorageCapacityList,
+)  # fmt: skip
+VOLUME_ATTACHMENT = Kind(
+    "storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", storage.VolumeAttachment,
+    storage.VolumeAttachmentList, namespaced=False, subresources=_subresources("status"),
+)  # fmt: skip
 REPLICA_SET = Kind(
     "apps", "v1", "ReplicaSet", "replicasets", apps.ReplicaSet, apps.ReplicaSetList, short_names=("rs",),
     subresources=_subresources("status", "scale"),
@@ -133,6 +148,10 @@ KINDS: tuple[Kind[Any], ...] = (
     PRIORITY_CLASS,
     POD_DISRUPTION_BUDGET,
     STORAGE_CLASS,
+    CSI_NODE,
+    CSI_DRIVER,
+    CSI_STORAGE_CAPACITY,
+    VOLUME_ATTACHMENT,
     REPLICA_SET,
     LEASE,
 )

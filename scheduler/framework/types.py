@@ -26,6 +26,7 @@ from scheduler.framework.resource_columns import CPU, MEMORY
 Amounts = tuple[tuple[int, int], ...]  # (column, amount) of the resources that are not zero
 HostPort = tuple[str, str, int]  # ip ("0.0.0.0" for any), protocol, port
 Taint = tuple[str, str, str]  # key, value, effect
+Disk = tuple[str, str, tuple[str, ...], bool]  # type, what names it, Ceph monitors, whether read-only
 
 ANY_IP: Final = "0.0.0.0"
 
@@ -51,6 +52,8 @@ class PodInfo:
     __slots__ = (
         "affinity",
         "claims",
+        "direct_claims",
+        "disks",
         "fit_requests",
         "host_ports",
         "images",
@@ -65,6 +68,7 @@ class PodInfo:
         "priority",
         "requests",
         "uid",
+        "volume_count",
     )
 
     pod: core.Pod
@@ -81,6 +85,9 @@ class PodInfo:
     host_ports: tuple[HostPort, ...]
     labels: dict[str, str]
     claims: tuple[str, ...]  # names of PersistentVolumeClaims in the pod's namespace
+    direct_claims: tuple[str, ...]  # of these the ones that volumes name: not those of ephemeral volumes
+    volume_count: int  # of all types
+    disks: tuple[Disk, ...]  # inline disks that pods on one node cannot always share
     images: tuple[str, ...]  # with tags, a name per container (init containers too) and image volume
     affinity: core.Affinity | None
 
@@ -178,6 +185,34 @@ def _claims(info: PodInfo) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _direct_claims(info: PodInfo) -> tuple[str, ...]:
+    return tuple(
+        volume.volumeSource.persistentVolumeClaim.claimName
+        for volume in info.pod.spec.volumes
+        if volume.HasField("volumeSource") and volume.volumeSource.HasField("persistentVolumeClaim")
+    )
+
+
+def _disks(info: PodInfo) -> tuple[Disk, ...]:
+    """GCE, AWS, iSCSI and Ceph disks that the pod names itself; an AWS disk is never shared."""
+    found: list[Disk] = []
+    for volume in info.pod.spec.volumes:
+        if not volume.HasField("volumeSource"):
+            continue
+        source = volume.volumeSource
+        if source.HasField("gcePersistentDisk"):
+            gce = source.gcePersistentDisk
+            found.append(("gce", gce.pdName, (), gce.readOnly))
+        if source.HasField("awsElasticBlockStore"):
+            found.append(("aws", source.awsElasticBlockStore.volumeID, (), False))
+        if source.HasField("iscsi"):
+            found.append(("iscsi", source.iscsi.iqn, (), source.iscsi.readOnly))
+        if source.HasField("rbd"):
+            rbd = source.rbd
+            found.append(("rbd", f"{rbd.pool}/{rbd.image}", tuple(rbd.monitors), rbd.readOnly))
+    return tuple(found)
+
+
 def _images(info: PodInfo) -> tuple[str, ...]:
     spec = info.pod.spec
     names = [normalized_image_name(c.image) for c in itertools.chain(spec.initContainers, spec.containers)]
@@ -205,6 +240,9 @@ _DERIVED: dict[str, Callable[[PodInfo], Any]] = {
     "host_ports": _host_ports,
     "labels": lambda info: dict(info.pod.metadata.labels),
     "claims": _claims,
+    "direct_claims": _direct_claims,
+    "volume_count": lambda info: len(info.pod.spec.volumes),
+    "disks": _disks,
     "images": _images,
     "affinity": lambda info: info.pod.spec.affinity if info.pod.spec.HasField("affinity") else None,
 }

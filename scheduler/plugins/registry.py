@@ -21,9 +21,12 @@ from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
+from scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from scheduler.plugins.simple import NodeName, NodeUnschedulable, PrioritySort, SchedulingGates
 from scheduler.plugins.taint_toleration import TaintToleration
 from scheduler.plugins.volume_binding import VolumeBinding
+from scheduler.plugins.volume_restrictions import VolumeRestrictions
+from scheduler.plugins.volume_zone import VolumeZone
 
 IN_TREE: Mapping[str, type[Plugin]] = {
     plugin.name: plugin
@@ -36,7 +39,10 @@ IN_TREE: Mapping[str, type[Plugin]] = {
         NodeAffinity,
         NodePorts,
         NodeResourcesFit,
+        VolumeRestrictions,
+        NodeVolumeLimits,
         VolumeBinding,
+        VolumeZone,
         DynamicResources,
         DefaultPreemption,
         NodeResourcesBalancedAllocation,

@@ -13,6 +13,7 @@ from machinery import failpoints, kinds
 from machinery.errors import not_found
 from machinery.objects import is_controlled_by
 from machinery.pb import core
+from machinery.selectors import LabelSelector
 from scheduler.framework.interface import Handle
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.volume_assumptions import Assumptions
@@ -29,10 +30,13 @@ from scheduler.plugins.volume_matching import (
     reaches,
     requested_bytes,
     topology_allows,
+    topology_of,
+    with_room,
 )
 
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
+NOT_ENOUGH_SPACE = "node(s) did not have enough free storage"
 VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 WRITTEN = failpoints.declare("scheduler.volumes.written")
@@ -128,12 +132,14 @@ class VolumeBinder:
     def find(self, claims: PodClaims, node: NodeInfo) -> tuple[NodeVolumes, list[str]]:
         """What to do on the node, or the reasons why it cannot be this one. Raises VolumeError."""
         conflict, missing = self._check_bound(claims.bound, node)
-        volumes, bindable = self._find_delayed(claims.delayed, node)
+        volumes, bindable, roomy = self._find_delayed(claims.delayed, node)
         reasons = []
         if conflict:
             reasons.append(NODE_CONFLICT)
         if not bindable:
             reasons.append(BIND_CONFLICT)
+        if not roomy:
+            reasons.append(NOT_ENOUGH_SPACE)
         if missing:
             reasons.append(VOLUME_MISSING)
         return volumes, reasons
@@ -148,14 +154,15 @@ class VolumeBinder:
                 return True, False
         return False, False
 
-    def _find_delayed(self, delayed: Sequence[Claim], node: NodeInfo) -> tuple[NodeVolumes, bool]:
+    def _find_delayed(self, delayed: Sequence[Claim], node: NodeInfo) -> tuple[NodeVolumes, bool, bool]:
+        """What to do for them, whether it can be done here, and whether there is space for it."""
         to_match, to_provision = [], []
         for claim in delayed:
             selected = claim.metadata.annotations.get(SELECTED_NODE)
             if selected is None:
                 to_match.append(claim)
             elif selected != node.name:
-                return NodeVolumes(), False
+                return NodeVolumes(), False, True
             else:
                 to_provision.append(claim)
         bindings: list[tuple[Volume, Claim]] = []
@@ -167,9 +174,12 @@ class VolumeBinder:
             else:
                 taken.add(volume.metadata.name)
                 bindings.append((volume, claim))
-        if not all(self.can_provision(claim, node) for claim in to_provision):
-            return NodeVolumes(), False
-        return NodeVolumes(tuple(bindings), tuple(to_provision)), True
+        for claim in to_provision:
+            if not self.can_provision(claim, node):
+                return NodeVolumes(), False, True
+            if not self.has_space(claim, node):
+                return NodeVolumes(), True, False
+        return NodeVolumes(tuple(bindings), tuple(to_provision)), True, True
 
     def can_provision(self, claim: Claim, node: NodeInfo) -> bool:
         """Whether a volume can be made for the claim so that the node reaches it."""
@@ -178,6 +188,29 @@ class VolumeBinder:
         if storage_class is None:
             raise VolumeError(f'failed to find storage class "{name}"')
         return provisions(storage_class) and topology_allows(storage_class, node.labels)
+
+    def has_space(self, claim: Claim, node: NodeInfo) -> bool:
+        """Whether the driver's storage that the node reaches has room for the claim's volume."""
+        reachable = self.spaces_for(claim)
+        return reachable is None or any(selector.matches(node.labels) for selector in reachable)
+
+    def spaces_for(self, claim: Claim) -> list[LabelSelector] | None:
+        """Which nodes reach storage with room for the claim's volume, as selectors of which one must match.
+
+        None: the driver does not tell about its storage (CSIDriver, `storageCapacity`), or nothing is asked
+        for, so there is room everywhere.
+        """
+        storage_class = self._handle.lister(kinds.STORAGE_CLASS).get(class_of(claim))
+        if storage_class is None or "storage" not in claim.spec.resources.requests:
+            return None
+        driver = self._handle.lister(kinds.CSI_DRIVER).get(storage_class.provisioner)
+        if driver is None or not driver.spec.storageCapacity:
+            return None
+        name = storage_class.metadata.name
+        capacities = self._handle.lister(kinds.CSI_STORAGE_CAPACITY).list()
+        of_class = [capacity for capacity in capacities if capacity.storageClassName == name]
+        found = (topology_of(capacity) for capacity in with_room(of_class, requested_bytes(claim)))
+        return [selector for selector in found if selector is not None]
 
     # Assuming
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from machinery import kinds
 from machinery.errors import StatusError
 from machinery.pb import core, storage
-from machinery.quantity import value
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
     ActionType,
@@ -48,6 +47,7 @@ from scheduler.plugins.volume_matching import (
     class_of,
     node_selector_of,
     provisions,
+    volume_size_max,
 )
 
 _STATE = "VolumeBinding"
@@ -154,7 +154,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
         if storage_class is None or not provisions(storage_class):
             provisioned: Mask | None = np.zeros(row_count(rows), dtype=np.bool_)
         else:
-            provisioned = _topology_mask(storage_class, snapshot, rows)
+            provisioned = self._provisioned_mask(claim, storage_class, snapshot, rows)
         if selected is not None:
             mask = np.zeros(len(snapshot), dtype=np.bool_)
             if selected in snapshot.row_of:
@@ -165,6 +165,18 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
             return None
         reachable: Mask = np.logical_or.reduce([*masks, provisioned])
         return reachable
+
+    def _provisioned_mask(
+        self, claim: Claim, storage_class: storage.StorageClass, snapshot: Snapshot, rows: Rows
+    ) -> Mask | None:
+        """Where a volume of the class can be made for the claim; None: everywhere."""
+        allowed = _topology_mask(storage_class, snapshot, rows)
+        spaces = self.binder.spaces_for(claim)
+        if spaces is None:
+            return allowed
+        labels = [node.labels for node in snapshot.nodes_at(rows)]
+        roomy: Mask = np.array([any(s.matches(each) for s in spaces) for each in labels], dtype=np.bool_)
+        return roomy if allowed is None else allowed & roomy
 
     # Reserve
 
@@ -270,7 +282,9 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
         old, new = expect(storage.CSIStorageCapacity, old, new)
         if not isinstance(old, storage.CSIStorageCapacity):
             return QueueingHint.Queue
-        before, after = _volume_limit(old), _volume_limit(new)
+        if not isinstance(new, storage.CSIStorageCapacity):
+            return QueueingHint.Skip
+        before, after = volume_size_max(old), volume_size_max(new)
         grew = after is not None and (before is None or after > before)
         return QueueingHint.Queue if grew else QueueingHint.Skip
 
@@ -279,15 +293,6 @@ def _annotation(obj: Message | None, key: str) -> str:
     if not isinstance(obj, storage.CSINode):
         return ""
     return obj.metadata.annotations.get(key, "")
-
-
-def _volume_limit(capacity: Message | None) -> int | None:
-    """The largest volume that can be made, bytes; None when it is not told."""
-    if not isinstance(capacity, storage.CSIStorageCapacity):
-        return None
-    if capacity.HasField("maximumVolumeSize"):
-        return value(capacity.maximumVolumeSize)
-    return value(capacity.capacity) if capacity.HasField("capacity") else None
 
 
 def _topology_mask(storage_class: storage.StorageClass, snapshot: Snapshot, rows: Rows) -> Mask | None:

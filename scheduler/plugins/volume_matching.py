@@ -131,3 +131,30 @@ def topology_allows(storage_class: storage.StorageClass, labels: Mapping[str, st
         and all(labels.get(e.key) in list(e.values) for e in term.matchLabelExpressions)
         for term in terms
     )
+
+
+def with_room(
+    capacities: Iterable[storage.CSIStorageCapacity], size_bytes: int
+) -> list[storage.CSIStorageCapacity]:
+    """The storage (KEP-1472) where a volume of that size can be made."""
+    found = []
+    for capacity in capacities:
+        limit = volume_size_max(capacity)
+        if limit is not None and limit >= size_bytes and capacity.HasField("nodeTopology"):
+            found.append(capacity)
+    return found
+
+
+def volume_size_max(capacity: storage.CSIStorageCapacity) -> int | None:
+    """The largest volume that can be made, bytes; None when it is not told."""
+    if capacity.HasField("maximumVolumeSize"):
+        return quantity.value(capacity.maximumVolumeSize)
+    return quantity.value(capacity.capacity) if capacity.HasField("capacity") else None
+
+
+def topology_of(capacity: storage.CSIStorageCapacity) -> LabelSelector | None:
+    """Which nodes reach the storage; None: none of them, as nobody can read it."""
+    try:
+        return LabelSelector.from_message(capacity.nodeTopology)
+    except SelectorError:
+        return None

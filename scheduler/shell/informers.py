@@ -22,6 +22,10 @@ RESOURCE_KINDS: Final[Mapping[EventResource, Kind[Any]]] = {
     EventResource.PVC: kinds.PERSISTENT_VOLUME_CLAIM,
     EventResource.PV: kinds.PERSISTENT_VOLUME,
     EventResource.StorageClass: kinds.STORAGE_CLASS,
+    EventResource.CSINode: kinds.CSI_NODE,
+    EventResource.CSIDriver: kinds.CSI_DRIVER,
+    EventResource.CSIStorageCapacity: kinds.CSI_STORAGE_CAPACITY,
+    EventResource.VolumeAttachment: kinds.VOLUME_ATTACHMENT,
 }
 # Kinds that plugins look things up in, beside those that wake pods.
 LISTED_KINDS: Final[tuple[Kind[Any], ...]] = (
