@@ -20,7 +20,6 @@ from autoscaler.actuation import Actuator
 from autoscaler.loop import Autoscaler, LoopResult
 from autoscaler.options import Compat, from_flags
 from autoscaler.planning import marks
-from machinery.selectors import LabelSelector
 from autoscaler.planning.observation import (
     CloudView,
     ControllerKey,
@@ -35,6 +34,7 @@ from autoscaler.ports import CloudError
 from machinery import errors
 from machinery.clock import FakeClock
 from machinery.pb import apps, core, meta, policy
+from machinery.selectors import LabelSelector
 from machinery.versions import Gates, Version
 from machinery.wire.codec import from_json
 from machinery.wire.scalars import parse_time
