@@ -69,7 +69,12 @@ class NamespaceController(Controller):
         """Deletes what is there of one kind, and counts what does not go at once."""
         token = ""
         while True:
-            page = await self.client.list(kind, namespace, limit=_PAGE, continue_token=token)
+            try:
+                page = await self.client.list(kind, namespace, limit=_PAGE, continue_token=token)
+            except StatusError as error:
+                if is_not_found(error):
+                    return  # an older API server does not serve this kind, so nothing of it is there
+                raise
             for obj in page.items:
                 if not await self._delete(kind, obj, left):
                     left.add(kind, obj, self.clock.now())
