@@ -14,7 +14,6 @@ from typing import Any, Protocol, TypeVar, cast
 
 from google.protobuf.message import Message
 
-from apiserver import defaults
 from apiserver.admission.chain import Chain, plugins
 from apiserver.admission.interface import Operation, Request
 from apiserver.cached_object import CachedObject
@@ -40,7 +39,7 @@ from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
 from apiserver.validation import field
 from apiserver.watcher import Watcher
-from machinery import errors, kinds
+from machinery import defaults, errors, kinds
 from machinery.clock import Clock, to_time
 from machinery.errors import StatusError
 from machinery.kinds import Kind
@@ -261,11 +260,7 @@ class Registry:
         strategy = self._strategy(kind, subresource)
         rules.check_options("UpdateOptions", options)
         obj = _as_stored(kind, body)
-        if obj.metadata.name != name:
-            raise errors.bad_request(
-                f"the name of the object ({obj.metadata.name or '<empty>'}) does not match the name on"
-                f" the URL ({name})"
-            )
+        _check_name(name, obj.metadata)
         _check_namespace(strategy, namespace, obj.metadata)
         defaults.apply(strategy.kind, obj, self._gates)
 
@@ -301,11 +296,13 @@ class Registry:
         """PATCH, applied to the newest object. Raises 400, 403, 404, 409, 415, 422."""
         strategy = self._strategy(kind, subresource)
         rules.check_options("PatchOptions", options, force=patch_kind is PatchKind.APPLY)
-        document = patching.parse(patch_kind, patch)
+        validation = _validation(options)
+        document = patching.parse(patch_kind, patch, validation)
 
         async def change(current: CachedObject) -> Any:
             shown = _shown(kind, current).message
-            new = _as_stored(kind, patching.apply(kind, patch_kind, document, shown))
+            new = _as_stored(kind, patching.apply(kind, patch_kind, document, shown, validation))
+            _check_name(name, new.metadata)
             _check_namespace(strategy, namespace, new.metadata)
             if not new.metadata.resourceVersion:
                 new.metadata.resourceVersion = str(current.revision)
@@ -313,6 +310,9 @@ class Registry:
             return new
 
         changed = await self._change(kind, strategy, namespace, name, subresource, change, options)
+        if validation is not None and options.warn is not None:
+            for text in validation.found:
+                options.warn(text)
         return _shown(kind, changed)
 
     async def _change(
@@ -465,6 +465,26 @@ def _shown(kind: Kind[Any], stored: CachedObject) -> CachedObject:
 
 def _as_stored(kind: Kind[Any], body: Any) -> Any:
     return events.to_core(body) if kind is kinds.EVENTS_EVENT and isinstance(body, kind.message) else body
+
+
+def _check_name(name: str, metadata: meta.ObjectMeta) -> None:
+    """The body's name is the request's."""
+    if not metadata.name:
+        raise errors.bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )
+    if metadata.name != name:
+        raise errors.bad_request(
+            f"the name of the object ({metadata.name}) does not match the name on the URL ({name})"
+        )
+
+
+def _validation(options: WriteOptions) -> patching.Validation | None:
+    """Field validation of a patch, where somebody wants to know."""
+    if options.field_validation == "Strict":
+        return patching.Validation(strict=True)
+    wanted = options.field_validation != "Ignore" and options.warn is not None
+    return patching.Validation() if wanted else None
 
 
 def _check_namespace(strategy: Strategy, namespace: str, metadata: meta.ObjectMeta) -> None:

@@ -162,7 +162,7 @@ def _pod_resources(path: str, spec: core.PodSpec) -> list[Cause]:
 
 
 def _against_containers(path: str, spec: core.PodSpec) -> list[Cause]:
-    from apiserver.defaults.pod import container_requests
+    from machinery.defaults.pod import container_requests
 
     errors: list[Cause] = []
     resources = spec.resources

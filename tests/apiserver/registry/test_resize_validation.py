@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from apiserver import defaults
 from apiserver.admission.chain import Chain
 from apiserver.admission.interface import Request
 from apiserver.admission.pod_resize_validator import PodResizeValidator
@@ -18,7 +17,7 @@ from apiserver.cached_object import CachedObject
 from apiserver.registry import rules
 from apiserver.registry.pods.resize import POD_RESIZE
 from apiserver.registry.strategy import Environment
-from machinery import kinds, qos
+from machinery import defaults, kinds, qos
 from machinery.clock import to_time
 from machinery.errors import StatusError
 from machinery.kinds import Kind

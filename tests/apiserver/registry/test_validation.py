@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from apiserver import defaults
-from apiserver.defaults.pod import pull_policy
 from apiserver.validation import containers, field, names, quantities
 from apiserver.validation import pod as pods
-from machinery import kinds
+from machinery import defaults, kinds
+from machinery.defaults.pod import pull_policy
 from machinery.errors import StatusError
 from machinery.pb import core
 from machinery.versions import Gates

@@ -6,7 +6,7 @@ from collections.abc import Iterable, MutableSequence
 from functools import lru_cache
 from typing import Any
 
-from apiserver.defaults import quantities
+from machinery.defaults import quantities
 from machinery.pb import core
 from machinery.quantity import Quantity
 from machinery.versions import Gates

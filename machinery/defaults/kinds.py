@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from apiserver.defaults import pod, quantities
 from machinery import kinds
+from machinery.defaults import pod, quantities
 from machinery.kinds import Kind
 from machinery.pb import apps, core, scheduling, storage
 from machinery.versions import Gates
