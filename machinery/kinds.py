@@ -88,6 +88,10 @@ POD = Kind(
     "", "v1", "Pod", "pods", core.Pod, core.PodList, short_names=("po",),
     subresources=_subresources("status", "binding", "resize", "eviction"),
 )  # fmt: skip
+SERVICE = Kind(
+    "", "v1", "Service", "services", core.Service, core.ServiceList, short_names=("svc",),
+    subresources=_subresources("status"),
+)  # fmt: skip
 CONFIG_MAP = Kind(
     "", "v1", "ConfigMap", "configmaps", core.ConfigMap, core.ConfigMapList, short_names=("cm",)
 )  # fmt: skip
@@ -140,6 +144,7 @@ KINDS: tuple[Kind[Any], ...] = (
     NAMESPACE,
     NODE,
     POD,
+    SERVICE,
     CONFIG_MAP,
     PERSISTENT_VOLUME_CLAIM,
     PERSISTENT_VOLUME,

@@ -22,6 +22,7 @@ from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
 from scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.plugins.simple import NodeName, NodeUnschedulable, PrioritySort, SchedulingGates
 from scheduler.plugins.taint_toleration import TaintToleration
 from scheduler.plugins.volume_binding import VolumeBinding
@@ -43,6 +44,7 @@ IN_TREE: Mapping[str, type[Plugin]] = {
         NodeVolumeLimits,
         VolumeBinding,
         VolumeZone,
+        PodTopologySpread,
         DynamicResources,
         DefaultPreemption,
         NodeResourcesBalancedAllocation,

@@ -32,6 +32,7 @@ LISTED_KINDS: Final[tuple[Kind[Any], ...]] = (
     kinds.POD_DISRUPTION_BUDGET,
     kinds.NAMESPACE,
     kinds.REPLICA_SET,
+    kinds.SERVICE,
 )
 
 
