@@ -8,7 +8,7 @@ converted from and to the core Event that is stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
@@ -60,12 +60,13 @@ class WatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What every write may ask for."""
+    """What every write may ask for; `warn` is told what the client should know although it is done."""
 
     dry_run: bool = False
     field_manager: str = ""
     force: bool = False
     field_validation: str = ""
+    warn: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any
 
+from apiserver.documents import SyntaxProblem, parse_json
+from apiserver.go_errors import unmarshal_problem
 from apiserver.registry import json_patch
 from apiserver.requests import PatchKind
 from apiserver.validation import field
 from machinery.errors import GroupKind, StatusError, bad_request, invalid, request_too_large
 from machinery.kinds import Kind
 from machinery.patch import PatchError, merge_patch, strategic_merge_patch
+from machinery.strategic_schema import go_text
 from machinery.wire import codec
+from machinery.wire.scalars import DecodeError, json_type
 
 _MEDIA_TYPES = {
     PatchKind.APPLY: "application/apply-patch+yaml",
@@ -20,7 +26,16 @@ _MEDIA_TYPES = {
 _PARTS = frozenset({"metadata", "spec", "status"})
 
 
-def parse(patch_kind: PatchKind, patch: bytes) -> Any:
+@dataclass(slots=True)
+class Validation:
+    """Field validation of a patch: `found` gets what is unknown or comes twice; `strict` refuses it."""
+
+    strict: bool = False
+    duplicates: list[str] = dataclass_field(default_factory=list)
+    found: list[str] = dataclass_field(default_factory=list)
+
+
+def parse(patch_kind: PatchKind, patch: bytes, validation: Validation | None = None) -> Any:
     """The patch's JSON; 415 for a kind that is not supported, 400 for what is no JSON object."""
     if patch_kind is PatchKind.APPLY:
         media = _MEDIA_TYPES.get(patch_kind, "unknown")
@@ -35,37 +50,81 @@ def parse(patch_kind: PatchKind, patch: bytes) -> Any:
             f" ({media} is not supported yet)",
         )
     try:
-        document = json.loads(patch)
-    except ValueError as error:
-        raise bad_request(f"error decoding patch: {error}") from None
-    if patch_kind is PatchKind.JSON:
-        if not isinstance(document, list):
-            raise bad_request("error decoding patch: it must be a JSON array")
-        if len(document) > json_patch.OPERATIONS_MAX:
-            text = f"The allowed maximum operations in a JSON patch is {json_patch.OPERATIONS_MAX}"
-            raise request_too_large(f"{text}, got {len(document)}")
-    elif not isinstance(document, dict):
-        raise bad_request("error decoding patch: it must be a JSON object")
+        parsed = parse_json(patch.decode("utf-8", "replace"))
+    except SyntaxProblem as problem:
+        raise _undecodable(patch_kind, str(problem)) from None
+    document = parsed.value
+    wanted = list if patch_kind is PatchKind.JSON else dict
+    if document is None:
+        document = wanted()
+    if not isinstance(document, wanted):
+        go_type = "jsonpatch.Patch" if patch_kind is PatchKind.JSON else "map[string]interface {}"
+        text = f"json: cannot unmarshal {json_type(document)} into Go value of type {go_type}"
+        raise _undecodable(patch_kind, text)
+    if patch_kind is PatchKind.JSON and len(document) > json_patch.OPERATIONS_MAX:
+        text = f"The allowed maximum operations in a JSON patch is {json_patch.OPERATIONS_MAX}"
+        raise request_too_large(f"{text}, got {len(document)}")
+    if validation is not None:
+        prefix = "json patch " if patch_kind is PatchKind.JSON else ""
+        validation.duplicates = [f"{prefix}{text}" for text in parsed.duplicates]
     return document
 
 
-def apply(kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any) -> Any:
-    """A new object; `current` stays. Raises 400 and 422."""
+def _undecodable(patch_kind: PatchKind, problem: str) -> StatusError:
+    return bad_request(problem if patch_kind is PatchKind.STRATEGIC else f"error decoding patch: {problem}")
+
+
+def apply(
+    kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any, validation: Validation | None = None
+) -> Any:
+    """A new object; `current` stays. Raises 400 and 422, and what a strategic patch's errors say."""
+    unknown: list[str] | None = None if validation is None else []
     try:
         parts = _parts(kind, patch) if isinstance(patch, dict) else None
         if parts is not None:
-            return _apply_to_parts(kind, patch_kind, parts, current)
-        document = codec.to_json(current)
-        changed = _merged(patch_kind, kind.message.DESCRIPTOR.full_name, document, patch)
-        if (changed.get("apiVersion"), changed.get("kind")) != (document["apiVersion"], document["kind"]):
-            problem = "a patch cannot change what kind of object it is"
-            raise invalid(GroupKind("", ""), "", [field.invalid("patch", json.dumps(changed), problem)])
-        return codec.from_json(kind.message, changed)
+            new = _apply_to_parts(kind, patch_kind, patch, current, unknown)
+        else:
+            new = _apply_to_all(kind, patch_kind, patch, current, unknown)
     except PatchError as error:
-        reason = {400: "BadRequest", 422: "Invalid"}.get(error.code, "")
-        raise StatusError(error.code, reason, str(error)) from None
+        if error.code == 422:
+            raise _unfit(go_text(patch), str(error)) from None
+        raise StatusError(error.code, "BadRequest" if error.code == 400 else "", str(error)) from None
+    if validation is None or unknown is None:
+        return new
+    validation.found = [*validation.duplicates, *(f'unknown field "{path}"' for path in unknown)]
+    if validation.found and validation.strict:
+        problem = f"strict decoding error: {', '.join(validation.found)}"
+        raise _unfit(_shown(patch_kind, patch, codec.to_json(new)), problem)
+    return new
+
+
+def _shown(patch_kind: PatchKind, patch: Any, changed: Any) -> str:
+    """What an error shows: the patched object, or for a strategic patch the patch."""
+    if patch_kind is PatchKind.STRATEGIC:
+        return go_text(patch)
+    return json.dumps(changed, separators=(",", ":"), ensure_ascii=False)
+
+
+def _unfit(shown: str, problem: str) -> StatusError:
+    """422 of a patch whose outcome is no such object."""
+    return invalid(GroupKind("", ""), "", [field.invalid("patch", shown, problem)])
+
+
+def _apply_to_all(
+    kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any, unknown: list[str] | None
+) -> Any:
+    document = codec.to_json(current)
+    changed = _merged(patch_kind, kind.message.DESCRIPTOR.full_name, document, patch)
+    for name in ("apiVersion", "kind"):
+        absent = patch_kind is PatchKind.STRATEGIC and name not in changed
+        if not absent and changed.get(name) != document[name]:
+            problem = "a patch cannot change what kind of object it is"
+            raise _unfit(_shown(patch_kind, patch, changed), problem)
+    try:
+        return codec.from_json(kind.message, changed, unknown_fields=unknown)
     except codec.DecodeError as error:
-        raise bad_request(str(error)) from None
+        problem = unmarshal_problem(kind.message, changed, error)
+        raise _unfit(_shown(patch_kind, patch, changed), problem) from None
 
 
 def json_patched(document: Any, patch: list[Any]) -> Any:
@@ -100,14 +159,28 @@ def _parts(kind: Kind[Any], patch: Any) -> dict[str, Any] | None:
     return dict(patch)
 
 
-def _apply_to_parts(kind: Kind[Any], patch_kind: PatchKind, parts: dict[str, Any], current: Any) -> Any:
+def _apply_to_parts(
+    kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any, unknown: list[str] | None
+) -> Any:
     new = kind.message()
     new.CopyFrom(current)
-    for name, patch in parts.items():
+    for name, own in patch.items():
         part = getattr(new, name)
         message = type(part)
         document = codec.to_json(part) if new.HasField(name) else {}
-        changed = _merged(patch_kind, message.DESCRIPTOR.full_name, document, patch)
-        part.CopyFrom(codec.from_json(message, changed))
+        changed = _merged(patch_kind, message.DESCRIPTOR.full_name, document, own)
+        found: list[str] = []
+        try:
+            part.CopyFrom(codec.from_json(message, changed, unknown_fields=found))
+        except codec.DecodeError as error:
+            whole = {**codec.to_json(current), name: changed}
+            problem = unmarshal_problem(kind.message, whole, DecodeError(_below(name, error), error.message))
+            raise _unfit(_shown(patch_kind, patch, whole), problem) from None
         part.SetInParent()
+        if unknown is not None:
+            unknown += [f"{name}.{path}" for path in found]
     return new
+
+
+def _below(name: str, error: DecodeError) -> str:
+    return f"{name}.{error.path}" if error.path else name

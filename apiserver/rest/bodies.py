@@ -13,8 +13,9 @@ from typing import Any
 from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 
-from apiserver.rest import go_errors, problems
-from apiserver.rest.documents import Document, SyntaxProblem, parse_json, parse_yaml
+from apiserver import go_errors
+from apiserver.documents import Document, SyntaxProblem, parse_json, parse_yaml
+from apiserver.rest import problems
 from apiserver.rest.media import JSON, OBJECTS, PROTOBUF, YAML, content_type
 from machinery import errors, kinds
 from machinery.errors import StatusError

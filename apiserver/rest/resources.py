@@ -389,12 +389,12 @@ def _write_options(request: Request, kind: str, warnings: list[str] | None = Non
         problem = f'Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"'
         cause = Cause("FieldValueNotSupported", problem, "fieldValidation")
         raise errors.invalid(GroupKind("meta.k8s.io", kind), "", [cause])
-    del warnings
     return WriteOptions(
         dry_run=bool(dry_run),
         field_manager=request.asked("fieldManager"),
         force=request.flag("force"),
         field_validation=validation,
+        warn=warnings.append if warnings is not None else None,
     )
 
 

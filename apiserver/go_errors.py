@@ -11,7 +11,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from apiserver.rest.documents import Literal
+from apiserver.documents import Literal
 from machinery.wire.scalars import OWN, DecodeError, json_type
 from machinery.wire.schema import Field, messages
 
