@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.framework import resource_columns
+from scheduler.framework.change_log import ChangeLog
 from scheduler.framework.columns import Column, Extract, Follower
 from scheduler.framework.types import NodeInfo, PodInfo
 
@@ -29,6 +30,7 @@ COLUMNS_MAX = 512  # derived columns (labels, images, ...); the oldest goes when
 FORKS_MAX = 64
 
 Int64s = NDArray[np.int64]
+C = TypeVar("C")
 F = TypeVar("F", bound=Follower)
 
 
@@ -48,6 +50,9 @@ class Snapshot:
         self.row_of: dict[str, int] = {}
         self.generation = 0  # of the cache, when it was last brought up to date
         self.structure = 0  # the cache's structure version that the order is of
+        self.layout = 0  # changes when a row comes, goes or moves
+        self.changes = ChangeLog()
+        self._companions: dict[type[Any], Any] = {}
         self._forks: list[_Fork] = []
         self._columns: dict[Hashable, Follower] = {}
         self._capacity = _CAPACITY_MIN
@@ -151,6 +156,13 @@ class Snapshot:
         """Values of one label; None where a node has not got it."""
         return self.column(("label", key), lambda info: info.labels.get(key))
 
+    def companion(self, kind: type[C]) -> C:
+        """The object of a class that follows this snapshot by `changes`, made at its first use."""
+        found: C | None = self._companions.get(kind)
+        if found is None:
+            found = self._companions[kind] = kind()
+        return found
+
     # Changing, by the cache
 
     def put(self, info: NodeInfo) -> None:
@@ -170,6 +182,8 @@ class Snapshot:
         for column in self._columns.values():
             column.drop(row, size)
         info = self.nodes.pop(row)
+        self.layout += 1
+        self.changes.note(name)
         self.unschedulable_count -= info.unschedulable
         self.tainted_count -= bool(info.taints)
         self.image_count -= bool(info.images)
@@ -186,6 +200,7 @@ class Snapshot:
             column.reorder(order)
         self.nodes = [self.nodes[row] for row in order.tolist()]
         self.row_of = {name: row for row, name in enumerate(names)}
+        self.layout += 1
 
     def _arrays(self) -> tuple[NDArray[np.generic], ...]:
         return (
@@ -203,6 +218,8 @@ class Snapshot:
             self._grow()
         self.nodes.append(info)
         self.row_of[info.name] = row
+        self.layout += 1
+        self.changes.note(info.name)
         for column in self._columns.values():
             column.append(row, info)
         self._write_node(row, info)
@@ -214,6 +231,7 @@ class Snapshot:
     def _replace(self, row: int, info: NodeInfo) -> None:
         former = self.nodes[row]
         self.nodes[row] = info
+        self.changes.note(info.name)
         same_node = former.node is info.node and former.images is info.images
         if not same_node:
             self._write_node(row, info)
@@ -339,6 +357,7 @@ class Snapshot:
         return info
 
     def _written(self, row: int, info: NodeInfo) -> None:
+        self.changes.note(info.name)
         self._write_pods(row, info)
         for column in self._columns.values():
             if column.follows_pods:

@@ -14,6 +14,7 @@ from machinery.objects import ObjectKey
 from machinery.pb import core
 from machinery.quantity import milli, value
 from scheduler.framework import resource_columns
+from scheduler.framework.affinity_terms import PodTerms, pod_terms
 from scheduler.framework.pod_requests import (
     DEFAULT_MEMORY_BYTES,
     DEFAULT_MILLI_CPU,
@@ -65,6 +66,7 @@ class PodInfo:
         "nonzero",
         "options",
         "pod",
+        "pod_terms",
         "priority",
         "requests",
         "uid",
@@ -90,6 +92,7 @@ class PodInfo:
     disks: tuple[Disk, ...]  # inline disks that pods on one node cannot always share
     images: tuple[str, ...]  # with tags, a name per container (init containers too) and image volume
     affinity: core.Affinity | None
+    pod_terms: PodTerms | None  # None: neither pod affinity nor pod anti-affinity
 
     def __init__(self, pod: core.Pod, options: ResourceOptions = DEFAULT_OPTIONS) -> None:
         metadata = pod.metadata
@@ -245,6 +248,7 @@ _DERIVED: dict[str, Callable[[PodInfo], Any]] = {
     "disks": _disks,
     "images": _images,
     "affinity": lambda info: info.pod.spec.affinity if info.pod.spec.HasField("affinity") else None,
+    "pod_terms": lambda info: pod_terms(info.pod),
 }
 
 

@@ -18,6 +18,7 @@ from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.plugins.image_locality import ImageLocality
+from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
@@ -45,6 +46,7 @@ IN_TREE: Mapping[str, type[Plugin]] = {
         VolumeBinding,
         VolumeZone,
         PodTopologySpread,
+        InterPodAffinity,
         DynamicResources,
         DefaultPreemption,
         NodeResourcesBalancedAllocation,

@@ -12,6 +12,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from apiserver.registry.pods.label_keys import merge_label_keys
 from machinery import kinds
 from machinery.clock import FakeClock
 from machinery.versions import Gates, Version
@@ -92,6 +93,8 @@ def build_world(
         if obj is not None:
             objects.setdefault(kinds.of(obj), []).append(obj)
     effective = Gates("scheduler", version, gates or {})
+    for pod in objects.get(kinds.POD, []):
+        merge_label_keys(pod, effective)  # as the API server has done to them
     snapshot, nominator, cache = Snapshot(), Nominator(), Cache()
     environment = Environment(
         snapshot=snapshot,

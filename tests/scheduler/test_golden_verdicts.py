@@ -189,7 +189,6 @@ def test_what_is_left_out() -> None:
         for plugin in needed_plugins(case) - set(IN_TREE):
             missing[plugin] += 1
     later = {
-        "InterPodAffinity",
         "NodeDeclaredFeatures",
         "NodeVolumeLimits",
         "PodTopologySpread",

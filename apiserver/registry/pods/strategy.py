@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.registry.pods import disabled_fields
+from apiserver.registry.pods.label_keys import merge_label_keys
 from apiserver.registry.strategy import Environment, Strategy, keep
 from apiserver.validation import pod as validation
 from apiserver.validation import pod_status
@@ -33,7 +34,7 @@ class PodStrategy(Strategy):
                 type="PodScheduled", status="False", reason=GATED_REASON, message=_GATED_MESSAGE
             )
             condition.lastTransitionTime.CopyFrom(env.now)
-        _merge_label_keys(new, env)
+        merge_label_keys(new, env.gates)
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
         return validation.create(new)
@@ -94,34 +95,6 @@ def _keep_observed_generations(new: core.PodStatus, old: core.PodStatus) -> None
         was = generations.pop(0) if generations else 0
         if was and not condition.observedGeneration:
             condition.observedGeneration = was
-
-
-def _merge_label_keys(pod: core.Pod, env: Environment) -> None:
-    """matchLabelKeys become part of the selectors at creation, by the pod's own labels."""
-    spec = pod.spec
-    if spec.HasField("affinity") and env.gates.enabled("MatchLabelKeysInPodAffinity"):
-        for pods in (spec.affinity.podAffinity, spec.affinity.podAntiAffinity):
-            terms = [
-                *pods.requiredDuringSchedulingIgnoredDuringExecution,
-                *(each.podAffinityTerm for each in pods.preferredDuringSchedulingIgnoredDuringExecution),
-            ]
-            for term in terms:
-                if term.HasField("labelSelector"):
-                    _merge_keys(term.labelSelector, term.matchLabelKeys, "In", pod)
-                    _merge_keys(term.labelSelector, term.mismatchLabelKeys, "NotIn", pod)
-    if spec.topologySpreadConstraints and (
-        env.gates.enabled("MatchLabelKeysInPodTopologySpread")
-        and env.gates.enabled("MatchLabelKeysInPodTopologySpreadSelectorMerge")
-    ):
-        for constraint in spec.topologySpreadConstraints:
-            if constraint.HasField("labelSelector"):
-                _merge_keys(constraint.labelSelector, constraint.matchLabelKeys, "In", pod)
-
-
-def _merge_keys(selector: meta.LabelSelector, keys: Any, operator: str, pod: core.Pod) -> None:
-    for key in keys:
-        if key in pod.metadata.labels:
-            selector.matchExpressions.add(key=key, operator=operator, values=[pod.metadata.labels[key]])
 
 
 POD_STATUS = PodStatusStrategy(POD)

@@ -1,0 +1,141 @@
+"""The affinity terms of pods that are on nodes: which there are, and how often on which node.
+
+Terms are grouped, since the pods of one workload have the same ones, and found by the namespace of the
+pending pod. So a cycle's cost depends on the terms that concern the pod, not on the number of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Generic, TypeVar
+
+from scheduler.framework.affinity_terms import AffinityTerm, PodTerms
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.plugins.node_counts import NodeCounts
+
+HARD: Final = 0  # in place of the weight of a required affinity term, which the profile's arguments give
+
+K = TypeVar("K")
+_Seen = dict[str, PodTerms]
+
+
+class _Group(Generic[K]):
+    """Terms of one sort with how often each node has them, by the namespaces that they mean."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[tuple[K, AffinityTerm], NodeCounts]] = {}
+        self._by_selector: dict[tuple[K, AffinityTerm], NodeCounts] = {}  # those with a namespace selector
+
+    def __bool__(self) -> bool:
+        return bool(self._by_namespace or self._by_selector)
+
+    def add(self, snapshot: Snapshot, name: str, key: tuple[K, AffinityTerm], change: int) -> None:
+        """The node has the term once more, or once less."""
+        term = key[1]
+        if not term.namespace_selector.selects_nothing:
+            _change(self._by_selector, None, snapshot, name, key, change)
+            return
+        # One object of counts, reachable from each of the namespaces.
+        shared: NodeCounts | None = None
+        for namespace in term.namespaces:
+            counts = self._by_namespace.setdefault(namespace, {})
+            if shared is None:
+                shared = _change(counts, None, snapshot, name, key, change)
+            else:
+                _change(counts, shared, snapshot, name, key, change)
+            if not counts:
+                del self._by_namespace[namespace]
+
+    def about(
+        self, pod: PodInfo, namespace_labels: Mapping[str, str]
+    ) -> Iterator[tuple[K, AffinityTerm, NodeCounts]]:
+        """The terms that mean the pod."""
+        for (key, term), counts in self._by_namespace.get(pod.namespace, {}).items():
+            if term.selects(pod.labels):
+                yield key, term, counts
+        for (key, term), counts in self._by_selector.items():
+            if term.matches(pod.namespace, pod.labels, namespace_labels):
+                yield key, term, counts
+
+
+def _change(
+    of: dict[tuple[K, AffinityTerm], NodeCounts],
+    shared: NodeCounts | None,
+    snapshot: Snapshot,
+    name: str,
+    key: tuple[K, AffinityTerm],
+    change: int,
+) -> NodeCounts:
+    """Counts there, unless the shared object has been counted already; drops what has come to nothing."""
+    if shared is None:
+        counts = of.get(key)
+        if counts is None:
+            counts = of[key] = NodeCounts()
+        counts.add(snapshot, name, change)
+    else:
+        counts = of.setdefault(key, shared)
+    if not counts.by_node:
+        del of[key]
+    return counts
+
+
+class ExistingTerms:
+    """A companion of a snapshot; `follow` it before use.
+
+    `anti` has the required anti-affinity terms, `scored` the ones that count in scores, by weight: `HARD`, or
+    the weight, negative for anti-affinity.
+    """
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self.anti: _Group[None] = _Group()
+        self.scored: _Group[int] = _Group()
+        self._seen: dict[str, _Seen] = {}  # by node: terms that have been counted, by the pod's uid
+        self._position = -1
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Take in what has changed since the last time."""
+        position = snapshot.changes.position
+        if self._position == position:
+            return
+        changed = None if self._position < 0 else snapshot.changes.since(self._position)
+        if changed is None:
+            self._reset()
+            for node in snapshot.nodes:
+                self._follow_node(snapshot, node.name, node)
+        else:
+            for name in changed:
+                self._follow_node(snapshot, name, snapshot.get(name))
+        self._position = position
+
+    def _follow_node(self, snapshot: Snapshot, name: str, node: NodeInfo | None) -> None:
+        present: _Seen = {}
+        if node is not None:
+            for uid, pod in node.pods.items():
+                terms = pod.pod_terms
+                if terms is not None:
+                    present[uid] = terms
+        former = self._seen.get(name, {})
+        if not present and not former:
+            return
+        for _, terms in former.items() - present.items():
+            self._count(snapshot, name, terms, -1)
+        for _, terms in present.items() - former.items():
+            self._count(snapshot, name, terms, 1)
+        if present:
+            self._seen[name] = present
+        else:
+            del self._seen[name]
+
+    def _count(self, snapshot: Snapshot, name: str, terms: PodTerms, change: int) -> None:
+        for term in terms.required_anti:
+            self.anti.add(snapshot, name, (None, term), change)
+        for term in terms.required:
+            self.scored.add(snapshot, name, (HARD, term), change)
+        for weight, term in terms.preferred:
+            self.scored.add(snapshot, name, (weight, term), change)
+        for weight, term in terms.preferred_anti:
+            self.scored.add(snapshot, name, (-weight, term), change)

@@ -1,0 +1,53 @@
+"""Numbers by node, kept by name, and shown as an array by row when they are used."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.framework.snapshot import Snapshot
+
+Counts = NDArray[np.int64]
+
+
+class NodeCounts:
+    """How much of something each node has; nodes that have none take no room.
+
+    The array is made at first use and then kept, until rows of the snapshot move.
+    """
+
+    __slots__ = ("_array", "_layout", "by_node")
+
+    def __init__(self) -> None:
+        self.by_node: dict[str, int] = {}
+        self._array: Counts | None = None
+        self._layout = -1  # of the snapshot, when the array was made
+
+    def put(self, snapshot: Snapshot, name: str, count: int) -> None:
+        """The node has that much from now on."""
+        if count:
+            self.by_node[name] = count
+        else:
+            self.by_node.pop(name, None)
+        if self._array is None:
+            return
+        row = snapshot.row_of.get(name)
+        if self._layout != snapshot.layout or row is None:
+            self._array = None
+        else:
+            self._array[row] = count
+
+    def add(self, snapshot: Snapshot, name: str, change: int) -> None:
+        """The node has that much more than before."""
+        self.put(snapshot, name, self.by_node.get(name, 0) + change)
+
+    def array(self, snapshot: Snapshot) -> Counts:
+        """`[nodes]`; to be read only, and until the snapshot changes."""
+        if self._array is None or self._layout != snapshot.layout:
+            size = len(self.by_node)
+            row_of = snapshot.row_of
+            rows = np.fromiter((row_of[name] for name in self.by_node), dtype=np.intp, count=size)
+            array = np.zeros(len(snapshot), dtype=np.int64)
+            array[rows] = np.fromiter(self.by_node.values(), dtype=np.int64, count=size)
+            self._array, self._layout = array, snapshot.layout
+        return self._array

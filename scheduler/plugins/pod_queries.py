@@ -1,0 +1,106 @@
+"""How many pods of each node the terms of a pending pod mean, for all pods and namespaces.
+
+The pods of one workload ask the same questions one after another, so answers are kept and corrected where the
+snapshot has changed since.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from machinery.pb import core
+from scheduler.framework.affinity_terms import AffinityTerm
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.plugins.node_counts import Counts, NodeCounts
+
+ANSWERS_MAX: Final = 128  # the least recently asked goes
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A term of a pending pod with its namespace selector resolved; no namespaces: all of them."""
+
+    term: AffinityTerm
+    namespaces: frozenset[str] | None
+
+    @classmethod
+    def resolve(
+        cls, term: AffinityTerm, namespaces: Iterable[core.Namespace], *, keeps_selector: bool
+    ) -> Query:
+        """`keeps_selector`: the selector is also asked, once more, about namespaces without labels.
+
+        Upstream does so since 1.34 by mistake: a term whose namespace selector has only negative requirements
+        then means all namespaces (kubernetes/kubernetes#141526).
+        """
+        selector = term.namespace_selector
+        if selector.empty:
+            return cls(term, None)
+        if selector.selects_nothing:
+            return cls(term, term.namespaces)
+        if keeps_selector and selector.matches({}):
+            return cls(term, None)
+        found = (each.metadata.name for each in namespaces if selector.matches(each.metadata.labels))
+        return cls(term, term.namespaces.union(found))
+
+    def matches(self, pod: PodInfo) -> bool:
+        """Whether the pod is meant."""
+        if self.namespaces is not None and pod.namespace not in self.namespaces:
+            return False
+        return self.term.selects(pod.labels)
+
+
+Queries = tuple[Query, ...]
+
+
+def match_all(queries: Queries, pod: PodInfo) -> bool:
+    """Whether the pod is meant by all of them; false without any."""
+    return bool(queries) and all(query.matches(pod) for query in queries)
+
+
+@dataclass(slots=True)
+class _Answer:
+    counts: NodeCounts = field(default_factory=NodeCounts)
+    position: int = -1  # of the snapshot's changes
+
+
+class PodQueries:
+    """A companion of a snapshot."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[Queries, _Answer] = OrderedDict()
+
+    def count(self, snapshot: Snapshot, queries: Queries) -> Counts:
+        """`[nodes]`: the pods that all the queries mean. To be read only, and until the snapshot changes."""
+        answer = self._answers.get(queries)
+        if answer is None:
+            if len(self._answers) >= ANSWERS_MAX:
+                self._answers.popitem(last=False)
+            answer = self._answers[queries] = _Answer()
+        self._answers.move_to_end(queries)
+        self._follow(snapshot, queries, answer)
+        return answer.counts.array(snapshot)
+
+    def _follow(self, snapshot: Snapshot, queries: Queries, answer: _Answer) -> None:
+        position = snapshot.changes.position
+        if answer.position == position:
+            return
+        changed = None if answer.position < 0 else snapshot.changes.since(answer.position)
+        if changed is None:
+            answer.counts = NodeCounts()
+            for node in snapshot.nodes:
+                found = _count(queries, node)
+                if found:
+                    answer.counts.put(snapshot, node.name, found)
+        else:
+            for name in changed:
+                there = snapshot.get(name)
+                answer.counts.put(snapshot, name, 0 if there is None else _count(queries, there))
+        answer.position = position
+
+
+def _count(queries: Queries, node: NodeInfo) -> int:
+    return sum(match_all(queries, pod) for pod in node.pods.values())

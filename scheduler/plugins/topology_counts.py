@@ -1,0 +1,110 @@
+"""How much of something each topology domain has: a domain is a label of nodes with one of its values.
+
+Made for all nodes at once; then single domains can be corrected on a copy, in a simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.framework.columns import Column
+from scheduler.framework.interface import Rows
+from scheduler.framework.snapshot import Snapshot
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Topology:
+    """Of one label: its column, and the amount by the column's ids (nodes without the label have none)."""
+
+    column: Column
+    by_id: Counts
+    present: NDArray[np.bool_]  # by id: domains that something was counted in, if only to come to nothing
+
+
+class TopologyCounts:
+    """Amounts by (label, value). Valid until the snapshot that it was made from changes."""
+
+    __slots__ = ("_changes", "_topologies", "domains")
+
+    def __init__(
+        self, snapshot: Snapshot | None = None, contributions: Iterable[tuple[str, int, Counts]] = ()
+    ) -> None:
+        """`contributions`: label, weight, and a number for each node (`[nodes]`, none negative)."""
+        self._changes: dict[tuple[str, str], int] = {}
+        self._topologies: dict[str, _Topology] = {}
+        self.domains = 0  # domains whose amount is not zero
+        for key, weight, by_node in contributions:
+            if snapshot is not None:
+                self._count(snapshot, key, weight, by_node)
+        for topology in self._topologies.values():
+            self.domains += int(np.count_nonzero(topology.by_id))
+
+    def _count(self, snapshot: Snapshot, key: str, weight: int, by_node: Counts) -> None:
+        column = snapshot.label_column(key)
+        ids = column.ids[: len(snapshot)]
+        sums = np.bincount(ids, weights=by_node, minlength=len(column.values)).astype(np.int64)
+        absent = column.id_of(None)
+        if absent >= 0:
+            sums[absent] = 0
+        known = self._topologies.get(key)
+        if known is None:
+            self._topologies[key] = _Topology(column, sums * weight, sums > 0)
+        else:
+            known.by_id[:] += sums * weight
+            known.present[:] |= sums > 0
+
+    def clone(self) -> TopologyCounts:
+        """A copy to be corrected."""
+        other = TopologyCounts()
+        other._changes = self._changes.copy()
+        other._topologies = self._topologies
+        other.domains = self.domains
+        return other
+
+    @property
+    def touched(self) -> bool:
+        """Whether anything was counted in any domain, even if it came to nothing."""
+        return any(topology.present.any() for topology in self._topologies.values())
+
+    @property
+    def keys(self) -> Iterable[str]:
+        """The labels."""
+        return self._topologies.keys() | {key for key, _ in self._changes}
+
+    def get(self, key: str, value: str) -> int:
+        """The amount of one domain."""
+        found = self._changes.get((key, value), 0) if self._changes else 0
+        topology = self._topologies.get(key)
+        if topology is not None:
+            id_ = topology.column.id_of(value)
+            if id_ >= 0:
+                found += int(topology.by_id[id_])
+        return found
+
+    def add(self, key: str, value: str | None, change: int) -> None:
+        """Correct one domain; None: the node has not got the label, so there is no domain."""
+        if value is None:
+            return
+        before = self.get(key, value)
+        self._changes[key, value] = self._changes.get((key, value), 0) + change
+        self.domains += (before + change != 0) - (before != 0)
+
+    def by_row(self, snapshot: Snapshot, key: str, rows: Rows) -> Counts:
+        """The amount of each row's domain; 0 for rows without the label."""
+        topology = self._topologies.get(key)
+        column = snapshot.label_column(key) if topology is None else topology.column
+        by_id = np.zeros(len(column.values), dtype=np.int64) if topology is None else topology.by_id
+        if self._changes:
+            by_id = by_id.copy()
+            for (label, value), change in self._changes.items():
+                id_ = column.id_of(value) if label == key else -1
+                if id_ >= 0:
+                    by_id[id_] += change
+        found: Counts = by_id[column.ids[rows]]
+        return found
