@@ -115,21 +115,10 @@ def find_feasible(
     Raises FitError when there are none.
     """
     total = len(snapshot)
-    narrowed, status, narrowing = framework.run_pre_filter_plugins(state, pod, snapshot)
-    if status is not None:
-        if not status.is_rejected:
-            raise AlgorithmError(status)
-        diagnosis = Diagnosis(
-            NodeStatusTable(snapshot, status),
-            unschedulable_plugins=set(narrowing),
-            pre_filter_message=status.message(),
-        )
-        diagnosis.add_plugin(status)
-        raise FitError(total, diagnosis)
+    rows, narrowing = _pre_filter(framework, state, pod, snapshot)
     nominated = _nominated_row(framework, state, pod, snapshot)
     if nominated is not None:
         return Search(np.array([nominated], dtype=np.intp), 1), start
-    rows = _narrowed_rows(narrowed, snapshot)
     if framework.profile.percentage_of_nodes_to_score is not None:
         percentage = framework.profile.percentage_of_nodes_to_score
     limit = feasible_nodes_wanted(percentage, total if rows is None else len(rows))
@@ -139,12 +128,65 @@ def find_feasible(
     next_start = (start + search.processed) % total
     if len(search.rows):
         return search, next_start
+    raise FitError(total, _diagnose(framework, state, pod, snapshot, search, narrowing))
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the filters say of every node. `narrowing`: plugins whose PreFilter left nodes out."""
+
+    rows: NDArray[np.intp]  # where the pod fits
+    nominated_row: int | None  # the pod's own nominated node if it fits there
+    diagnosis: Diagnosis
+    narrowing: frozenset[str]
+
+
+def survey(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Survey:
+    """All nodes, where a scheduling cycle would stop when it has enough; for explanations.
+
+    Raises as `find_feasible` does, except that a pod which fits nowhere is no error once PreFilter is passed.
+    """
+    rows, narrowing = _pre_filter(framework, state, pod, snapshot)
+    limit = max(len(snapshot), 1)
+    search = search_rows(framework, state, pod, snapshot, rows, limit=limit, start=0)
+    diagnosis = _diagnose(framework, state, pod, snapshot, search, narrowing)
+    nominated = _nominated_row(framework, state, pod, snapshot)
+    return Survey(search.rows, nominated, diagnosis, frozenset(narrowing))
+
+
+def _pre_filter(
+    framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot
+) -> tuple[NDArray[np.intp] | None, set[str]]:
+    """The rows worth looking at (None: all), and who left out the others; FitError, AlgorithmError."""
+    narrowed, status, narrowing = framework.run_pre_filter_plugins(state, pod, snapshot)
+    if status is None:
+        return _narrowed_rows(narrowed, snapshot), narrowing
+    if not status.is_rejected:
+        raise AlgorithmError(status)
+    diagnosis = Diagnosis(
+        NodeStatusTable(snapshot, status),
+        unschedulable_plugins=set(narrowing),
+        pre_filter_message=status.message(),
+    )
+    diagnosis.add_plugin(status)
+    raise FitError(len(snapshot), diagnosis)
+
+
+def _diagnose(
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    search: Search,
+    narrowing: set[str],
+) -> Diagnosis:
+    """Why nodes were refused, those that PreFilter left out included."""
     diagnosis = explain(framework, state, pod, snapshot, search)
-    if rows is not None:
+    if narrowing:
         text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]"
         diagnosis.statuses.absent = Status(Code.UnschedulableAndUnresolvable, (text,))
         diagnosis.unschedulable_plugins |= narrowing
-    raise FitError(total, diagnosis)
+    return diagnosis
 
 
 def _nominated_row(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> int | None:
