@@ -12,7 +12,7 @@ from autoscaler.options import Options
 from autoscaler.planning import marks
 from autoscaler.planning.budgets import RemainingBudgets
 from autoscaler.planning.deletions import Deletions
-from autoscaler.planning.drainability import Rules, moves
+from autoscaler.planning.drainability import BlockingReason, Rules, moves
 from autoscaler.planning.observation import CloudView, Observation
 from autoscaler.planning.quotas import MinQuota
 from autoscaler.planning.snapshot import ClusterSnapshot
@@ -191,7 +191,11 @@ class ScaleDownPlanner:
             name = node.metadata.name
             needed = moves(self._rules(given, budgets), given.snapshot.pods_on(name))
             if needed.blocking is not None:
-                self.unremovable.add_until(name, Unremovable(Reason.BLOCKED_BY_POD, needed.blocked), until)
+                why = Unremovable(Reason.BLOCKED_BY_POD, needed.blocked)
+                if needed.reason is BlockingReason.BINDING:
+                    self.unremovable.add(name, why)  # over in seconds, most likely
+                else:
+                    self.unremovable.add_until(name, why, until)
                 continue
             if not self._could_move(given, node, needed.move, destinations):
                 self.unremovable.add_until(name, Unremovable(Reason.NO_PLACE_TO_MOVE_PODS), until)

@@ -11,6 +11,13 @@ import click
 
 STORIES = ("expectation", "restart", "preemption", "resize")
 _GROUPS = Path(__file__).with_name("node_groups.yaml")
+_SCHEDULER = Path(__file__).with_name("scheduler.yaml")
+_UP = (
+    "--nodes=0",
+    f"--node-groups={_GROUPS}",
+    f"--scheduler-config={_SCHEDULER}",
+    "--arg=scheduler=--plugin=nominee.demo.plugins:SlowPreBind",
+)
 
 
 @click.command()
@@ -31,7 +38,7 @@ def demo(chosen: tuple[str, ...], keep: bool) -> None:
     held = False
     try:
         click.echo("etcd, API server, scheduler, controllers, kubelet, cloud and autoscaler are starting ...")
-        bring_up(directory, ["--nodes", "0", "--node-groups", str(_GROUPS)])
+        bring_up(directory, _UP)
         from nominee.demo.program import play
 
         held = play(directory, chosen or STORIES)

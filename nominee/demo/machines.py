@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import anyio
 import grpc
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
@@ -36,6 +39,18 @@ class Machines:
             raise StoryError("the cloud does not run")
         self._stage = stage
         self._address = cloud.grpc
+
+    async def order_all(self, groups: Sequence[str]) -> None:
+        """One machine of each group, all at once."""
+        async with anyio.create_task_group() as tasks:
+            for group in groups:
+                tasks.start_soon(self.order, group)
+
+    async def give_back_all(self, groups: Sequence[str]) -> None:
+        """All machines of these groups."""
+        async with anyio.create_task_group() as tasks:
+            for group in groups:
+                tasks.start_soon(self.give_back, group)
 
     async def order(self, group: str, count: int = 1) -> list[core.Node]:
         """Asks for machines of a group, and waits until their nodes take pods. Returns the group's nodes."""

@@ -210,6 +210,11 @@ class Stage:
         answer = await self._http(component, "/failpoints")
         return any(point["name"] == name and point["waiting"] for point in json.loads(answer.body))
 
+    async def autoscaler_loop(self) -> dict[str, Any]:
+        """What the autoscaler saw in its last loop."""
+        found: dict[str, Any] = json.loads((await self._http("autoscaler", "/debug/loop")).body)
+        return found
+
     async def _http(self, component: str, path: str, *, method: str = "GET", body: str = "") -> HttpAnswer:
         found = RunFile.read(self.directory, component)
         if found is None:

@@ -1,9 +1,11 @@
 """KEP-5278, story 1: the autoscaler and a pod whose binding takes long.
 
-Two pods of replica sets wait in PreBind for slow claims, one asking for more than half of its node, one for a
-quarter. The autoscaler looks meanwhile. Up to 1.35 it does not see them and deletes both nodes; 1.36 counts
-them as load, which keeps only the first node (kubernetes/kubernetes#125491 and hole H1 of docs/design);
-`fixed` keeps both.
+Two pods of replica sets wait in PreBind, one asking for more than half of its node, one for a quarter. The
+autoscaler looks meanwhile. Up to 1.35 it does not see them and deletes both nodes; 1.36 counts them as load,
+which keeps only the first node (kubernetes/kubernetes#125491 and hole H1 of docs/design); `fixed` keeps both.
+
+The first waits for a slow claim. The second waits for a plugin: a claim that is asked for on a node already
+pins its pod also in the autoscaler's simulation, so that 1.36 finds no other place for it and keeps the node.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from machinery import kinds
 from machinery.objects import get_condition
 from machinery.pb import core
 from nominee.demo.machines import Machines, nodes_of
+from nominee.demo.plugins import DELAY
 from nominee.demo.stage import Stage
 
 HALF, QUARTER, SPARE = "demo-half", "demo-quarter", "demo-spare"
 UNNEEDED_SECONDS = 1.0
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _AUTOSCALER = (
     "--scan-interval=200ms",
     f"--scale-down-unneeded-time={UNNEEDED_SECONDS:g}s",
@@ -34,7 +38,7 @@ parameters: {delay: 4s}
 volumeBindingMode: WaitForFirstConsumer
 reclaimPolicy: Delete
 """
-_WORKLOAD = """
+_CLAIM = """
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: %(name)s}
@@ -43,6 +47,8 @@ spec:
   storageClassName: slow
   resources: {requests: {storage: 1Gi}}
 ---
+"""
+_WORKLOAD = """
 apiVersion: apps/v1
 kind: ReplicaSet
 metadata: {name: %(name)s}
@@ -50,7 +56,9 @@ spec:
   replicas: 1
   selector: {matchLabels: {app: %(name)s}}
   template:
-    metadata: {labels: {app: %(name)s}}
+    metadata:
+      labels: {app: %(name)s}
+      annotations: %(annotations)s
     spec:
       terminationGracePeriodSeconds: 1
       affinity:
@@ -65,36 +73,56 @@ spec:
               matchExpressions: [{key: nominee.dev/node-group, operator: In, values: [%(group)s]}]
       containers:
       - {name: c, image: app, resources: {requests: {cpu: "%(cpu)s", memory: 512Mi}}}
-      volumes: [{name: data, persistentVolumeClaim: {claimName: %(name)s}}]
+      volumes: %(volumes)s
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One of the two pods: its name, its node group, and whether its node outlives the wait."""
+    """One of the two pods: its node group, what it waits for, and whether its node outlives that."""
 
     name: str
     group: str
     cpu: str
+    has_claim: bool
     node_stays: bool
 
     @property
     def manifests(self) -> str:
-        return _WORKLOAD % {"name": self.name, "group": self.group, "cpu": self.cpu}
+        values = {
+            "name": self.name,
+            "group": self.group,
+            "cpu": self.cpu,
+            "annotations": "{}" if self.has_claim else f"{{{DELAY}: 4s}}",
+            "volumes": (
+                f"[{{name: data, persistentVolumeClaim: {{claimName: {self.name}}}}}]"
+                if self.has_claim
+                else "[]"
+            ),
+        }
+        return (_CLAIM if self.has_claim else "") % values + _WORKLOAD % values
+
+    @property
+    def why_stays(self) -> str:
+        """Part of what the autoscaler says of the node then: it is in use, or it is held for the pod."""
+        return "NotUnderutilized" if self.has_claim else "PodBinding"
+
+    @property
+    def waits_for(self) -> str:
+        return "a claim" if self.has_claim else "a plugin before binding"
 
 
 async def play(stage: Stage, compat: str) -> None:
     """One run of the story with the autoscaler as it was in 1.35, as it is in 1.36, or `fixed`."""
     workloads = [
-        Workload("half", HALF, "2500m", node_stays=compat != "1.35"),
-        Workload("quarter", QUARTER, "1", node_stays=compat == "fixed"),
+        Workload("half", HALF, "2500m", has_claim=True, node_stays=compat != "1.35"),
+        Workload("quarter", QUARTER, "1", has_claim=False, node_stays=compat == "fixed"),
     ]
     machines = Machines(stage)
+    await machines.order_all([w.group for w in workloads if not nodes_of(stage, w.group)])
     for workload in workloads:
-        if not nodes_of(stage, workload.group):
-            await machines.order(workload.group)
-    for workload in workloads:
-        stage.tell.act(f"replica set {workload.name}: 1 pod, {workload.cpu} of 4 cpu, a claim that takes 4 s")
+        what = f"{workload.cpu} of 4 cpu, {workload.waits_for} that takes 4 s"
+        stage.tell.act(f"replica set {workload.name}: 1 pod, {what}")
         await stage.apply(workload.manifests)
     nodes = {workload.name: await _nominated(stage, workload) for workload in workloads}
     stage.tell.act(f"the autoscaler starts, --compat={compat}, unneeded time {UNNEEDED_SECONDS:g} s")
@@ -102,6 +130,9 @@ async def play(stage: Stage, compat: str) -> None:
     for workload in workloads:
         if not workload.node_stays:
             await _deleted_under_the_pod(stage, workload, nodes[workload.name])
+    for workload in workloads:
+        if workload.node_stays:
+            await _autoscaler_explains(stage, workload, nodes[workload.name])
     for workload in workloads:
         if workload.node_stays:
             await _binds_there(stage, workload, nodes[workload.name])
@@ -147,17 +178,28 @@ async def _goes_elsewhere(stage: Stage, workload: Workload, node: str) -> None:
     pod = stage.pod_of(workload.name)
     assert pod is not None
     name = pod.metadata.name
-    await stage.until(
-        f"claim {workload.name} is given up",
-        lambda: (
-            (claim := stage.claims.get(workload.name, "default")) is not None
-            and claim.metadata.annotations.get("volume.kubernetes.io/selected-node") != node
-        ),
-    )
-    stage.tell.held(f"the provisioner gave claim {workload.name} up: {node} is gone")
+    if workload.has_claim:
+        await _claim_is_given_up(stage, workload, node)
     await stage.until(f"{name} is bound", lambda: stage.pod(name).spec.nodeName)
     bound = stage.pod(name).spec.nodeName
     stage.check(bound != node, f"{name} was scheduled again, to {bound}: all the work was done twice")
+
+
+async def _claim_is_given_up(stage: Stage, workload: Workload, node: str) -> None:
+    def given_up() -> bool:
+        claim = stage.claims.get(workload.name, "default")
+        return claim is not None and claim.metadata.annotations.get(_SELECTED_NODE) != node
+
+    await stage.until(f"claim {workload.name} is given up", given_up)
+    stage.tell.held(f"the provisioner gave claim {workload.name} up: {node} is gone")
+
+
+async def _autoscaler_explains(stage: Stage, workload: Workload, node: str) -> None:
+    async def reason() -> str:
+        return str((await stage.autoscaler_loop())["unremovable"].get(node, ""))
+
+    why = await stage.until(f"the autoscaler says why {node} stays", reason)
+    stage.check(workload.why_stays in why, f"the autoscaler lets {node} stay: {why}")
 
 
 async def _binds_there(stage: Stage, workload: Workload, node: str) -> None:
@@ -171,6 +213,8 @@ async def _binds_there(stage: Stage, workload: Workload, node: str) -> None:
         f"node {node} stayed while {name} was bound to it, longer than the unneeded time",
     )
     stage.check(not bound.status.nominatedNodeName, f"nominatedNodeName of {name} is cleared")
+    if not workload.has_claim:
+        return
     await stage.until(
         f"the claim of {workload.name} has one volume",
         lambda: [v.spec.claimRef.name for v in stage.volumes.list()].count(workload.name) == 1,
@@ -179,6 +223,5 @@ async def _binds_there(stage: Stage, workload: Workload, node: str) -> None:
 
 async def close(stage: Stage) -> None:
     """Gives the machines back."""
-    for group in (HALF, QUARTER, SPARE):
-        await Machines(stage).give_back(group)
+    await Machines(stage).give_back_all((HALF, QUARTER, SPARE))
     await stage.delete(kinds.STORAGE_CLASS, "slow")
