@@ -12,9 +12,9 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from apiserver.registry.pods.label_keys import merge_label_keys
 from machinery import kinds
 from machinery.clock import FakeClock
+from machinery.label_keys import merge_label_keys
 from machinery.versions import Gates, Version
 from machinery.wire import codec
 from scheduler.framework.cache import Cache

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.registry.pods import disabled_fields
-from apiserver.registry.pods.label_keys import merge_label_keys
 from apiserver.registry.strategy import Environment, Strategy, keep
 from apiserver.validation import pod as validation
 from apiserver.validation import pod_status
 from machinery import qos
 from machinery.errors import Cause
 from machinery.kinds import POD
+from machinery.label_keys import merge_label_keys
 from machinery.pb import core, meta
 
 GATED_REASON = "SchedulingGated"
