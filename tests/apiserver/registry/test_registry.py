@@ -286,7 +286,7 @@ async def test_patches_apply_to_the_newest_object_and_respect_a_version(etcd: Th
             await registry.patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, stale)
         assert errors.is_conflict(caught.value)
         with pytest.raises(StatusError) as caught:
-            await registry.patch(kinds.POD, "default", "p", "", PatchKind.JSON, b"[]")
+            await registry.patch(kinds.POD, "default", "p", "", PatchKind.APPLY, b"{}")
         assert (caught.value.code, caught.value.reason) == (415, "UnsupportedMediaType")
 
 
