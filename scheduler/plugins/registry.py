@@ -20,6 +20,7 @@ from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.node_affinity import NodeAffinity
+from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
 from scheduler.plugins.node_volume_limits import NodeVolumeLimits
@@ -47,6 +48,7 @@ IN_TREE: Mapping[str, type[Plugin]] = {
         VolumeZone,
         PodTopologySpread,
         InterPodAffinity,
+        NodeDeclaredFeatures,
         DynamicResources,
         DefaultPreemption,
         NodeResourcesBalancedAllocation,
