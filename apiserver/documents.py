@@ -53,13 +53,15 @@ def parse_json(text: str) -> Document:
         made = dict(pairs)
         if len(made) == len(pairs):
             return made
-        twice = _Twice(made)
-        seen: set[str] = set()
+        # A key stands where it came last, which is where Go finds that it is there already.
+        twice = _Twice()
         twice.keys_twice = []
-        for key, _ in pairs:
-            if key in seen and key not in twice.keys_twice:
-                twice.keys_twice.append(key)
-            seen.add(key)
+        for key, inner in pairs:
+            if key in twice:
+                del twice[key]
+                if key not in twice.keys_twice:
+                    twice.keys_twice.append(key)
+            twice[key] = inner
         found.append(twice)
         return twice
 

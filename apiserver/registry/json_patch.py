@@ -132,6 +132,8 @@ def _add(document: Any, steps: list[str], value: Any) -> Any:
 
 
 def _replace(document: Any, steps: list[str], value: Any) -> Any:
+    if not steps:
+        return value
     parent, last = _parent(document, steps)
     if isinstance(parent, dict):
         parent[last] = value

@@ -18,6 +18,7 @@ from apiserver.admission.chain import Chain, plugins
 from apiserver.admission.interface import Operation, Request
 from apiserver.cached_object import CachedObject
 from apiserver.kind_cache import Convert
+from apiserver.list_options import InvalidResourceVersion, parse_revision
 from apiserver.registry import events, generate_name, namespaces, patching, rules
 from apiserver.registry.deletion import Deletion
 from apiserver.registry.pods.binding import bind
@@ -510,4 +511,10 @@ def _check_revision(strategy: Strategy, metadata: meta.ObjectMeta, current: Cach
             raise errors.invalid(strategy.kind, current.name, [problem])
         metadata.resourceVersion = str(current.revision)
     elif version != str(current.revision):
+        try:
+            parse_revision(version)
+        except InvalidResourceVersion as error:
+            # Upstream compares numbers, and lets what is none fall through.
+            prefix = f'resourceVersion: Invalid value: "{version}": '
+            raise StatusError(500, "", str(error).removeprefix(prefix)) from None
         raise errors.conflict(strategy.kind, current.name)

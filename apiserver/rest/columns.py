@@ -268,6 +268,36 @@ def _config_map(config: Any, now: float) -> Row:
     return Row([config.metadata.name, count, age(config.metadata, now)])
 
 
+def _service(service: Any, now: float) -> Row:
+    spec = service.spec
+    internal = spec.clusterIPs[0] if spec.clusterIPs else spec.clusterIP
+    ports = [
+        f"{port.port}:{port.nodePort}/{port.protocol}" if port.nodePort else f"{port.port}/{port.protocol}"
+        for port in spec.ports
+    ]
+    return Row(
+        [
+            service.metadata.name,
+            spec.type,
+            internal or NONE,
+            _external(service),
+            ",".join(ports) or NONE,
+            age(service.metadata, now),
+            ",".join(f"{key}={value}" for key, value in sorted(spec.selector.items())) or NONE,
+        ]
+    )
+
+
+def _external(service: Any) -> str:
+    spec = service.spec
+    if spec.type == "ExternalName":
+        return spec.externalName or NONE
+    if spec.type == "LoadBalancer":
+        found = [each.ip or each.hostname for each in service.status.loadBalancer.ingress]
+        return ",".join([*found, *spec.externalIPs]) or "<pending>"
+    return ",".join(spec.externalIPs) or NONE
+
+
 def _other(obj: Any, now: float) -> Row:
     from machinery.wire.scalars import format_time
 
@@ -418,6 +448,18 @@ _LAYOUTS: dict[tuple[str, str], Layout] = {
             _AGE,
         ),
         _storage_class,
+    ),
+    ("", "Service"): Layout(
+        (
+            _NAME,
+            Column("Type", "servicespec-v1#type"),
+            Column("Cluster-IP", "servicespec-v1#clusterIP"),
+            Column("External-IP", "servicespec-v1#externalIPs"),
+            Column("Port(s)", "servicespec-v1#ports"),
+            _AGE,
+            _wide("Selector", "servicespec-v1#selector"),
+        ),
+        _service,
     ),
     ("", "ConfigMap"): Layout((_NAME, Column("Data", "configmap-v1#data"), _AGE), _config_map),
 }

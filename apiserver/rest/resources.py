@@ -363,9 +363,11 @@ def _message(
 
 
 def _integer(request: Request, name: str) -> int:
+    if name not in request.query:
+        return 0
     text = request.asked(name)
     try:
-        return int(text or "0")
+        return int(text)
     except ValueError:
         raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 

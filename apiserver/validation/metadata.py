@@ -93,12 +93,13 @@ def finalizers(path: str, values: Iterable[str]) -> list[Cause]:
     """Each is a qualified name; the core ones need no prefix."""
     errors: list[Cause] = []
     orphan = foreground = False
-    for value in values:
-        errors += [field.invalid(path, value, problem) for problem in names.qualified_name(value)]
+    for index, value in enumerate(values):
+        at = f"{path}[{index}]"
+        errors += [field.invalid(at, value, problem) for problem in names.qualified_name(value)]
         if "/" not in value and value not in _FINALIZER_PREFIXES:
             errors.append(
                 field.invalid(
-                    path, value, "name is neither a standard finalizer name nor is it fully qualified"
+                    at, value, "name is neither a standard finalizer name nor is it fully qualified"
                 )
             )
         orphan = orphan or value == "orphan"

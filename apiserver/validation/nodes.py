@@ -34,7 +34,7 @@ def update(new: core.Node, old: core.Node) -> list[Cause]:
     if old.spec.providerID and old.spec.providerID != new.spec.providerID:
         errors.append(field.forbidden("spec.providerID", _PROVIDER_CHANGED))
     if new.spec.taints:
-        errors += taints("spec.taints", new.spec.taints)
+        errors += taints("metadata.taints", new.spec.taints)
     return errors
 
 

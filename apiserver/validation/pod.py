@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from apiserver.validation import field, metadata, names, scheduling_terms
 from apiserver.validation.pod_spec import INT32_MAX, in_range, pod_spec
-from machinery import qos
 from machinery.errors import Cause
 from machinery.pb import core
 
@@ -53,8 +52,6 @@ def update(new: core.Pod, old: core.Pod) -> list[Cause]:
     errors += _gates(new.spec.schedulingGates, old.spec.schedulingGates)
     if new.spec == old.spec:
         return errors
-    if qos.recorded_qos_class(old) != qos.qos_class(new):
-        errors.append(field.invalid("metadata", new.status.qosClass, "Pod QoS is immutable"))
     munged = core.PodSpec()
     munged.CopyFrom(new.spec)
     errors += _munge(munged, old.spec)

@@ -1,0 +1,126 @@
+"""The REST front without a port: requests as ASGI calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import anyio
+
+from apiserver.metrics import RequestMetrics
+from apiserver.registry import Registry, bootstrap
+from apiserver.rest.front import FrontOptions, RestFront
+from machinery.clock import FakeClock
+from machinery.versions import Gates, Version
+from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
+
+VERSION = Version(1, 36)
+_GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[2] / "golden"))
+
+
+@dataclass(slots=True)
+class Reply:
+    """What came back; `pieces` are the body as it was sent."""
+
+    code: int = 0
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    pieces: list[bytes] = field(default_factory=list)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.pieces)
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.body)
+
+    def header(self, name: str) -> str:
+        return next((value for key, value in self.headers if key == name), "")
+
+    @property
+    def warnings(self) -> list[str]:
+        """The texts of the Warning headers."""
+        texts = [value for key, value in self.headers if key == "warning"]
+        return [text.removeprefix('299 - "')[:-1].replace('\\"', '"').replace("\\\\", "\\") for text in texts]
+
+
+class Rest:
+    """A client of a front."""
+
+    def __init__(self, front: RestFront) -> None:
+        self.front = front
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, Any] | None = None,
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+    ) -> Reply:
+        """One request and its whole answer."""
+        reply = Reply()
+        sent = False
+
+        async def receive() -> MutableMapping[str, Any]:
+            nonlocal sent
+            if sent:
+                await anyio.sleep_forever()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                reply.code = message["status"]
+                reply.headers = [(k.decode("latin-1"), v.decode()) for k, v in message["headers"]]
+            else:
+                reply.pieces.append(message.get("body", b""))
+
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "query_string": urlencode(query or {}, doseq=True).encode(),
+            "headers": [(k.lower().encode(), v.encode()) for k, v in (headers or {}).items()],
+        }
+        await self.front(scope, receive, send)
+        return reply
+
+    async def json(
+        self, method: str, path: str, document: Any = None, query: dict[str, Any] | None = None, **more: str
+    ) -> Reply:
+        """A request with a JSON body."""
+        headers = {"accept": "application/json", "content-type": "application/json", **more}
+        data = b"" if document is None else json.dumps(document).encode()
+        return await self.request(method, path, query, data, headers)
+
+
+def front_over(registry: Any, clock: Any) -> Rest:
+    return Rest(RestFront(registry, clock, FrontOptions(VERSION, "127.0.0.1:1"), RequestMetrics()))
+
+
+async def in_memory() -> Rest:
+    """A server at 1.36 on an empty dictionary, bootstrapped; it cannot list or watch."""
+    storage = MemoryStorage()
+    registry = Registry(
+        storage,
+        MemoryCache(storage),
+        None,
+        gates=Gates("apiserver", VERSION),
+        clock=(clock := FakeClock()),
+        rng=random.Random(1),
+    )
+    await bootstrap(registry)
+    return front_over(registry, clock)
+
+
+def golden(name: str) -> Iterator[dict[str, Any]]:
+    """The lines of a file of recorded answers."""
+    for line in (_GOLDEN / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+        yield json.loads(line)
