@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import anyio
+
 from machinery import kinds
 from machinery.objects import get_condition
 from machinery.pb import core
@@ -22,7 +24,9 @@ from nominee.demo.stage import Stage
 HALF, QUARTER, SPARE = "demo-half", "demo-quarter", "demo-spare"
 UNNEEDED_SECONDS = 1.0
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
+_LOOP = "autoscaler.loop.before"
 _AUTOSCALER = (
+    f"--failpoints={_LOOP}=pause",
     "--scan-interval=200ms",
     f"--scale-down-unneeded-time={UNNEEDED_SECONDS:g}s",
     "--scale-down-delay-after-add=0s",
@@ -119,14 +123,17 @@ async def play(stage: Stage, compat: str) -> None:
         Workload("quarter", QUARTER, "1", has_claim=False, node_stays=compat == "fixed"),
     ]
     machines = Machines(stage)
-    await machines.order_all([w.group for w in workloads if not nodes_of(stage, w.group)])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(machines.order_all, [w.group for w in workloads if not nodes_of(stage, w.group)])
+        # It may not look yet: the nodes are empty until the pods are nominated.
+        tasks.start_soon(stage.start, "autoscaler", f"--compat={compat}", *_AUTOSCALER)
     for workload in workloads:
         what = f"{workload.cpu} of 4 cpu, {workload.waits_for} that takes 4 s"
         stage.tell.act(f"replica set {workload.name}: 1 pod, {what}")
         await stage.apply(workload.manifests)
     nodes = {workload.name: await _nominated(stage, workload) for workload in workloads}
-    stage.tell.act(f"the autoscaler starts, --compat={compat}, unneeded time {UNNEEDED_SECONDS:g} s")
-    await stage.start("autoscaler", f"--compat={compat}", *_AUTOSCALER)
+    stage.tell.act(f"the autoscaler begins to look, --compat={compat}, unneeded time {UNNEEDED_SECONDS:g} s")
+    await stage.failpoint("autoscaler", _LOOP, "off")
     for workload in workloads:
         if not workload.node_stays:
             await _deleted_under_the_pod(stage, workload, nodes[workload.name])
