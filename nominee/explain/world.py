@@ -1,0 +1,130 @@
+"""A cluster of manifests inside the scheduler's framework, without processes.
+
+What the API server fills in when an object is created (defaults, label keys) is filled in here too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.message import Message
+
+from machinery import defaults, kinds
+from machinery.clock import Clock
+from machinery.kinds import Kind
+from machinery.label_keys import merge_label_keys
+from machinery.objects import ObjectKey, key_of
+from machinery.pb import core
+from machinery.versions import Gates
+from machinery.wire import codec
+from scheduler.framework.cache import Cache
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.nominator import Nominator
+from scheduler.framework.profile import Profile
+from scheduler.framework.runtime import Environment, Framework
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import PodInfo, ResourceOptions
+from scheduler.plugins.registry import IN_TREE, default_profile
+
+FINISHED = ("Succeeded", "Failed")
+
+
+class ObjectLister:
+    """A lister over objects that do not change."""
+
+    def __init__(self, objects: Iterable[Any]) -> None:
+        self._objects: dict[ObjectKey, Any] = {key_of(obj): obj for obj in objects}
+
+    def get(self, name: str, namespace: str = "") -> Any | None:
+        return self._objects.get(ObjectKey(namespace, name))
+
+    def list(self, namespace: str = "") -> list[Any]:
+        return [obj for key, obj in self._objects.items() if namespace in ("", key.namespace)]
+
+
+@dataclass(slots=True)
+class World:
+    """A cluster, and one scheduling cycle's state in it. `pods` by `namespace/name`, finished ones too."""
+
+    framework: Framework
+    cache: Cache
+    snapshot: Snapshot
+    pods: dict[str, PodInfo]
+    state: CycleState
+    unknown: list[str] = field(default_factory=list)  # kinds of manifests that no kind here serves
+
+    def pending(self) -> list[PodInfo]:
+        """Pods that wait for a node."""
+        return [
+            pod
+            for pod in self.pods.values()
+            if not pod.pod.spec.nodeName and pod.pod.status.phase not in FINISHED
+        ]
+
+
+def read_object(document: Mapping[str, Any]) -> Message | None:
+    """The message of a manifest; None for a kind that is not served."""
+    kind = kinds.by_kind(document.get("apiVersion", ""), document.get("kind", ""))
+    return None if kind is None else codec.from_json(kind.message, document)
+
+
+def options_of(gates: Gates) -> ResourceOptions:
+    """Which gates change what a pod is taken to request."""
+    return ResourceOptions(
+        in_place_resize=gates.enabled("InPlacePodVerticalScaling"),
+        pod_level=gates.enabled("PodLevelResources"),
+        pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+    )
+
+
+def build_world(
+    documents: Sequence[Mapping[str, Any]],
+    *,
+    gates: Gates,
+    clock: Clock,
+    rng: random.Random,
+    profile: Profile | None = None,
+) -> World:
+    """The cluster of these manifests. Raises DecodeError, or StatusError for a quantity that is none."""
+    objects: dict[Kind[Any], list[Any]] = {}
+    unknown = []
+    for document in documents:
+        obj = read_object(document)
+        if obj is None:
+            unknown.append(f"{document.get('kind', '')} {document.get('metadata', {}).get('name', '')}")
+            continue
+        kind = kinds.of(obj)
+        defaults.apply(kind, obj, gates)
+        if isinstance(obj, core.Pod):
+            merge_label_keys(obj, gates)
+        objects.setdefault(kind, []).append(obj)
+    chosen = profile or default_profile()
+    snapshot, nominator, cache = Snapshot(), Nominator(), Cache()
+    environment = Environment(
+        snapshot=snapshot,
+        nominator=nominator,
+        gates=gates,
+        version=gates.version,
+        clock=clock,
+        rng=rng,
+        listers={kind: ObjectLister(found) for kind, found in objects.items()},
+    )
+    framework = Framework(chosen, IN_TREE, environment)
+    pods: dict[str, PodInfo] = {}
+    options = options_of(gates)
+    for node in objects.get(kinds.NODE, ()):
+        cache.add_node(node)
+    for pod in objects.get(kinds.POD, ()):
+        info = PodInfo(pod, options)
+        pods[str(info.key)] = info
+        if pod.status.phase in FINISHED:
+            continue
+        if pod.spec.nodeName:
+            cache.add_pod(info)
+        elif pod.spec.schedulerName == chosen.name and framework.run_pre_enqueue_plugins(info) is None:
+            nominator.add(info)
+    cache.update_snapshot(snapshot)
+    return World(framework, cache, snapshot, pods, CycleState(), unknown)
