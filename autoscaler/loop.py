@@ -120,6 +120,8 @@ class Autoscaler:
         """One loop. Errors of the cluster or the provider end it, and are in the result."""
         result = LoopResult(at=self._clock.now())
         try:
+            await points.LOOP_BEFORE.hit()
+            result.at = self._clock.now()  # a loop that was held up must not look with old eyes
             await self._loop(result)
         except (CloudError, StatusError, FailpointError) as error:
             result.error = str(error)
@@ -127,7 +129,6 @@ class Autoscaler:
         return result
 
     async def _loop(self, result: LoopResult) -> None:
-        await points.LOOP_BEFORE.hit()
         now = result.at
         observation = self.cluster.observe()
         view = self.view = await self.cloud.refresh(observation.nodes)

@@ -1,0 +1,164 @@
+"""A cluster with the cloud, a kubelet that runs its machines, and the autoscaler, quick enough for tests."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import anyio
+
+from machinery import kinds
+from machinery.client import Client
+from machinery.objects import condition_is
+from machinery.pb import core
+from machinery.wire.manifests import parse_manifests
+from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+
+T = TypeVar("T")
+QUICK = (
+    "--scan-interval=100ms",
+    "--scale-down-unneeded-time=500ms",
+    "--scale-down-delay-after-add=0s",
+    "--scale-down-delay-after-failure=200ms",
+    "--node-delete-delay-after-taint=100ms",
+)
+GROUPS = """
+nodeGroups:
+- {name: big, max: %(max)s, target: %(target)s, provisioningDelay: 100ms, template: {cpu: "4", memory: 16Gi}}
+"""
+REPLICA_SET = """
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: %(name)s, namespace: default}
+spec:
+  replicas: %(replicas)s
+  selector: {matchLabels: {app: %(name)s}}
+  template:
+    metadata: {labels: {app: %(name)s}, annotations: %(annotations)s}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: c, image: app, resources: {requests: {cpu: "%(cpu)s", memory: 64Mi}}}]
+"""
+SCHEDULER = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {preBind: {enabled: [{name: SlowPreBind}]}}
+"""
+
+
+@dataclass
+class Lab:
+    """The running cluster."""
+
+    cluster: Cluster
+    client: Client
+
+    async def apply(self, text: str) -> None:
+        for obj in parse_manifests(text, strict=True):
+            made: Any = obj
+            await self.client.create(made)
+
+    async def replica_set(self, name: str, cpu: str, *, replicas: int = 1, annotations: str = "{}") -> None:
+        await self.apply(
+            REPLICA_SET % {"name": name, "cpu": cpu, "replicas": replicas, "annotations": annotations}
+        )
+
+    async def nodes(self) -> list[core.Node]:
+        return (await self.client.list(kinds.NODE)).items
+
+    async def pods(self) -> list[core.Pod]:
+        return (await self.client.list(kinds.POD, "default")).items
+
+    async def wait_nodes(self, what: str, condition: Callable[[list[core.Node]], bool]) -> list[core.Node]:
+        """The nodes, as soon as the condition holds."""
+        return await self._wait(what, self.nodes, condition)
+
+    async def wait_pods(self, what: str, condition: Callable[[list[core.Pod]], bool]) -> list[core.Pod]:
+        """The pods of the default namespace, as soon as the condition holds."""
+        return await self._wait(what, self.pods, condition)
+
+    async def wait_events(self, what: str, condition: Callable[[list[core.Event]], bool]) -> list[core.Event]:
+        """All events, as soon as the condition holds."""
+
+        async def events() -> list[core.Event]:
+            return (await self.client.list(kinds.EVENT)).items
+
+        return await self._wait(what, events, condition)
+
+    async def wait_status(self, what: str, condition: Callable[[str], bool]) -> str:
+        """What the status ConfigMap says, as soon as the condition holds."""
+
+        async def status() -> str:
+            found = (await self.client.list(kinds.CONFIG_MAP, "kube-system")).items
+            return next((m.data["status"] for m in found if m.metadata.name.startswith("cluster-auto")), "")
+
+        return await self._wait(what, status, condition)
+
+    async def _wait(self, what: str, look: Callable[[], Awaitable[T]], condition: Callable[[T], bool]) -> T:
+        found: T | None = None
+        with anyio.move_on_after(WAIT_SECONDS_MAX):
+            while True:
+                found = await look()
+                if condition(found):
+                    return found
+                await anyio.sleep(0.02)
+        raise AssertionError(f"not within {WAIT_SECONDS_MAX} s: {what}: {found}\n{self.loop()}")
+
+    def loop(self) -> dict[str, Any]:
+        """What the autoscaler's last loop says."""
+        address = self.cluster.run_file("autoscaler").http
+        with urllib.request.urlopen(f"http://{address}/debug/loop", timeout=5) as answer:
+            found: dict[str, Any] = json.loads(answer.read())
+        return found
+
+    async def stays_for(self, name: str) -> str:
+        """Why a node stays, as soon as the autoscaler says so."""
+        with anyio.move_on_after(WAIT_SECONDS_MAX):
+            while True:
+                why: str = self.loop()["unremovable"].get(name, "")
+                if why:
+                    return why
+                await anyio.sleep(0.02)
+        raise AssertionError(f"nothing is said of {name}: {self.loop()}")
+
+    def failpoint(self, component: str, name: str, action: str) -> None:
+        address = self.cluster.run_file(component).http
+        request = urllib.request.Request(
+            f"http://{address}/failpoints/{name}", data=action.encode(), method="PUT"
+        )
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            assert answer.status < 300
+
+
+@asynccontextmanager
+async def lab(
+    cluster: Cluster, *arguments: str, groups: int = 3, target: int = 0, autoscaler: bool = True
+) -> AsyncIterator[Lab]:
+    """A lab with one node group of at most so many machines."""
+    file = cluster.directory / "groups.yaml"
+    file.write_text(GROUPS % {"max": groups, "target": target}, encoding="utf-8")
+    config = cluster.directory / "scheduler.yaml"
+    config.write_text(SCHEDULER, encoding="utf-8")
+    cluster.arguments("cloud", "--node-groups", str(file))
+    cluster.arguments("kubelet-0", "--nodes", "0", "--cloud")
+    plugin = "nominee.demo.plugins:SlowPreBind"
+    cluster.arguments("scheduler", "--config", str(config), "--plugin", plugin)
+    cluster.arguments("autoscaler", *QUICK, *arguments)
+    await cluster.start("etcd", "apiserver", "scheduler", "controllers", "cloud", "kubelet-0")
+    async with cluster.client() as client:
+        found = Lab(cluster, client)
+        await found.wait_nodes("the machines are nodes", lambda nodes: usable(nodes) == target)
+        if autoscaler:
+            await cluster.start("autoscaler")
+        yield found
+
+
+def usable(nodes: list[core.Node]) -> int:
+    """How many nodes take pods."""
+    return sum(condition_is(n.status.conditions, "Ready") and not n.spec.taints for n in nodes)

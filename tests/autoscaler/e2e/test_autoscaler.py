@@ -1,0 +1,169 @@
+"""Real processes: growing, shrinking, budgets, crashes, and nominated pods as each version reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.planning import marks
+from machinery import kinds
+from machinery.pb import core
+from tests.autoscaler.e2e.lab import Lab, lab, usable
+from tests.support.cluster import Cluster, pss_kib
+
+MEMORY_KIB_MAX = 60 * 1024
+LOOP = "autoscaler.loop.before"
+RECHECK = "autoscaler.scaledown.recheck.before"
+SLOW = "{demo.nominee.dev/pre-bind-delay: 3s}"
+
+
+def running(pods: list[core.Pod]) -> bool:
+    return bool(pods) and all(pod.status.phase == "Running" for pod in pods)
+
+
+async def test_grows_from_nothing_and_shrinks_to_nothing(cluster: Cluster) -> None:
+    async with lab(cluster) as it:
+        await it.replica_set("web", "3", replicas=2)
+        await it.wait_pods("both run", lambda pods: len(pods) == 2 and running(pods))
+        assert len(await it.nodes()) == 2
+        reasons = {event.reason for event in (await it.client.list(kinds.EVENT)).items}
+        assert "TriggeredScaleUp" in reasons
+        await it.client.delete(kinds.REPLICA_SET, "web", "default")
+        await it.wait_nodes("all nodes are gone", lambda nodes: not nodes)
+        status = await it.client.get(kinds.CONFIG_MAP, "cluster-autoscaler-status", "kube-system")
+        assert "autoscalerStatus: Running" in status.data["status"]
+        assert pss_kib([cluster.run_file("autoscaler").pid]) < MEMORY_KIB_MAX
+        await cluster.stop("autoscaler")
+        found = (await it.client.list(kinds.CONFIG_MAP, "kube-system")).items
+        assert "cluster-autoscaler-status" not in [each.metadata.name for each in found]
+
+
+async def test_stops_at_the_maximum_and_says_why(cluster: Cluster) -> None:
+    async with lab(cluster, groups=1) as it:
+        await it.replica_set("web", "3", replicas=2)
+        await it.wait_nodes("one node", lambda nodes: usable(nodes) == 1)
+        await it.wait_pods("one runs", lambda pods: any(p.status.phase == "Running" for p in pods))
+        await it.wait_events(
+            "the waiting pod is told why",
+            lambda events: any("max node group size reached" in event.message for event in events),
+        )
+        assert len(await it.nodes()) == 1
+
+
+async def test_moves_pods_together_and_honours_their_budget(cluster: Cluster) -> None:
+    async with lab(cluster, target=2, autoscaler=False) as it:
+        await it.replica_set("one", "1")
+        await it.replica_set("two", "1")
+        before = await it.wait_pods("both run", lambda pods: len(pods) == 2 and running(pods))
+        assert len({pod.spec.nodeName for pod in before}) == 2, "the scheduler spreads them"
+        await it.apply("""
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: one, namespace: default}
+spec: {minAvailable: 1, selector: {matchLabels: {app: one}}}
+""")
+        await cluster.start("autoscaler")
+        (kept,) = await it.wait_nodes("one node is left", lambda nodes: len(nodes) == 1)
+        of_one = next(pod for pod in before if pod.metadata.labels["app"] == "one")
+        assert kept.metadata.name == of_one.spec.nodeName, "the pod with the budget was not moved"
+        await it.wait_pods("both run again", lambda pods: len(pods) == 2 and running(pods))
+
+
+async def waiting_pod(it: Lab, cpu: str) -> core.Pod:
+    """A pod that is being bound to a node of its own; on the other node it would have room, too."""
+    await it.replica_set("other", "2500m")
+    await it.wait_pods("the other runs", running)
+    await it.replica_set("slow", cpu, annotations=SLOW)
+    pods = await it.wait_pods("it is nominated", lambda pods: any(p.status.nominatedNodeName for p in pods))
+    (pod,) = [pod for pod in pods if pod.metadata.labels["app"] == "slow"]
+    (other,) = [pod for pod in pods if pod.metadata.labels["app"] == "other"]
+    assert not pod.spec.nodeName
+    assert not pod.status.conditions, "it is in PreBind: nothing else is known of it"
+    assert other.spec.nodeName != pod.status.nominatedNodeName
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("compat", "cpu", "reason"),
+    [
+        pytest.param("1.35", "2500m", "", id="1.35 does not see it"),
+        pytest.param("1.36", "2500m", "NotUnderutilized", id="1.36 counts it as load"),
+        pytest.param("1.36", "1", "", id="1.36 would move it (H1)"),
+        pytest.param("fixed", "1", "PodBinding", id="fixed waits for it (H1)"),
+    ],
+)
+async def test_a_node_under_a_pod_that_is_being_bound(
+    cluster: Cluster, compat: str, cpu: str, reason: str
+) -> None:
+    options = (f"--compat={compat}", f"--failpoints={LOOP}=pause")
+    async with lab(cluster, *options, target=2) as it:
+        pod = await waiting_pod(it, cpu)
+        node = pod.status.nominatedNodeName
+        it.failpoint("autoscaler", LOOP, "off")
+        if not reason:
+            await it.wait_nodes(
+                "the node is gone", lambda nodes: node not in [n.metadata.name for n in nodes]
+            )
+            assert [p for p in await it.pods() if p.metadata.uid == pod.metadata.uid and not p.spec.nodeName]
+            return
+        assert reason in await it.stays_for(node)
+        pods = await it.wait_pods("it is bound", lambda pods: all(p.spec.nodeName for p in pods))
+        assert {p.spec.nodeName for p in pods if p.metadata.uid == pod.metadata.uid} == {node}
+
+
+@pytest.mark.parametrize(("compat", "stays"), [("1.36", False), ("fixed", True)])
+async def test_a_nomination_after_the_decision(cluster: Cluster, compat: str, stays: bool) -> None:
+    """Hole H2: the node is tainted already when the pod is nominated to it."""
+    options = (f"--compat={compat}", f"--failpoints={RECHECK}=pause")
+    async with lab(cluster, *options, target=1) as it:
+        (node,) = await it.wait_nodes(
+            "the node is marked", lambda nodes: marks.taint_time(nodes[0], marks.TO_BE_DELETED) is not None
+        )
+        # As a scheduler does that decided before it saw the taint.
+        pod = core.Pod()
+        pod.metadata.name, pod.metadata.namespace = "late", "default"
+        pod.spec.schedulerName = "somebody-else"
+        pod.spec.containers.add(name="c", image="app")
+        await it.client.create(pod)
+        change = {"status": {"nominatedNodeName": node.metadata.name}}
+        await it.client.patch(kinds.POD, "late", "default", change, subresource="status")
+        it.failpoint("autoscaler", RECHECK, "off")
+        if not stays:
+            await it.wait_nodes("the node is gone", lambda nodes: not nodes)
+            return
+        await it.wait_events(
+            "the deletion was called off",
+            lambda events: any("is nominated to node" in event.message for event in events),
+        )
+        await it.wait_nodes("the mark is off", lambda nodes: usable(nodes) == 1)
+
+
+async def test_a_deletion_that_a_crash_interrupted_is_called_off_at_the_next_start(cluster: Cluster) -> None:
+    async with lab(cluster, "--failpoints=autoscaler.delete.before=crash", target=1) as it:
+        assert await cluster.exited("autoscaler") == -9
+        (node,) = await it.nodes()
+        assert marks.taint_time(node, marks.TO_BE_DELETED) is not None
+        assert node.spec.unschedulable
+        cluster.arguments("autoscaler", "--scan-interval=100ms")
+        await cluster.start("autoscaler")
+        await it.wait_nodes("the node takes pods again", lambda nodes: usable(nodes) == 1)
+
+
+async def test_a_node_that_cannot_be_given_back_is_untainted(cluster: Cluster) -> None:
+    options = ('--failpoints=autoscaler.delete.before=1*error("no")->off',)
+    async with lab(cluster, *options, target=1) as it:
+        await it.wait_events(
+            "the failure is told",
+            lambda events: any("failed to delete empty node" in event.message for event in events),
+        )
+        await it.wait_nodes("the second attempt succeeds", lambda nodes: not nodes)
+
+
+async def test_idles_without_node_groups(cluster: Cluster) -> None:
+    cluster.arguments("kubelet-0", "--nodes", "1", "--cloud")
+    cluster.arguments("autoscaler", "--scan-interval=100ms", "--scale-down-unneeded-time=200ms")
+    await cluster.start("etcd", "apiserver", "controllers", "cloud", "kubelet-0", "autoscaler")
+    async with cluster.client() as client:
+        it = Lab(cluster, client)
+        await it.wait_status("it has looked", lambda text: "nodeGroups: []" in text)
+        assert it.loop()["error"] == ""
+        assert len(await it.nodes()) == 1
