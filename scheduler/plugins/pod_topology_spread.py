@@ -42,6 +42,7 @@ from scheduler.plugins.spread_counts import HardState, Inclusion, SoftState
 _HARD = "PreFilterPodTopologySpread"
 _SOFT = "PreScorePodTopologySpread"
 _MISMATCH = "node(s) didn't match pod topology spread constraints"
+KNOWN_MAX = 8192  # pods whose constraints are kept as read: hints ask for them with every event
 
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions):
@@ -56,13 +57,20 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._comparison = handle.gates.enabled("TaintTolerationComparisonOperators")
         self._reader = Reader.of(handle)
         self._defaults = Defaults.from_args(args, handle)
+        self._known: dict[tuple[str, str], tuple[PodInfo, tuple[Constraint, ...]]] = {}
 
     def _constraints(self, pod: PodInfo, action: str) -> tuple[Constraint, ...]:
         """The pod's own constraints if it has any, else the default ones; SelectorError."""
         own = pod.pod.spec.topologySpreadConstraints
-        if own:
-            return self._reader.read(own, pod.labels, action)
-        return self._defaults.of(pod, action)
+        if not own:
+            return self._defaults.of(pod, action)
+        key = (pod.uid, action)
+        known = self._known.get(key)
+        if known is None or known[0] is not pod:
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            known = self._known[key] = (pod, self._reader.read(own, pod.labels, action))
+        return known[1]
 
     # PreFilter and Filter
 

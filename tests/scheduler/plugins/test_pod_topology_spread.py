@@ -22,6 +22,7 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Code
 from scheduler.framework.profile import ArgumentError
 from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.plugins import pod_topology_spread
 from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.plugins.spread_constraints import HOSTNAME, ZONE
 from tests.scheduler.builders import Desk, desk
@@ -479,3 +480,22 @@ def test_no_node_is_looked_at_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
     result = schedule_pod(on.framework, CycleState(), pod, snapshot, rng=rng, percentage=100)
     assert snapshot.get(result.node_name) is not None
     assert int(result.node_name[1:]) % 3 == 2  # the zone without pods
+
+
+def test_an_updated_pod_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_topology_spread, "KNOWN_MAX", 2)
+    on = desk()
+    on.add_nodes(node_of("n1", {"zone": "a"}))
+    snapshot = on.framework.snapshot
+    on.cache.update_snapshot(snapshot)
+    plugin = plugin_of(on)
+
+    def allowed(pod: PodInfo) -> bool:
+        state = CycleState()
+        assert plugin.pre_filter(state, pod, snapshot)[1] is None
+        return plugin.filter(state, pod, snapshot.nodes[0]) is None
+
+    for name in ("p", "q", "r"):
+        assert allowed(pod_of(name, topologySpreadConstraints=[constraint()]))
+        assert not allowed(pod_of(name, topologySpreadConstraints=[constraint("rack")]))
+        assert len(plugin._known) <= 2
