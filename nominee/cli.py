@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "delete": ("nominee.commands.manifests", "delete"),
     "patch": ("nominee.commands.manifests", "patch"),
     "queue": ("nominee.commands.queue", "queue"),
+    "explain": ("nominee.commands.explain", "explain"),
     "failpoint": ("nominee.commands.failpoint", "failpoint"),
     "demo": ("nominee.demo.command", "demo"),
     "bench": ("nominee.bench.command", "bench"),

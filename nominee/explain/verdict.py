@@ -13,6 +13,7 @@ import numpy as np
 
 from nominee.explain.world import World
 from scheduler.framework.algorithm import AlgorithmError, Survey, survey
+from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import Diagnosis, FitError
 from scheduler.framework.interface import Candidate, Code, FilterError, Status
 from scheduler.framework.types import PodInfo
@@ -119,7 +120,8 @@ class Verdict:
 
 
 def explain(world: World, pod: PodInfo) -> Verdict:
-    """The verdict; ExplainError when a plugin failed."""
+    """The verdict; ExplainError when a plugin failed. A pod is to be asked about once in a world."""
+    world.state = CycleState()
     gate = world.framework.run_pre_enqueue_plugins(pod)
     if gate is not None:
         rejection = Rejection.of(gate)

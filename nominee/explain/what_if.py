@@ -1,0 +1,134 @@
+"""Questions of the form "what if": a few changes to a cluster's manifests, in words.
+
+node n3 +4cpu -1Gi memory       add node n9 like n3         pod ns/name on n3
+remove node n3                  remove pod ns/name
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from machinery.quantity import Quantity, QuantityError
+
+Documents = list[Mapping[str, Any]]
+
+_AMOUNT: Final = re.compile(
+    r"(?P<sign>[+-])(?P<number>\d+(?:\.\d+)?(?:m|[KMGTPE]i?|k)?)\s*"
+    r"(?P<resource>cpu|memory|pods|ephemeral-storage|hugepages-\w+|[a-z0-9.-]+/[\w.-]+)(?=\s|$)"
+)
+_HOSTNAME: Final = "kubernetes.io/hostname"
+_DEFAULT_NAMESPACE: Final = "default"
+
+
+class ChangeError(ValueError):
+    """A change that is not understood, or of something that is not there."""
+
+
+def change(documents: Iterable[Mapping[str, Any]], changes: Sequence[str]) -> Documents:
+    """The documents with all changes made, in order; the given ones stay as they are. ChangeError."""
+    changed = list(documents)
+    for text in changes:
+        for pattern, apply in _FORMS:
+            found = pattern.fullmatch(" ".join(text.split()))
+            if found is not None:
+                changed = apply(changed, **found.groupdict())
+                break
+        else:
+            raise ChangeError(
+                f"{text!r} is not understood; say 'node NAME +4cpu', 'add node NAME like NAME', 'remove node "
+                "NAME', 'remove pod NS/NAME' or 'pod NS/NAME on NODE'"
+            )
+    return changed
+
+
+def _is_node(document: Mapping[str, Any], name: str) -> bool:
+    return document.get("kind") == "Node" and document.get("metadata", {}).get("name") == name
+
+
+def _is_pod(document: Mapping[str, Any], key: str) -> bool:
+    metadata = document.get("metadata", {})
+    own = f"{metadata.get('namespace') or _DEFAULT_NAMESPACE}/{metadata.get('name')}"
+    return document.get("kind") == "Pod" and own == (key if "/" in key else f"{_DEFAULT_NAMESPACE}/{key}")
+
+
+def _find(documents: Documents, matches: Callable[[Mapping[str, Any]], bool], what: str) -> int:
+    for index, document in enumerate(documents):
+        if matches(document):
+            return index
+    raise ChangeError(f"there is no {what}")
+
+
+def _grow_node(documents: Documents, name: str, amounts: str) -> Documents:
+    index = _find(documents, lambda d: _is_node(d, name), f"node {name}")
+    if _AMOUNT.sub("", amounts).strip():
+        raise ChangeError(f"{amounts!r}: expected amounts such as +4cpu, -500m cpu or +8Gi memory")
+    node: Any = copy.deepcopy(documents[index])
+    status = node.setdefault("status", {})
+    allocatable = status.setdefault("allocatable", dict(status.get("capacity", {})))
+    for found in _AMOUNT.finditer(amounts):
+        resource = found["resource"]
+        try:
+            before = Quantity.parse(str(allocatable.get(resource, "0")))
+            by = Quantity.parse(found["sign"] + found["number"])
+        except QuantityError as error:
+            raise ChangeError(f"{found[0]}: {error}") from None
+        after = before + by
+        if after < Quantity.parse("0"):
+            raise ChangeError(f"node {name} has only {before} {resource}")
+        allocatable[resource] = str(after)
+    return [*documents[:index], node, *documents[index + 1 :]]
+
+
+def _add_node(documents: Documents, name: str, like: str) -> Documents:
+    """A copy under another name, with as many volumes to attach."""
+    if any(_is_node(document, name) for document in documents):
+        raise ChangeError(f"node {name} is there already")
+    node: Any = copy.deepcopy(documents[_find(documents, lambda d: _is_node(d, like), f"node {like}")])
+    metadata = node["metadata"]
+    metadata["name"] = name
+    metadata.pop("uid", None)
+    if _HOSTNAME in metadata.get("labels", {}):
+        metadata["labels"][_HOSTNAME] = name
+    added: Documents = [node]
+    for document in documents:
+        if document.get("kind") == "CSINode" and document.get("metadata", {}).get("name") == like:
+            csi_node: Any = copy.deepcopy(document)
+            csi_node["metadata"]["name"] = name
+            added.append(csi_node)
+    return [*documents, *added]
+
+
+def _remove_node(documents: Documents, name: str) -> Documents:
+    """The node, and the pods that run on it."""
+    _find(documents, lambda d: _is_node(d, name), f"node {name}")
+
+    def goes(document: Mapping[str, Any]) -> bool:
+        spec = document.get("spec") or {}
+        return _is_node(document, name) or (document.get("kind") == "Pod" and spec.get("nodeName") == name)
+
+    return [document for document in documents if not goes(document)]
+
+
+def _remove_pod(documents: Documents, key: str) -> Documents:
+    index = _find(documents, lambda d: _is_pod(d, key), f"pod {key}")
+    return [*documents[:index], *documents[index + 1 :]]
+
+
+def _put_pod(documents: Documents, key: str, node: str) -> Documents:
+    index = _find(documents, lambda d: _is_pod(d, key), f"pod {key}")
+    _find(documents, lambda d: _is_node(d, node), f"node {node}")
+    pod: Any = copy.deepcopy(documents[index])
+    pod.setdefault("spec", {})["nodeName"] = node
+    return [*documents[:index], pod, *documents[index + 1 :]]
+
+
+_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[..., Documents]], ...]] = (
+    (re.compile(r"node (?P<name>\S+) (?P<amounts>[+-].+)"), _grow_node),
+    (re.compile(r"add node (?P<name>\S+) like (?P<like>\S+)"), _add_node),
+    (re.compile(r"remove node (?P<name>\S+)"), _remove_node),
+    (re.compile(r"remove pod (?P<key>\S+)"), _remove_pod),
+    (re.compile(r"pod (?P<key>\S+) on (?P<node>\S+)"), _put_pod),
+)

@@ -1,0 +1,177 @@
+"""`nominee explain -f`: which files it reads, what it prints, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from nominee.commands.explain import explain
+
+CLUSTER = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {kubernetes.io/hostname: n1}}
+status: {allocatable: {cpu: "2", memory: 4Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2, labels: {kubernetes.io/hostname: n2}}
+spec: {taints: [{key: gpu, effect: NoSchedule}]}
+status: {allocatable: {cpu: "8", memory: 4Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: small, namespace: default, uid: small}
+spec: {nodeName: n1, containers: [{name: c, resources: {requests: {cpu: 1500m}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: default, uid: web}
+spec: {priority: 5, containers: [{name: c, resources: {requests: {cpu: "1"}}}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+"""
+
+
+def run(*words: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(explain, list(words), input=text)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER)
+    return str(path)
+
+
+def verdict(*words: str) -> dict[str, Any]:
+    answer = run(*words, "-o", "json")
+    assert answer.exit_code == 0, answer.output
+    document: dict[str, Any] = json.loads(answer.stdout)
+    return document
+
+
+def test_manifests_as_a_table(cluster: str) -> None:
+    answer = run("-f", cluster)
+    assert answer.exit_code == 0
+    lines = answer.stdout.splitlines()
+    assert lines[0] == "default/web  priority 5  fits nowhere"
+    assert lines[1].split() == ["NODE", "VERDICT", "PLUGIN", "WHY", "PREEMPTION"]
+    assert lines[2].split()[:2] == ["n1", "Unschedulable"]
+    assert lines[2].endswith("evict default/small, chosen")
+    assert "n2" in lines[3]
+    assert "untolerated taint" in lines[3]
+    assert "not looked at: Deployment web" in answer.stderr
+
+
+def test_manifests_as_json(cluster: str) -> None:
+    found = verdict("-f", cluster)
+    assert found["name"] == "default/web"
+    assert found["expect"]["preemption"] == {
+        "nominatedNode": "n1",
+        "victims": ["default/small"],
+        "candidates": {"n1": {"victims": ["default/small"], "numPDBViolations": 0}},
+    }
+    assert found["extra"]["message"].startswith("0/2 nodes are available: 1 Insufficient cpu")
+    assert "Pod/Delete|UpdatePodScaleDown" in found["extra"]["wokenBy"]
+
+
+@pytest.mark.parametrize(
+    ("change", "selected"),
+    [
+        ("node n1 +500m cpu", ["n1"]),
+        ("node n1 +4cpu +1Gi memory", ["n1"]),
+        ("remove pod default/small", ["n1"]),
+        ("add node n3 like n1", ["n3"]),
+        ("pod small on n2", ["n1"]),
+        ("node n1 +499m cpu", []),
+        ("remove node n1", []),
+    ],
+)
+def test_what_if(cluster: str, change: str, selected: list[str]) -> None:
+    assert verdict("-f", cluster, "--what-if", change)["expect"]["selected"] == selected
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ("node n1 +4", "'+4': expected amounts such as"),
+        ("node n1 -3cpu", "node n1 has only 2 cpu"),
+        ("node n9 +4cpu", "there is no node n9"),
+        ("add node n2 like n1", "node n2 is there already"),
+        ("remove pod web2", "there is no pod web2"),
+        ("grow everything", "is not understood; say"),
+    ],
+)
+def test_what_if_that_makes_no_sense(cluster: str, change: str, complaint: str) -> None:
+    answer = run("-f", cluster, "--what-if", change)
+    assert answer.exit_code == 2
+    assert complaint in answer.stderr
+
+
+def case(name: str) -> dict[str, Any]:
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n1"},
+        "status": {"allocatable": {"cpu": "1", "pods": "5"}},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "ns"},
+        "spec": {"containers": [{"name": "c"}]},
+    }
+    return {"name": name, "objects": [node, pod], "pod": "ns/p", "featureGates": {}}
+
+
+def test_lines_in_lines_out() -> None:
+    text = "\n".join(json.dumps(case(f"case-{i}")) for i in range(3))
+    answer = run("-f", "-", "-o", "jsonl", text=text)
+    assert answer.exit_code == 0, answer.output
+    found = [json.loads(line) for line in answer.stdout.splitlines()]
+    assert [line["name"] for line in found] == ["case-0", "case-1", "case-2"]
+    assert all(set(line) == {"name", "expect"} for line in found)
+    assert found[0]["expect"]["selected"] == ["n1"]
+
+
+def test_one_case_over_many_lines() -> None:
+    answer = run("-f", "-", "-o", "jsonl", text=json.dumps(case("alone"), indent=2))
+    assert json.loads(answer.stdout)["name"] == "alone"
+
+
+def test_a_list_of_manifests_in_json(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": case("x")["objects"]}))
+    assert verdict("-f", str(path))["expect"]["feasible"] == ["n1"]
+
+
+def test_older_versions_decide_as_they_did(cluster: str) -> None:
+    older = verdict("-f", cluster, "--emulated-version", "1.34")
+    assert older["expect"]["preemption"]["nominatedNode"] == "n1"
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "status", "complaint"),
+    [
+        (["-f", "/nowhere.yaml"], None, 2, "No such file"),
+        (["-f", "-"], "a: [", 1, "not valid YAML"),
+        (["-f", "-"], "kind: Node\napiVersion: v1\nmetadata: {name: n}", 1, "no pod waits for a node"),
+        (["-f", "-", "--pod", "a/b"], CLUSTER, 1, "there is no pod a/b; pending pods: default/web"),
+        (["-f", "-", "--pod", "small"], CLUSTER, 1, "pod default/small is on node n1 already"),
+        (["-f", "-", "--feature-gates", "Foo=true"], CLUSTER, 2, "unrecognized feature gate: Foo"),
+        (["-f", "-", "--emulated-version", "new"], CLUSTER, 2, "--emulated-version"),
+        (["-f", "-"], '{"name": "x", "objects": 3}', 1, "expected a list of objects"),
+    ],
+)  # fmt: skip
+def test_refusals(words: list[str], text: str | None, status: int, complaint: str) -> None:
+    answer = run(*words, text=text)
+    assert answer.exit_code == status, answer.output
+    assert complaint in answer.stderr
+    assert "Traceback" not in answer.output
