@@ -16,7 +16,7 @@ from nominee.commands.common import output_option
 if TYPE_CHECKING:
     from machinery.versions import Version
     from nominee.explain.cases import Case
-    from nominee.explain.verdict import Verdict
+    from scheduler.explanation.verdict import Verdict
 
 _WIDTH_UNLESS_TERMINAL = 200  # columns of a table that goes into a file or a pipe
 
@@ -54,8 +54,8 @@ def explain(
     from machinery.errors import StatusError
     from machinery.versions import GateError, parse_gates
     from machinery.wire.scalars import DecodeError
-    from nominee.explain.verdict import ExplainError
     from nominee.explain.what_if import ChangeError
+    from scheduler.explanation.verdict import ExplainError
 
     try:
         gates = parse_gates(feature_gates)
@@ -86,8 +86,8 @@ def _verdicts(
     """Each verdict with the case's name, or the pod's where the file has no cases."""
     from machinery.clock import SystemClock
     from nominee.explain.cases import read_cases
-    from nominee.explain.verdict import explain as explain_pod
     from nominee.explain.what_if import change
+    from scheduler.explanation.verdict import explain as explain_pod
 
     clock = SystemClock()
     for case in read_cases(_read(file), lines=file.endswith(".jsonl")):
@@ -96,7 +96,7 @@ def _verdicts(
         if world.unknown and not case.name:
             click.echo(f"not looked at: {', '.join(world.unknown)}", err=True)
         for key in _pods(case, pod or case.pod, world):
-            yield case.name or key, explain_pod(world, world.pods[key])
+            yield case.name or key, explain_pod(world.framework, world.snapshot, world.pods[key])
 
 
 def _read(file: str) -> str:
@@ -152,7 +152,7 @@ def _print_table(name: str, verdict: Verdict) -> None:
     with console.capture() as capture:
         if name != str(verdict.pod.key):
             console.print(name, style="dim", markup=False)
-        console.print(render(verdict))
+        console.print(render(verdict.document()))
     for line in capture.get().splitlines():
         click.echo(line.rstrip(), color=True)
     click.echo()

@@ -1,78 +1,83 @@
-"""A verdict for a person: what happens to the pod, then node by node why, then what would change it."""
+"""A verdict for a person: what happens to the pod, then node by node why, then what would change it.
+
+Works on the JSON document of a verdict (`scheduler.explanation.verdict`), which may come from a running
+scheduler.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from nominee.explain.verdict import Preemption, Verdict
-
-_MODES = {None: "is kept as it is", "": "is cleared"}
+Document = Mapping[str, Any]
 
 
-def render(verdict: Verdict) -> RenderableType:
+def render(document: Document) -> RenderableType:
     """The whole page of one pod."""
-    parts: list[RenderableType] = [_headline(verdict)]
-    if verdict.feasible or verdict.rejected:
-        parts.append(_nodes(verdict))
-    parts += _remarks(verdict)
+    expect, extra = document["expect"], document["extra"]
+    parts: list[RenderableType] = [_headline(document["pod"], expect, extra)]
+    if expect["feasible"] or expect["rejected"]:
+        parts.append(_nodes(expect, extra))
+    parts += _remarks(expect, extra)
     return Group(*parts)
 
 
-def _headline(verdict: Verdict) -> Text:
-    pod = verdict.pod
-    text = Text.assemble((str(pod.key), "bold"), f"  priority {pod.priority}  ")
-    if verdict.gate is not None:
-        return text.append(f"is not tried: {'; '.join(verdict.gate.reasons)}", "yellow")
-    if not verdict.feasible:
+def _headline(pod: str, expect: Document, extra: Document) -> Text:
+    text = Text.assemble((pod, "bold"), f"  priority {extra.get('priority', 0)}  ")
+    if "preEnqueue" in extra:
+        return text.append(f"is not tried: {'; '.join(extra['preEnqueue']['reasons'])}", "yellow")
+    selected = expect["selected"]
+    if not selected:
         return text.append("fits nowhere", "bold red")
-    names = ", ".join(verdict.selected)
-    if verdict.takes_nomination:
+    names = ", ".join(selected)
+    if extra.get("nominatedFastPath"):
         return text.append(f"goes to {names}, its nominated node; other nodes are not compared", "bold green")
-    if len(verdict.selected) > 1:
+    if len(selected) > 1:
         return text.append(f"goes to one of {names}, by chance among equals", "bold green")
     return text.append(f"goes to {names}", "bold green")
 
 
-def _nodes(verdict: Verdict) -> Table:
-    preempts = verdict.preemption is not None and verdict.gate is None and bool(verdict.rejected)
+def _nodes(expect: Document, extra: Document) -> Table:
+    preempts = expect["preemption"] is not None
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="")
     for name in ("NODE", "VERDICT", "PLUGIN", "WHY"):
         table.add_column(name, no_wrap=name != "WHY", overflow="fold")
     if preempts:
         table.add_column("PREEMPTION", overflow="fold")
-    for node in _in_order(verdict):
-        cells = _cells(verdict, node)
-        if preempts and verdict.preemption is not None:
-            cells.append(_preemption_cell(verdict.preemption, node))
+    for node in _in_order(expect):
+        cells = _cells(expect, extra, node)
+        if preempts:
+            cells.append(_preemption_cell(expect["preemption"], extra, node))
         table.add_row(*cells)
     return table
 
 
-def _in_order(verdict: Verdict) -> list[str]:
+def _in_order(expect: Document) -> list[str]:
     """The chosen node first, then others that fit by their scores, then the rejected ones by name."""
-    totals = {node: sum(by_plugin.values()) for node, by_plugin in verdict.scores.items()}
-    feasible = sorted(
-        verdict.feasible, key=lambda node: (node not in verdict.selected, -totals.get(node, 0), node)
+    totals = {node: scores["total"] for node, scores in expect["scores"].items()}
+    feasible: list[str] = sorted(
+        expect["feasible"], key=lambda node: (node not in expect["selected"], -totals.get(node, 0), node)
     )
-    return feasible + sorted(verdict.rejected)
+    return feasible + sorted(expect["rejected"])
 
 
-def _cells(verdict: Verdict, node: str) -> list[Text]:
-    if node in verdict.rejected:
-        rejection = verdict.rejected[node]
-        style = "yellow" if rejection.code == "Unschedulable" else "red"
-        why = "; ".join(rejection.reasons)
-        if node in verdict.held:
-            why += f" (room is kept for {', '.join(verdict.held[node])})"
-        return [Text(node), Text(rejection.code, style), Text(rejection.plugin), Text(why)]
-    chosen = node in verdict.selected
-    scores = verdict.scores.get(node, {})
-    total = f"score {sum(scores.values())}" if scores else "fits"
-    parts = ", ".join(f"{plugin} {score}" for plugin, score in sorted(scores.items()) if score)
+def _cells(expect: Document, extra: Document, node: str) -> list[Text]:
+    if node in expect["rejected"]:
+        rejection = expect["rejected"][node]
+        style = "yellow" if rejection["code"] == "Unschedulable" else "red"
+        why = "; ".join(rejection["reasons"])
+        if node in extra.get("heldBy", {}):
+            why += f" (room is kept for {', '.join(extra['heldBy'][node])})"
+        return [Text(node), Text(rejection["code"], style), Text(rejection["plugin"]), Text(why)]
+    chosen = node in expect["selected"]
+    scores = expect["scores"].get(node)
+    total = "fits" if scores is None else f"score {scores['total']}"
+    by_plugin = {} if scores is None else scores["plugins"]
+    parts = ", ".join(f"{plugin} {score}" for plugin, score in sorted(by_plugin.items()) if score)
     return [
         Text(node, "bold" if chosen else ""),
         Text(f"{total}, chosen" if chosen else total, "bold green" if chosen else "green"),
@@ -81,32 +86,30 @@ def _cells(verdict: Verdict, node: str) -> list[Text]:
     ]
 
 
-def _preemption_cell(preemption: Preemption, node: str) -> Text:
-    for candidate in preemption.candidates:
-        if candidate.node == node:
-            text = f"evict {', '.join(str(victim.key) for victim in candidate.victims)}"
-            if candidate.pdb_violations:
-                text += f" ({candidate.pdb_violations} against a PodDisruptionBudget)"
-            style = "bold magenta" if node == preemption.node else "magenta"
-            return Text(f"{text}, chosen" if node == preemption.node else text, style)
-    failure = preemption.failures.get(node)
-    return Text("-" if failure is None else "; ".join(failure.reasons))
+def _preemption_cell(preemption: Document, extra: Document, node: str) -> Text:
+    candidate = preemption["candidates"].get(node)
+    if candidate is not None:
+        victims = extra.get("victimsByImportance", {}).get(node, candidate["victims"])
+        text = f"evict {', '.join(victims)}"
+        if candidate["numPDBViolations"]:
+            text += f" ({candidate['numPDBViolations']} against a PodDisruptionBudget)"
+        chosen = node == preemption["nominatedNode"]
+        return Text(f"{text}, chosen" if chosen else text, "bold magenta" if chosen else "magenta")
+    failure = extra.get("preemptionNodeStatus", {}).get(node)
+    return Text("-" if failure is None else "; ".join(failure["reasons"]))
 
 
-def _remarks(verdict: Verdict) -> Iterator[Text]:
-    preemption = verdict.preemption
-    if verdict.message:
-        said = preemption.message if preemption is not None else ""
-        yield Text.assemble(("event: ", "dim"), f"{verdict.message} {said}".rstrip())
-    if preemption is not None and verdict.gate is None:
-        if len(preemption.best) > 1:
-            yield Text.assemble(("equally good for preemption: ", "dim"), ", ".join(preemption.best))
-        own = verdict.pod.pod.status.nominatedNodeName
-        if own and preemption.nomination != own:
-            becomes = _MODES.get(preemption.nomination, f"becomes {preemption.nomination}")
-            yield Text.assemble(("nomination: ", "dim"), f"{own} {becomes}")
-    held = [f"{node} for {', '.join(pods)}" for node, pods in sorted(verdict.held.items())]
+def _remarks(expect: Document, extra: Document) -> Iterator[Text]:
+    if "message" in extra:
+        said = f"{extra['message']} {extra.get('preemptionMessage', '')}".rstrip()
+        yield Text.assemble(("event: ", "dim"), said)
+    if "nominatedNodeTies" in extra:
+        yield Text.assemble(("equally good for preemption: ", "dim"), ", ".join(extra["nominatedNodeTies"]))
+    if "nomination" in extra:
+        before, after = extra["nomination"]["before"] or "none", extra["nomination"]["after"] or "none"
+        yield Text.assemble(("nomination: ", "dim"), f"{before} -> {after}")
+    held = [f"{node} for {', '.join(pods)}" for node, pods in extra.get("heldBy", {}).items()]
     if held:
         yield Text.assemble(("nominated room: ", "dim"), "; ".join(held))
-    if verdict.wakers:
-        yield Text.assemble(("tried again after: ", "dim"), ", ".join(verdict.wakers))
+    if "wokenBy" in extra:
+        yield Text.assemble(("tried again after: ", "dim"), ", ".join(extra["wokenBy"]))

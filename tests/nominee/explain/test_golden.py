@@ -9,7 +9,7 @@ import pytest
 
 from machinery.clock import FakeClock
 from nominee.explain.cases import Case
-from nominee.explain.verdict import explain
+from scheduler.explanation.verdict import explain
 from scheduler.plugins.registry import IN_TREE
 from tests.scheduler.golden import NOW_SECONDS, read_lines
 from tests.scheduler.test_golden_verdicts import needed_plugins
@@ -29,7 +29,7 @@ def sorted_reasons(expect: Mapping[str, Any]) -> dict[str, Any]:
 def test_verdict(case: Mapping[str, Any]) -> None:
     cluster = Case(case["name"], case["objects"], case["pod"], case["featureGates"])
     world = cluster.world(None, {}, FakeClock(NOW_SECONDS))
-    verdict = explain(world, world.pods[case["pod"]])
+    verdict = explain(world.framework, world.snapshot, world.pods[case["pod"]])
     assert verdict.expect() == sorted_reasons(case["expect"])
     wanted, extra = case["extra"], verdict.extra()
     for key in (

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from nominee.explain.world import World
 from scheduler.framework.algorithm import AlgorithmError, Survey, survey
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import Diagnosis, FitError
 from scheduler.framework.interface import Candidate, Code, FilterError, Status
+from scheduler.framework.runtime import Framework
+from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.default_preemption import DefaultPreemption
 
@@ -105,7 +106,10 @@ class Verdict:
         """What the golden files say beside it, and what only we know; empty values are left out."""
         preemption = self.preemption or Preemption()
         by_importance = {c.node: [str(v.key) for v in c.victims] for c in preemption.candidates}
+        nominated = self.pod.pod.status.nominatedNodeName
+        becomes = nominated if preemption.nomination is None else preemption.nomination
         found = {
+            "priority": self.pod.priority,
             "preEnqueue": None if self.gate is None else self.gate.document(),
             "nominatedFastPath": self.takes_nomination,
             "message": self.message,
@@ -113,36 +117,60 @@ class Verdict:
             "nominatedNodeTies": list(preemption.best) if len(preemption.best) > 1 else [],
             "victimsByImportance": dict(sorted(by_importance.items())),
             "preemptionNodeStatus": {n: r.document() for n, r in sorted(preemption.failures.items())},
+            "nomination": {"before": nominated, "after": becomes} if nominated != becomes else None,
             "heldBy": {node: list(pods) for node, pods in sorted(self.held.items())},
             "wokenBy": list(self.wakers),
         }
         return {key: value for key, value in found.items() if value}
 
+    def document(self) -> dict[str, Any]:
+        """All of it, as JSON values."""
+        return {"pod": str(self.pod.key), "expect": self.expect(), "extra": self.extra()}
 
-def explain(world: World, pod: PodInfo) -> Verdict:
-    """The verdict; ExplainError when a plugin failed. A pod is to be asked about once in a world."""
-    world.state = CycleState()
-    gate = world.framework.run_pre_enqueue_plugins(pod)
+
+@dataclass(frozen=True, slots=True)
+class _Cycle:
+    """One pod's cycle. `is_live`: the scheduler runs, so plugins must not begin what they would do."""
+
+    framework: Framework
+    snapshot: Snapshot
+    state: CycleState
+    pod: PodInfo
+    is_live: bool
+
+    @property
+    def node_names(self) -> list[str]:
+        return [node.name for node in self.snapshot.nodes]
+
+
+def explain(framework: Framework, snapshot: Snapshot, pod: PodInfo, *, is_live: bool = False) -> Verdict:
+    """The verdict; ExplainError when a plugin failed.
+
+    With `is_live` nothing is changed, and only DefaultPreemption is asked how it would make room. Otherwise
+    all PostFilter plugins run, so that a pod is to be asked about once.
+    """
+    cycle = _Cycle(framework, snapshot, CycleState(), pod, is_live)
+    gate = framework.run_pre_enqueue_plugins(pod)
     if gate is not None:
         rejection = Rejection.of(gate)
-        return Verdict(pod, rejection, preemption=Preemption(), wakers=_wakers(world, [rejection.plugin]))
-    held = _held(world, pod)
+        wakers = _wakers(framework, [rejection.plugin])
+        return Verdict(pod, rejection, preemption=Preemption(), wakers=wakers)
     try:
-        found = survey(world.framework, world.state, pod, world.snapshot)
+        found = survey(framework, cycle.state, pod, snapshot)
     except FitError as error:
-        return _hopeless(world, pod, error.diagnosis, sorted(error.diagnosis.unschedulable_plugins), held)
+        return _hopeless(cycle, error.diagnosis, sorted(error.diagnosis.unschedulable_plugins))
     except (AlgorithmError, FilterError) as error:
         raise ExplainError(str(error)) from None
     if not len(found.rows):
-        return _hopeless(world, pod, found.diagnosis, sorted(found.narrowing), held)
-    return _chosen(world, pod, found, held)
+        return _hopeless(cycle, found.diagnosis, sorted(found.narrowing))
+    return _chosen(cycle, found)
 
 
-def _chosen(world: World, pod: PodInfo, found: Survey, held: Mapping[str, tuple[str, ...]]) -> Verdict:
+def _chosen(cycle: _Cycle, found: Survey) -> Verdict:
     """Some nodes fit: the pod's nominated one is taken, else the best ones are compared."""
-    nodes = world.snapshot.nodes
+    nodes = cycle.snapshot.nodes
     names = [nodes[row].name for row in found.rows.tolist()]
-    rejected = _rejections(world, found.diagnosis, set(names), sorted(found.narrowing))
+    rejected = _rejections(cycle, found.diagnosis, set(names), sorted(found.narrowing))
     scores: dict[str, dict[str, int]] = {}
     selected: tuple[str, ...]
     if found.nominated_row is not None:
@@ -150,82 +178,85 @@ def _chosen(world: World, pod: PodInfo, found: Survey, held: Mapping[str, tuple[
     elif len(names) == 1:
         selected = (names[0],)
     else:
-        scores = _scores(world, pod, found, names)
+        scores = _scores(cycle, found, names)
         totals = {name: sum(by_plugin.values()) for name, by_plugin in scores.items()}
         best = max(totals.values())
         selected = tuple(sorted(name for name, total in totals.items() if total == best))
     takes_nomination = found.nominated_row is not None and len(names) > 1
-    return Verdict(pod, None, tuple(sorted(names)), rejected, scores, selected, takes_nomination, held=held)
+    feasible = tuple(sorted(names))
+    return Verdict(cycle.pod, None, feasible, rejected, scores, selected, takes_nomination, held=_held(cycle))
 
 
-def _scores(world: World, pod: PodInfo, found: Survey, names: list[str]) -> dict[str, dict[str, int]]:
-    rows = np.asarray(found.rows, dtype=np.intp)
-    status = world.framework.run_pre_score_plugins(world.state, pod, world.snapshot, rows)
+def _scores(cycle: _Cycle, found: Survey, names: list[str]) -> dict[str, dict[str, int]]:
+    framework, rows = cycle.framework, np.asarray(found.rows, dtype=np.intp)
+    status = framework.run_pre_score_plugins(cycle.state, cycle.pod, cycle.snapshot, rows)
     if status is not None:
         raise ExplainError(status.message())
-    by_plugin = world.framework.run_score_plugins(world.state, pod, world.snapshot, rows)
+    by_plugin = framework.run_score_plugins(cycle.state, cycle.pod, cycle.snapshot, rows)
+    if not by_plugin:
+        return {name: {} for name in names}
     return {
         name: {plugin: int(scores[index]) for plugin, scores in by_plugin.items()}
         for index, name in enumerate(names)
     }
 
 
-def _hopeless(
-    world: World,
-    pod: PodInfo,
-    diagnosis: Diagnosis,
-    narrowing: Iterable[str],
-    held: Mapping[str, tuple[str, ...]],
-) -> Verdict:
+def _hopeless(cycle: _Cycle, diagnosis: Diagnosis, narrowing: Iterable[str]) -> Verdict:
     """No node fits: what preemption would do about it."""
-    rejected = _rejections(world, diagnosis, set(), narrowing)
-    message = str(FitError(len(world.snapshot), diagnosis))
-    wakers = _wakers(world, diagnosis.unschedulable_plugins | diagnosis.pending_plugins)
-    preemption = _preemption(world, pod, diagnosis)
-    return Verdict(pod, rejected=rejected, preemption=preemption, message=message, held=held, wakers=wakers)
-
-
-def _preemption(world: World, pod: PodInfo, diagnosis: Diagnosis) -> Preemption:
-    """What the PostFilter plugins come to; nothing is carried out."""
-    framework = world.framework
-    result, status = framework.run_post_filter_plugins(world.state, pod, diagnosis.statuses)
-    info = None if result is None else result.nominating_info
-    nomination = None if info is None else info.node_name
-    plugin = framework.plugins.get("DefaultPreemption")
-    if status.code is Code.Error or not isinstance(plugin, DefaultPreemption):
-        return Preemption(message=status.message(), nomination=nomination)
-    decision = plugin.decide(world.state, pod, diagnosis.statuses)
-    best = tuple(sorted(candidate.node for candidate in decision.best))
-    failures = {name: Rejection.of(each) for name, each in (decision.node_statuses or {}).items()}
-    return Preemption(
-        best[0] if best else "", decision.candidates, best, status.message(), failures, nomination
+    return Verdict(
+        cycle.pod,
+        rejected=_rejections(cycle, diagnosis, set(), narrowing),
+        preemption=_preemption(cycle, diagnosis),
+        message=str(FitError(len(cycle.snapshot), diagnosis)),
+        held=_held(cycle),
+        wakers=_wakers(cycle.framework, diagnosis.unschedulable_plugins | diagnosis.pending_plugins),
     )
 
 
+def _preemption(cycle: _Cycle, diagnosis: Diagnosis) -> Preemption:
+    """What the PostFilter plugins come to; nothing is carried out."""
+    framework, state, pod = cycle.framework, cycle.state, cycle.pod
+    plugin = framework.plugins.get("DefaultPreemption")
+    message, nomination = "", None
+    if not cycle.is_live:
+        result, status = framework.run_post_filter_plugins(state, pod, diagnosis.statuses)
+        info = None if result is None else result.nominating_info
+        message, nomination = status.message(), None if info is None else info.node_name
+        if status.code is Code.Error:
+            return Preemption(message=message, nomination=nomination)
+    if not isinstance(plugin, DefaultPreemption):
+        return Preemption(message=message, nomination=nomination)
+    decision = plugin.decide(state, pod, diagnosis.statuses)
+    best = tuple(sorted(candidate.node for candidate in decision.best))
+    if cycle.is_live:
+        message = "" if decision.status is None else f"preemption: {decision.status.message()}"
+        nomination = best[0] if best else "" if decision.clears_nomination else None
+    failures = {name: Rejection.of(each) for name, each in (decision.node_statuses or {}).items()}
+    return Preemption(best[0] if best else "", decision.candidates, best, message, failures, nomination)
+
+
 def _rejections(
-    world: World, diagnosis: Diagnosis, feasible: set[str], narrowing: Iterable[str]
+    cycle: _Cycle, diagnosis: Diagnosis, feasible: set[str], narrowing: Iterable[str]
 ) -> dict[str, Rejection]:
     """Of every node that is not feasible. What PreFilter left out is put down to who narrowed."""
     narrowed_by = " ".join(narrowing)
     return {
-        node.name: Rejection.of(diagnosis.statuses.get(node.name), narrowed_by)
-        for node in world.snapshot.nodes
-        if node.name not in feasible
+        name: Rejection.of(diagnosis.statuses.get(name), narrowed_by)
+        for name in cycle.node_names
+        if name not in feasible
     }
 
 
-def _held(world: World, pod: PodInfo) -> dict[str, tuple[str, ...]]:
+def _held(cycle: _Cycle) -> dict[str, tuple[str, ...]]:
     """Whose nominations this pod must respect, by node."""
-    found = {
-        node.name: tuple(_names(world.framework.competing_nominations(pod, node.name)))
-        for node in world.snapshot.nodes
-    }
+    competing = cycle.framework.competing_nominations
+    found = {name: tuple(_names(competing(cycle.pod, name))) for name in cycle.node_names}
     return {name: pods for name, pods in found.items() if pods}
 
 
-def _wakers(world: World, plugins: Iterable[str]) -> tuple[str, ...]:
+def _wakers(framework: Framework, plugins: Iterable[str]) -> tuple[str, ...]:
     """Events that may bring back a pod that these plugins rejected."""
-    registered = world.framework.events_to_register()
+    registered = framework.events_to_register()
     found: set[str] = set()
     for name in plugins:
         events = registered.get(name, ())
