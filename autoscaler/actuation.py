@@ -116,6 +116,8 @@ class Actuator:
             found = await self._recheck(name, drain)
             if drain:
                 await self._drain(name, found, events)
+            else:
+                await self._evict_daemons(found, events)
             await self._wait_for_delay_annotations(name)
             await points.DELETE_BEFORE.hit(node=name, group=group)
             try:
@@ -192,29 +194,43 @@ class Actuator:
 
     async def _drain(self, name: str, found: Sequence[core.Pod], events: Events) -> None:
         """Evicts, and waits until all are gone; NotDeletedError where that cannot be."""
-        going = [pod for pod in found if not pods.is_mirror(pod) and not pods.is_static(pod)]
-        daemons = [pod for pod in going if pods.is_daemon(pod)]
-        others = [pod for pod in going if not pods.is_daemon(pod)]
+        others = [pod for pod in found if not pods.is_mirror(pod) and not pods.is_daemon(pod)]
+        daemons = self._daemons_to_evict(found, self.options.daemonset_eviction_for_occupied_nodes)
         failed: list[str] = []
 
         async def evict(pod: core.Pod, required: bool) -> None:
-            error = await self._evict(pod, events)
+            error = await self._evict(pod, events, required)
             if error and required:
                 failed.append(error)
 
         async with anyio.create_task_group() as tasks:
             for pod in others:
                 tasks.start_soon(evict, pod, True)
-            if self.options.daemonset_eviction_for_occupied_nodes:
-                for pod in daemons:
-                    if pod.metadata.annotations.get(marks.ENABLE_DS_EVICTION) != "false":
-                        tasks.start_soon(evict, pod, False)
+            for pod in daemons:
+                tasks.start_soon(evict, pod, False)
         if failed:
             errors = " ".join(sorted(failed))
             raise NotDeletedError(f"Failed to drain node /{name}, due to following errors: [{errors}]")
         await self._wait_until_gone(name, others)
 
-    async def _evict(self, pod: core.Pod, events: Events) -> str:
+    def _daemons_to_evict(self, found: Sequence[core.Pod], by_default: bool) -> list[core.Pod]:
+        """Pods of daemon sets, as each of them or the flag says."""
+        default = "true" if by_default else "false"
+        return [
+            pod
+            for pod in found
+            if pods.is_daemon(pod)
+            and not pods.is_mirror(pod)
+            and pod.metadata.annotations.get(marks.ENABLE_DS_EVICTION, default) == "true"
+        ]
+
+    async def _evict_daemons(self, found: Sequence[core.Pod], events: Events) -> None:
+        """Off an empty node, as well as it can be done."""
+        async with anyio.create_task_group() as tasks:
+            for pod in self._daemons_to_evict(found, self.options.daemonset_eviction_for_empty_nodes):
+                tasks.start_soon(self._evict, pod, events, False)
+
+    async def _evict(self, pod: core.Pod, events: Events, required: bool) -> str:
         """Tries until it is allowed, for a limited time; what went wrong, or ""."""
         events.about(pod, "Normal", "ScaleDown", "deleting pod for node scale down")
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -232,7 +248,8 @@ class Actuator:
             await self.clock.sleep(EVICTION_RETRY_SECONDS)
             if self.clock.now() >= given_up:
                 break
-        events.about(pod, "Warning", "ScaleDownFailed", "failed to delete pod for ScaleDown")
+        if required:
+            events.about(pod, "Warning", "ScaleDownFailed", "failed to delete pod for ScaleDown")
         return f"failed to evict pod {key} within allowed timeout (last error: {last})"
 
     def _grace(self, pod: core.Pod) -> int:
@@ -241,7 +258,7 @@ class Actuator:
         return min(own, self.options.max_graceful_termination_sec)
 
     async def _wait_until_gone(self, name: str, evicted: Sequence[core.Pod]) -> None:
-        grace = max((self._grace(pod) for pod in evicted), default=0)
+        grace = self.options.max_graceful_termination_sec
         deadline = self.clock.now() + grace + EVICTION_HEADROOM_SECONDS
         poll = min(POLL_SECONDS, max(self.options.scan_interval / 2, 0.05))
         left = list(evicted)

@@ -19,8 +19,9 @@ from autoscaler.planning.cluster_state import ClusterState
 from autoscaler.planning.nominations import Nominations
 from autoscaler.planning.observation import CloudView, NodeGroup, Observation
 from autoscaler.planning.pods import Arranged
-from autoscaler.planning.scale_down import Removal, ScaleDownInput, ScaleDownPlanner, crop
+from autoscaler.planning.scale_down import Cropped, Removal, ScaleDownInput, ScaleDownPlanner, crop
 from autoscaler.planning.scale_up import (
+    MAX_TOTAL,
     ScaleUpInput,
     ScaleUpPlan,
     ScaleUpResult,
@@ -264,7 +265,7 @@ class Autoscaler:
             state=self.state,
             view=moment.view,
             templates=moment.templates,
-            ready=moment.ready,
+            nodes=moment.snapshot.nodes(),
             rng=self._rng,
             now=moment.result.at,
         )
@@ -275,11 +276,13 @@ class Autoscaler:
             result.scale_up = ScaleUpPlan(result=ScaleUpResult.NOT_NEEDED)
             return
         if options.max_nodes_total and len(moment.ready) >= options.max_nodes_total:
-            result.scale_up = ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS)
-            result.events.status(
-                "Warning", "MaxNodesTotalReached", "Max total nodes in cluster reached: "
-                f"{options.max_nodes_total}",
-            )  # fmt: skip
+            result.scale_up = ScaleUpPlan(
+                result=ScaleUpResult.LIMITED, remaining=[(pod, {}) for pod in pending]
+            )
+            for pod in pending:
+                text = f"pod didn't trigger scale-up: {MAX_TOTAL}"
+                result.events.about(pod, "Normal", "NotTriggerScaleUp", text)
+            self._tell_max_nodes_total(moment)
             return
         if not options.bypassed_scheduler_names and pods.all_are_new(pending, result.at):
             moment.scale_down_disabled = True
@@ -287,12 +290,18 @@ class Autoscaler:
             return
         plan = plan_scale_up(self._scale_up_input(moment), pending)
         result.scale_up = plan
+        if plan.max_nodes_total_reached:
+            self._tell_max_nodes_total(moment)
         if plan.orders:
             await self._execute(moment, plan)
         if plan.result not in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR):
             for pod, reasons in plan.remaining:
                 text = f"pod didn't trigger scale-up: {_summary(reasons)}"
                 result.events.about(pod, "Normal", "NotTriggerScaleUp", text)
+
+    def _tell_max_nodes_total(self, moment: _Moment) -> None:
+        text = f"Max total nodes in cluster reached: {self.options.max_nodes_total}"
+        moment.result.events.status("Warning", "MaxNodesTotalReached", text)
 
     async def _execute(self, moment: _Moment, plan: ScaleUpPlan) -> None:
         """Places the orders, one after the other; ends at the first that is refused."""
@@ -351,10 +360,13 @@ class Autoscaler:
             return
         empty, drain = self.planner.due(given)
         chosen = crop(self.options, self.actuator.deletions, empty, drain)
-        if not chosen.empty and not chosen.drain:
-            result.scale_down = SCALE_DOWN_NO_NODE_DELETED
-            await self._soft_taints(moment)
-            return
+        result.scale_down = SCALE_DOWN_NO_NODE_DELETED
+        if chosen.empty or chosen.drain:
+            await self._start_deletion(moment, chosen)
+        await self._soft_taints(moment)
+
+    async def _start_deletion(self, moment: _Moment, chosen: Cropped) -> None:
+        result, now = moment.result, moment.result.at
         try:
             await self.actuator.start(chosen.empty, chosen.drain, moment.view, result.events)
         except TaintError as error:
@@ -382,7 +394,8 @@ class Autoscaler:
             name = node.metadata.name
             if budget <= 0:
                 return
-            if moment.view.group(name) is None:
+            going = marks.taint_time(node, marks.TO_BE_DELETED) is not None
+            if going or moment.view.group(name) is None:
                 continue
             marked = marks.taint_time(node, marks.DELETION_CANDIDATE) is not None
             if marked is (name in unneeded):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from autoscaler.planning.observation import NodeGroup
 from machinery.pb import core
+from machinery.quantity import milli, value
 from scheduler.framework.resource_columns import CPU, MEMORY
 from scheduler.framework.types import NodeInfo, PodInfo
 
@@ -27,16 +28,19 @@ class ScaleUpOption:
 
 
 def _wasted(option: ScaleUpOption) -> float:
-    """The shares of cpu and memory that the pods leave unused, together."""
+    """The shares of cpu and memory, of capacity, that the pods leave unused, together."""
     used = [0, 0]
     for pod in option.pods:
         amounts = dict(PodInfo(pod).fit_requests)
         for index, column in enumerate((CPU, MEMORY)):
             used[index] += amounts.get(column, 0)
     wasted = 0.0
-    for index, column in enumerate((CPU, MEMORY)):
-        whole = option.template.allocatable_of(column) * option.nodes
-        wasted += (whole - used[index]) / whole if whole else 0.0
+    assert option.template.node is not None
+    capacity = option.template.node.status.capacity
+    for name, amount in (("cpu", used[0]), ("memory", used[1])):
+        if name in capacity:
+            whole = (milli if name == "cpu" else value)(capacity[name]) * option.nodes
+            wasted += (whole - amount) / whole if whole else 0.0
     return wasted
 
 

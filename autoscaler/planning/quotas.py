@@ -47,6 +47,13 @@ class MaxQuota:
                 count = min(count, max(self._left[name], 0) // amount)
         return count
 
+    def take(self, node: core.Node, count: int) -> int:
+        """Lets so many such nodes come, as far as may be; how many."""
+        count = self.allowed(node, count)
+        for name, amount in size(node).items():
+            self._left[name] -= amount * count
+        return count
+
 
 class MinQuota:
     """What may still go."""

@@ -92,7 +92,7 @@ class ScaleDownPlanner:
     def due(self, given: ScaleDownInput) -> tuple[list[Removal], list[Removal]]:
         """Nodes that may go now: empty ones, and those to drain, longest unneeded first."""
         sizes = {group.id: group.target for group in given.view.groups.values()}
-        quota = MinQuota(self._options, given.nodes, given.now)
+        quota = MinQuota(self._options, given.snapshot.nodes(), given.now)
         empty: list[Removal] = []
         drain: list[Removal] = []
         ordered = sorted(self._unneeded.items(), key=lambda item: (item[1].since, item[0]))
@@ -187,7 +187,10 @@ class ScaleDownPlanner:
     ) -> list[Removal]:
         found: list[Removal] = []
         until = given.now + self._options.unremovable_node_recheck_timeout
+        limit = self._unneeded_limit()
         for node in eligible:
+            if len(found) >= limit:
+                break
             name = node.metadata.name
             needed = moves(self._rules(given, budgets), given.snapshot.pods_on(name))
             if needed.blocking is not None:
@@ -207,6 +210,13 @@ class ScaleDownPlanner:
                 Removal(node=node, move=tuple(needed.move), risky=risky, waits=needed.waiting is not None)
             )
         return found
+
+    def _unneeded_limit(self) -> int:
+        """How many unneeded nodes are worth finding: as many as could be deleted by the time they are due."""
+        options = self._options
+        parallel = options.max_scale_down_parallelism
+        loops = max(int(options.scale_down_unneeded_time / max(options.scan_interval, 1e-9)), 1)
+        return min(len(self._unneeded) + 2 * parallel, parallel * loops + parallel)
 
     def _could_move(
         self,
@@ -259,12 +269,10 @@ class ScaleDownPlanner:
             return Reason.NOT_UNREADY_LONG_ENOUGH
         if sizes[group.id] - given.deletions.of_group(group.id) <= group.min:
             return Reason.MIN_SIZE_REACHED
-        if entry.removal.waits:
-            return Reason.BLOCKED_BY_ON_COMPLETION_POD
         if not quota.take(node):
             return Reason.MINIMAL_RESOURCE_LIMIT_EXCEEDED
         sizes[group.id] -= 1
-        return None
+        return Reason.BLOCKED_BY_ON_COMPLETION_POD if entry.removal.waits else None
 
 
 @dataclass(slots=True)

@@ -34,6 +34,7 @@ class ScaleUpResult(StrEnum):
     SUCCESSFUL = "ScaleUpSuccessful"
     ERROR = "ScaleUpError"
     NO_OPTIONS = "ScaleUpNoOptionsAvailable"
+    LIMITED = "ScaleUpLimitedByMaxNodesTotal"
     NOT_NEEDED = "ScaleUpNotNeeded"
     NOT_TRIED = "ScaleUpNotTried"
     IN_COOLDOWN = "ScaleUpInCooldown"
@@ -51,6 +52,7 @@ class ScaleUpPlan:
     remaining: list[tuple[core.Pod, dict[str, tuple[str, ...]]]] = field(default_factory=list)
     """Pods that fit nowhere, and why, by group."""
     error: str = ""
+    max_nodes_total_reached: bool = False
     groups: list[EquivalenceGroup] = field(default_factory=list)
     skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -65,14 +67,14 @@ class ScaleUpPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleUpInput:
-    """What the planner looks at. `ready` are ready nodes."""
+    """What the planner looks at. `nodes` are all of the snapshot, those on their way included."""
 
     options: Options
     snapshot: ClusterSnapshot
     state: ClusterState
     view: CloudView
     templates: Mapping[str, NodeInfo]
-    ready: Sequence[core.Node]
+    nodes: Sequence[core.Node]
     rng: random.Random
     now: float
 
@@ -80,7 +82,7 @@ class ScaleUpInput:
 def plan_scale_up(given: ScaleUpInput, pods: Sequence[core.Pod]) -> ScaleUpPlan:
     """What to order for these pods."""
     groups = equivalence_groups(pods)
-    quota = MaxQuota(given.options, given.ready, given.now)
+    quota = MaxQuota(given.options, given.nodes, given.now)
     skipped: dict[str, tuple[str, ...]] = {}
     valid: list[NodeGroup] = []
     for group in given.view.groups.values():
@@ -95,15 +97,25 @@ def plan_scale_up(given: ScaleUpInput, pods: Sequence[core.Pod]) -> ScaleUpPlan:
     if not options:
         return ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS, remaining=_remaining(groups, skipped))
     best = expander.best(options, given.options.expander, given.rng)
-    count, error = _capped(given, best, quota)
-    if error:
-        return ScaleUpPlan(result=ScaleUpResult.ERROR, triggered=list(best.pods), error=error)
+    count, most = best.nodes, given.options.max_nodes_total
+    reached = bool(most) and count + len(given.nodes) > most
+    if reached:
+        count = most - len(given.nodes)
+    if count < 1:
+        return ScaleUpPlan(
+            result=ScaleUpResult.ERROR,
+            triggered=list(best.pods),
+            max_nodes_total_reached=True,
+            error="max node total count already reached",
+        )
+    count = quota.allowed(_node(best.template), count)
     targets = [best.group]
     if given.options.balance_similar_node_groups:
         targets += _similar(given, best.group, valid, groups)
     return ScaleUpPlan(
         result=ScaleUpResult.SUCCESSFUL,
-        orders=balance(targets, count),
+        orders=_within_quota(given, balance(targets, count), quota),
+        max_nodes_total_reached=reached,
         triggered=list(best.pods),
         awaiting=[pod for g in groups if g.fits and best.group.id not in g.fits for pod in g.pods],
         remaining=_remaining(groups, skipped),
@@ -114,7 +126,7 @@ def plan_scale_up(given: ScaleUpInput, pods: Sequence[core.Pod]) -> ScaleUpPlan:
 
 def plan_min_size(given: ScaleUpInput) -> ScaleUpPlan:
     """Orders for groups that are smaller than their minimum."""
-    quota = MaxQuota(given.options, given.ready, given.now)
+    quota = MaxQuota(given.options, given.nodes, given.now)
     orders = []
     for group in given.view.groups.values():
         if group.target >= group.min or _not_ready_reason(given, group):
@@ -176,7 +188,7 @@ def _option(
         room += sum(other.max - other.target for other in _similar(given, group, valid, pods))
     limit = min(room, given.options.max_nodes_per_scaleup or room)
     if given.options.max_nodes_total:
-        limit = min(limit, given.options.max_nodes_total - len(given.ready))
+        limit = min(limit, given.options.max_nodes_total - len(given.nodes))
     nodes, placed = estimate(given.snapshot, template, fitting, limit)
     return ScaleUpOption(group, nodes, tuple(placed), template) if nodes and placed else None
 
@@ -195,15 +207,19 @@ def _similar(
     ]
 
 
-def _capped(given: ScaleUpInput, best: ScaleUpOption, quota: MaxQuota) -> tuple[int, str]:
-    """How many nodes may come, or why none."""
-    count, most = best.nodes, given.options.max_nodes_total
-    if most and count + len(given.ready) > most:
-        count = most - len(given.ready)
-        if count < 1:
-            return 0, "max node total count already reached"
-    assert best.template.node is not None
-    return quota.allowed(best.template.node, count), ""
+def _within_quota(given: ScaleUpInput, orders: Sequence[ScaleUp], quota: MaxQuota) -> list[ScaleUp]:
+    """Each group gets what the quota has left after those before it; none gets another's share."""
+    capped = []
+    for order in orders:
+        count = quota.take(_node(given.templates[order.group.id]), order.delta)
+        if count:
+            capped.append(ScaleUp(order.group, order.group.target + count))
+    return capped
+
+
+def _node(template: NodeInfo) -> core.Node:
+    assert template.node is not None
+    return template.node
 
 
 def _remaining(

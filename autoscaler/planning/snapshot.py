@@ -53,6 +53,10 @@ class ClusterSnapshot:
     def names(self) -> list[str]:
         return [info.name for info in self._simulator.snapshot.nodes]
 
+    def nodes(self) -> list[core.Node]:
+        """All node objects, also of nodes on their way."""
+        return [info.node for info in self._simulator.snapshot.nodes if info.node is not None]
+
     def pods_on(self, name: str) -> list[core.Pod]:
         """In the order in which they came; empty for a node that is not there."""
         info = self.get(name)

@@ -1,0 +1,74 @@
+"""Clusters for table tests: nodes of 2 cpu in one group, pods of a replica set, a world in memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from autoscaler.actuation import Actuator
+from autoscaler.loop import Autoscaler
+from autoscaler.options import Compat, Options
+from autoscaler.planning import marks
+from autoscaler.planning.observation import ControllerKey
+from machinery.clock import FakeClock, to_time
+from machinery.pb import core
+from machinery.versions import Gates, Version
+from tests.autoscaler.golden import GROUP_LABEL, World
+
+LONG_AGO = 3600.0
+Spawned = list[Callable[[], Coroutine[Any, Any, None]]]
+
+
+def world(clock: FakeClock, *, target: int, maximum: int = 10) -> World:
+    """One group `ng1` of nodes with 2 cpu and 4Gi."""
+    allocatable = {"cpu": "2", "memory": "4Gi", "pods": "110"}
+    group = {"name": "ng1", "min": 0, "max": maximum, "target": target}
+    found = World({"ng1": {**group, "template": {"allocatable": allocatable}}}, clock)
+    found.targets = {"ng1": target}
+    found.controllers[ControllerKey("ReplicaSet", "default", "web")] = 5
+    return found
+
+
+def node(found: World, name: str, *, ready: bool = True, age: float = LONG_AGO) -> core.Node:
+    """A node of the group."""
+    made = core.Node()
+    made.metadata.name = made.metadata.uid = made.spec.providerID = name
+    made.metadata.labels[GROUP_LABEL] = "ng1"
+    made.metadata.labels[marks.HOSTNAME] = name
+    made.metadata.creationTimestamp.CopyFrom(to_time(found.clock.now() - age))
+    for resource, text in (("cpu", "2"), ("memory", "4Gi"), ("pods", "110")):
+        made.status.capacity[resource].string = text
+        made.status.allocatable[resource].string = text
+    row = made.status.conditions.add(type="Ready", status="True" if ready else "False")
+    row.lastTransitionTime.CopyFrom(to_time(found.clock.now() - age))
+    found.nodes[name] = made
+    return made
+
+
+def pod(
+    found: World, name: str, cpu: str, *, on: str = "", nominated: str = "", unschedulable: bool = False
+) -> core.Pod:
+    """A pod of the replica set: bound, nominated, or waiting."""
+    made = core.Pod()
+    made.metadata.name, made.metadata.namespace, made.metadata.uid = name, "default", f"uid-{name}"
+    made.metadata.creationTimestamp.CopyFrom(to_time(found.clock.now() - LONG_AGO))
+    made.metadata.ownerReferences.add(kind="ReplicaSet", name="web", uid="web", controller=True)
+    container = made.spec.containers.add(name="c")
+    container.resources.requests["cpu"].string = cpu
+    made.spec.nodeName = on
+    made.status.phase = "Running" if on else "Pending"
+    made.status.nominatedNodeName = nominated
+    if unschedulable:
+        made.status.conditions.add(type="PodScheduled", status="False", reason="Unschedulable")
+    found.pods["default", name] = made
+    return made
+
+
+def autoscaler(found: World, compat: Compat, spawned: Spawned | None = None, **flags: Any) -> Autoscaler:
+    """An autoscaler on the world; deletions that it begins are appended, and run when the test runs them."""
+    options = Options(compat=compat, scale_down_unneeded_time=60.0, **flags)
+    begun: Spawned = spawned if spawned is not None else []
+    actuator = Actuator(options=options, cluster=found, cloud=found, clock=found.clock, spawn=begun.append)
+    gates = Gates("autoscaler", Version(1, 36))
+    return Autoscaler(options, found, found, actuator, gates=gates, clock=found.clock, rng=random.Random(0))
