@@ -161,4 +161,8 @@ async def lab(
 
 def usable(nodes: list[core.Node]) -> int:
     """How many nodes take pods."""
-    return sum(condition_is(n.status.conditions, "Ready") and not n.spec.taints for n in nodes)
+    return sum(
+        condition_is(node.status.conditions, "Ready")
+        and all(taint.effect == "PreferNoSchedule" for taint in node.spec.taints)
+        for node in nodes
+    )
