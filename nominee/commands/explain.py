@@ -1,19 +1,21 @@
-"""`nominee explain -f FILE`: where the scheduler would put a pod, and why not elsewhere."""
+"""`nominee explain`: where the scheduler puts a pod, and why not elsewhere; live or of a file."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from nominee.commands.common import output_option
+from nominee.commands.common import directory_option, output_option
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from machinery.versions import Version
     from nominee.explain.cases import Case
     from scheduler.explanation.verdict import Verdict
@@ -29,28 +31,49 @@ _WHAT_IF_HELP = (
 
 
 @click.command()
+@click.argument("subject", nargs=-1, metavar="[pod [NS/]NAME]")
 @click.option(
-    "-f",
-    "--filename",
-    "file",
-    required=True,
-    type=click.Path(allow_dash=True),
-    metavar="FILE",
-    help=_FILE_HELP,
+    "-f", "--filename", "file", default="", type=click.Path(allow_dash=True), metavar="FILE", help=_FILE_HELP
 )
-@click.option("--pod", default="", metavar="NS/NAME", help="Which pod; default: every pending one.")
+@click.option("--pod", default="", metavar="NS/NAME", help="Which pod of FILE; default: every pending one.")
 @click.option("--emulated-version", default="", metavar="1.NN", help="Decide as this version does.")
 @click.option("--feature-gates", default="", metavar="A=true,B=false", help="On top of the version's.")
 @click.option("--what-if", "changes", multiple=True, metavar="CHANGE", help=_WHAT_IF_HELP)
+@directory_option
+@click.option("-n", "--namespace", default="default", show_default=True, help="Of a running cluster's pod.")
+@click.option("--scheduler", default="scheduler", show_default=True, help="Which scheduler process.")
+@click.option("--nodes", default=100, show_default=True, help="At most so many nodes of a running cluster.")
 @output_option("table", "json", "jsonl")
-def explain(
-    file: str, pod: str, emulated_version: str, feature_gates: str, changes: tuple[str, ...], output: str
-) -> None:
-    """Show where the scheduler would put pods of a cluster that is only a file, and why not elsewhere.
+def explain(subject: tuple[str, ...], file: str, output: str, **options: Any) -> None:
+    """Show where the scheduler puts a pod, and why not elsewhere.
 
-    Nothing has to run. Nodes, pods (those with a nodeName run), volumes, budgets and so on are taken as they
-    stand in the file. Cases are judged as 1.36 does, manifests as the newest version, unless told otherwise.
+    `nominee explain pod NS/NAME` asks the running scheduler: its last attempts, what it would find now, whom
+    preemption would evict, what brings the pod back into the queue.
+
+    `nominee explain -f FILE` needs nothing that runs. Nodes, pods (those with a nodeName run), volumes,
+    budgets and so on are taken as they stand in the file. Cases are judged as 1.36 does, manifests as the
+    newest version, unless told otherwise.
     """
+    if bool(subject) == bool(file):
+        raise click.UsageError("give a pod of the running cluster (`pod NS/NAME`), or manifests with -f FILE")
+    if subject:
+        from nominee.explain.live import explain_running
+
+        document = explain_running(_key(subject, options["namespace"]), options)
+        _show_running(document, output)
+        return
+    _explain_file(file, output, options)
+
+
+def _key(subject: tuple[str, ...], namespace: str) -> str:
+    """`pod web`, `pod ns/web` and `pod/web` as NS/NAME."""
+    words = "/".join(subject).split("/")
+    if words[0] not in ("pod", "pods", "po") or len(words) not in (2, 3) or not all(words):
+        raise click.UsageError("say `nominee explain pod NS/NAME`")
+    return "/".join(words[1:] if len(words) == 3 else (namespace, words[1]))
+
+
+def _explain_file(file: str, output: str, options: Mapping[str, Any]) -> None:
     from machinery.errors import StatusError
     from machinery.versions import GateError, parse_gates
     from machinery.wire.scalars import DecodeError
@@ -58,9 +81,9 @@ def explain(
     from scheduler.explanation.verdict import ExplainError
 
     try:
-        gates = parse_gates(feature_gates)
-        version = _version(emulated_version)
-        _show(_verdicts(file, pod, version, gates, changes), output)
+        gates = parse_gates(options["feature_gates"])
+        version = _version(options["emulated_version"])
+        _show(_verdicts(file, options["pod"], version, gates, options["changes"]), output)
     except GateError as error:
         raise click.UsageError(str(error)) from None
     except ChangeError as error:
@@ -142,17 +165,32 @@ def _show(verdicts: Iterator[tuple[str, Verdict]], output: str) -> None:
 
 
 def _print_table(name: str, verdict: Verdict) -> None:
-    from rich.console import Console
-
     from nominee.explain.tables import render
+
+    heading = name if name != str(verdict.pod.key) else ""
+    _print(heading, render(verdict.document()))
+
+
+def _show_running(document: Mapping[str, Any], output: str) -> None:
+    from nominee.explain.tables import render_running
+
+    if output == "table":
+        _print("", render_running(document))
+    else:
+        click.echo(json.dumps(document, indent=2 if output == "json" else None))
+
+
+def _print(heading: str, page: RenderableType) -> None:
+    """With colours where the terminal has them."""
+    from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(width=_WIDTH_UNLESS_TERMINAL, highlight=False)
     with console.capture() as capture:
-        if name != str(verdict.pod.key):
-            console.print(name, style="dim", markup=False)
-        console.print(render(verdict.document()))
+        if heading:
+            console.print(heading, style="dim", markup=False)
+        console.print(page)
     for line in capture.get().splitlines():
         click.echo(line.rstrip(), color=True)
     click.echo()

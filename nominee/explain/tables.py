@@ -26,6 +26,71 @@ def render(document: Document) -> RenderableType:
     return Group(*parts)
 
 
+def render_running(document: Document) -> RenderableType:
+    """What a running scheduler says of a pod: where it is, what was tried, what it would find now."""
+    title = Text.assemble((document["pod"], "bold"), "  ", (_state(document), "cyan"))
+    parts: list[RenderableType] = [title]
+    if document["attempts"]:
+        parts += ["", Text("LAST ATTEMPTS", "bold"), _attempts(document["attempts"])]
+    else:
+        parts.append(Text("no attempt is remembered", "dim"))
+    if "problem" in document:
+        parts += ["", Text.assemble(("a plugin fails: ", "red"), document["problem"])]
+    if "now" in document:
+        parts += ["", Text("AS THINGS ARE NOW", "bold"), render(document["now"])]
+        left_out = document["now"].get("leftOut", 0)
+        if left_out:
+            parts.append(Text(f"{left_out} more nodes; see --nodes", "dim"))
+    return Group(*parts)
+
+
+def _state(document: Document) -> str:
+    state: str = document["state"]
+    if state == "bound":
+        return f"is bound to {document['node']}"
+    if state == "unknown":
+        return "does not exist any more"
+    if state == "of another scheduler":
+        return f"is left to {document['scheduler']}"
+    text = {
+        "active": "will be tried next",
+        "backoff": "waits until its backoff is over",
+        "unschedulable": "waits for an event that may help",
+        "gated": "is held back before it is tried",
+        "waiting_on_permit": "waits on Permit",
+        "binding": "is being bound",
+    }.get(state, state)
+    if document.get("node"):
+        text += f" for {document['node']}"
+    if document.get("nominatedNode"):
+        text += f", room is kept on {document['nominatedNode']}"
+    if document.get("attempts_made"):
+        text += f", after {document['attempts_made']} attempts"
+    if document.get("plugins"):
+        text += f" ({', '.join(document['plugins'])})"
+    return text
+
+
+def _attempts(attempts: list[Document]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="")
+    for name in ("AT", "RESULT", "NODE", "WHY"):
+        table.add_column(name, no_wrap=name != "WHY", overflow="fold")
+    for attempt in attempts:
+        good = attempt["result"] == "Scheduled"
+        why = attempt.get("message", "")
+        if good:
+            why = f"{attempt['feasibleNodes']} of {attempt['evaluatedNodes']} nodes looked at fit"
+        if "victims" in attempt:
+            why += f" Evicts {', '.join(attempt['victims'])}."
+        table.add_row(
+            Text(attempt["at"]),
+            Text(attempt["result"], "green" if good else "yellow"),
+            Text(attempt.get("node", "-")),
+            Text(why),
+        )
+    return table
+
+
 def _headline(pod: str, expect: Document, extra: Document) -> Text:
     text = Text.assemble((pod, "bold"), f"  priority {extra.get('priority', 0)}  ")
     if "preEnqueue" in extra:

@@ -68,6 +68,18 @@ class NodeStatusTable:
         for row in np.flatnonzero(self._index >= 0).tolist():
             yield self.snapshot.nodes[row].name, self._statuses[int(self._index[row])]
 
+    def groups(self, names_max: int) -> list[tuple[Status, int, tuple[str, ...]]]:
+        """Each status with the number of nodes that have it and the names of the first of these."""
+        found = []
+        nodes = self.snapshot.nodes
+        for number, status in enumerate([*self._statuses, self.absent]):
+            wanted = -1 if number == len(self._statuses) else number
+            rows = np.flatnonzero(self._index == wanted)
+            if len(rows):
+                names = tuple(nodes[row].name for row in rows[:names_max].tolist())
+                found.append((status, len(rows), names))
+        return found
+
     def reasons(self, total: int) -> dict[str, int]:
         """How many of `total` nodes have each reason; a status may have several."""
         counts: dict[str, int] = {}

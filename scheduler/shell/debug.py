@@ -1,13 +1,18 @@
-"""`/debug/queue`: where every pending pod is, as JSON."""
+"""`/debug/queue`: where every pending pod is; `/debug/explain`: why one pod is where it is. As JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from machinery.clock import rfc3339_micro
-from scheduler.framework.types import QueuedPodInfo
+from machinery.objects import ObjectKey
+from scheduler.explanation import verdict as verdicts
+from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.shell.scheduler import Scheduler
+
+_PLACES = ("active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding")
 
 
 def queues(scheduler: Scheduler) -> dict[str, Any]:
@@ -30,6 +35,77 @@ def queues(scheduler: Scheduler) -> dict[str, Any]:
             node: [str(pod.key) for pod in pods.values()] for node, pods in queue.nominator.by_node.items()
         },
     }
+
+
+def explain(scheduler: Scheduler, key: ObjectKey, pod: PodInfo | None, *, nodes_max: int) -> dict[str, Any]:
+    """Where the pod is, its last attempts, and what a scheduling cycle would find now.
+
+    `pod` is the pod as the watch shows it, None if it does not exist. Of more than `nodes_max` nodes the
+    verdict names the best ones and some of the others.
+    """
+    records = [record.document() for record in scheduler.attempts.of(key)]
+    found: dict[str, Any] = {"pod": str(key), "state": "unknown", "attempts": records}
+    if pod is None:
+        return found
+    if pod.pod.spec.nodeName:
+        return {**found, "state": "bound", "node": pod.pod.spec.nodeName}
+    found.update(_place(scheduler, pod))
+    framework = scheduler.frameworks.get(pod.pod.spec.schedulerName)
+    if framework is None:
+        return {**found, "state": "of another scheduler", "scheduler": pod.pod.spec.schedulerName}
+    if found["state"] in ("waiting_on_permit", "binding"):
+        return found
+    scheduler.cache.update_snapshot(framework.snapshot)
+    try:
+        verdict = verdicts.explain(framework, framework.snapshot, pod, is_live=True)
+    except verdicts.ExplainError as error:
+        return {**found, "problem": str(error)}
+    return {**found, "now": shortened(verdict.document(), nodes_max)}
+
+
+def _place(scheduler: Scheduler, pod: PodInfo) -> dict[str, Any]:
+    """Which queue has the pod, or which step of its binding."""
+    everything = queues(scheduler)
+    nominated = scheduler.queue.nominator.node_of(pod.uid)
+    found: dict[str, Any] = {"nominatedNode": nominated} if nominated else {}
+    for state in _PLACES:
+        for entry in everything[state]:
+            if entry["pod"] == str(pod.key):
+                found |= {key: entry[key] for key in ("node", "plugins", "since") if key in entry}
+                return {**found, "state": state, "attempts_made": entry.get("attempts", 0)}
+    return {**found, "state": "being tried"}
+
+
+def shortened(document: dict[str, Any], nodes_max: int) -> dict[str, Any]:
+    """A verdict's document with at most so many nodes in each of its maps; `leftOut` tells how many went."""
+    expect, extra = document["expect"], document["extra"]
+    totals = {node: scores["total"] for node, scores in expect["scores"].items()}
+    best = sorted(expect["feasible"], key=lambda n: (n not in expect["selected"], -totals.get(n, 0), n))
+    short = {
+        **expect,
+        "feasible": sorted(best[:nodes_max]),
+        "selected": expect["selected"][:nodes_max],
+        "scores": {node: expect["scores"][node] for node in best[:nodes_max] if node in totals},
+        "rejected": _first(expect["rejected"], nodes_max),
+    }
+    preemption = expect["preemption"]
+    if preemption is not None:
+        chosen = preemption["nominatedNode"]
+        candidates = _first(preemption["candidates"], nodes_max)
+        if chosen:
+            candidates[chosen] = preemption["candidates"][chosen]
+            short["rejected"][chosen] = expect["rejected"][chosen]
+        short["preemption"] = {**preemption, "candidates": candidates}
+    for name in ("victimsByImportance", "preemptionNodeStatus", "heldBy"):
+        if name in extra:
+            extra = {**extra, name: _first(extra[name], nodes_max)}
+    left_out = len(expect["feasible"]) - len(short["feasible"])
+    left_out += len(expect["rejected"]) - len(short["rejected"])
+    return {**document, "expect": short, "extra": extra, **({"leftOut": left_out} if left_out else {})}
+
+
+def _first(values: Mapping[str, Any], count: int) -> dict[str, Any]:
+    return dict(itertools.islice(values.items(), count))
 
 
 def _pods(infos: Iterable[QueuedPodInfo]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from scheduler.cycle import Failed, Reason, nomination_after
 from scheduler.failure import requeue_failed
 from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
 from scheduler.shell.attempt import Attempt
+from scheduler.shell.attempt_log import AttemptLog
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.status_writer import StatusWriter
 from scheduler.way import Step
@@ -29,6 +30,7 @@ class FailureHandler:
         queue: PrioritySchedulingQueue,
         writer: StatusWriter,
         metrics: Metrics,
+        attempts: AttemptLog,
         clock: Clock,
         *,
         cached: Callable[[ObjectKey], core.Pod | None],
@@ -38,6 +40,7 @@ class FailureHandler:
         self._queue = queue
         self._writer = writer
         self._metrics = metrics
+        self._attempts = attempts
         self._clock = clock
         self._cached = cached
         self._queue_now = queue_now
@@ -47,6 +50,8 @@ class FailureHandler:
         """Requeues at once; the status is written by a task of `group`."""
         info, framework = attempt.info, attempt.framework
         attempt.way.to(Step.BACK, self._clock.monotonic())
+        if attempt.scheduled is not None:
+            self._attempts.came_back(attempt.pod, failed)
         nominating = nomination_after(failed.nominating, keeps_nominations=self._keeps_nominations)
         result = "unschedulable" if failed.reason is Reason.UNSCHEDULABLE else "error"
         seconds = self._clock.monotonic() - attempt.started

@@ -48,6 +48,8 @@ KEEPS_NOMINATIONS = Version(1, 34)  # the one release in which a failure did not
 STOPS_PRE_BINDING_SINCE = Version(1, 36)
 LAST_EVENTS_SECONDS_MAX = 1.0  # for what was not told yet when the process is stopped
 OBSERVED_GENERATION_SINCE = Version(1, 34)
+EXPLAINED_NODES = 100  # named in an explanation unless the caller wants another number
+EXPLAINED_NODES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +226,9 @@ class Parts:
         self.metrics.watch(
             pending=self.queue.counts, incoming=lambda: self.queue.incoming, cached=self._cache_sizes
         )
+        self._pod_info = functools.partial(PodInfo, options=options)
         process.serving.add_route("/debug/queue", self._show_queue)
+        process.serving.add_route("/debug/explain", self._show_explanation)
 
     def _queue(self, config: SchedulerConfig, process: Process) -> PrioritySchedulingQueue:
         hints = process.gates.enabled("SchedulerQueueingHints")
@@ -274,6 +278,20 @@ class Parts:
         from starlette.responses import JSONResponse
 
         return JSONResponse(debug.queues(self.scheduler))
+
+    async def _show_explanation(self, request: Any) -> Any:
+        """`?pod=NS/NAME[&nodes=N]`"""
+        from starlette.responses import JSONResponse
+
+        namespace, _, name = request.query_params.get("pod", "").partition("/")
+        nodes = request.query_params.get("nodes", str(EXPLAINED_NODES))
+        if not namespace or not name or not nodes.isdecimal():
+            return JSONResponse({"message": "expected ?pod=NAMESPACE/NAME[&nodes=NUMBER]"}, status_code=400)
+        key = ObjectKey(namespace, name)
+        cached = self._cached(key)
+        pod = None if cached is None else self._pod_info(cached)
+        wanted = min(int(nodes), EXPLAINED_NODES_MAX)
+        return JSONResponse(debug.explain(self.scheduler, key, pod, nodes_max=wanted))
 
 
 def _framework(

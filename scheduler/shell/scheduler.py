@@ -35,6 +35,7 @@ from scheduler.queue.scheduling_queue import (
 )
 from scheduler.shell import steps
 from scheduler.shell.attempt import Attempt
+from scheduler.shell.attempt_log import AttemptLog
 from scheduler.shell.binding import BindingCycles
 from scheduler.shell.failure_handler import FailureHandler
 from scheduler.shell.metrics import SAMPLED_EVERY, Metrics
@@ -95,10 +96,12 @@ class Scheduler:
         self._start_index = 0
         self._ready = anyio.Event()
         self._tasks = anyio.Semaphore(TASKS_MAX, fast_acquire=True)
+        self.attempts = AttemptLog(queue_now)
         self.failures = FailureHandler(
             queue,
             writer,
             metrics,
+            self.attempts,
             clock,
             cached=cached,
             queue_now=queue_now,
@@ -176,6 +179,7 @@ class Scheduler:
             rng=self._rng,
         )
         self._metrics.algorithm_seconds.observe(self._clock.monotonic() - attempt.started)
+        self.attempts.decided(pod, outcome)
         if isinstance(outcome, Failed):
             if outcome.post_filter is not None:
                 outcome = await self._make_room(attempt, outcome, outcome.post_filter, group)

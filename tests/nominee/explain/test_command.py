@@ -33,8 +33,8 @@ kind: Pod
 metadata: {name: web, namespace: default, uid: web}
 spec: {priority: 5, containers: [{name: c, resources: {requests: {cpu: "1"}}}]}
 ---
-apiVersion: apps/v1
-kind: Deployment
+apiVersion: stable.example.com/v1
+kind: CronTab
 metadata: {name: web}
 """
 
@@ -67,7 +67,7 @@ def test_manifests_as_a_table(cluster: str) -> None:
     assert lines[2].endswith("evict default/small, chosen")
     assert "n2" in lines[3]
     assert "untolerated taint" in lines[3]
-    assert "not looked at: Deployment web" in answer.stderr
+    assert "not looked at: CronTab web" in answer.stderr
 
 
 def test_manifests_as_json(cluster: str) -> None:
@@ -160,6 +160,10 @@ def test_older_versions_decide_as_they_did(cluster: str) -> None:
 @pytest.mark.parametrize(
     ("words", "text", "status", "complaint"),
     [
+        ([], None, 2, "give a pod of the running cluster"),
+        (["pod", "web", "-f", "-"], CLUSTER, 2, "give a pod of the running cluster"),
+        (["node", "n1"], None, 2, "say `nominee explain pod NS/NAME`"),
+        (["pod", "a/b", "--dir", "/nowhere"], None, 1, "scheduler does not run in /nowhere"),
         (["-f", "/nowhere.yaml"], None, 2, "No such file"),
         (["-f", "-"], "a: [", 1, "not valid YAML"),
         (["-f", "-"], "kind: Node\napiVersion: v1\nmetadata: {name: n}", 1, "no pod waits for a node"),

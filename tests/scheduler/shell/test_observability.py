@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from machinery.objects import ObjectKey
 from scheduler.framework.interface import Code, Status
+from scheduler.framework.types import PodInfo
 from scheduler.shell import debug
 from scheduler.shell.metrics import Metrics
 from tests.scheduler.builders import Scripted, node, pod
@@ -78,3 +80,51 @@ def test_two_registries_do_not_mix() -> None:
     one, other = Metrics(CollectorRegistry()), Metrics(CollectorRegistry())
     one.attempted("scheduled", "p", 0.1)
     assert samples(other).get('scheduler_schedule_attempts_total{profile="p",result="scheduled"}') is None
+
+
+async def test_why_a_pod_waits() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="2"))
+    api.put(node("n2", cpu="1"))
+    async with running(api) as parts:
+        api.put(pod("small", cpu="2", on="n1").pod)
+        api.put(pod("big", cpu="2", priority=5).pod)
+        await api.until(lambda: bool(parts.scheduler.attempts.of(ObjectKey("default", "big"))))
+        big = parts.informers.pods.get("big", "default")
+        assert big is not None
+        found = debug.explain(parts.scheduler, ObjectKey("default", "big"), PodInfo(big), nodes_max=10)
+    (attempt, *_) = found["attempts"]
+    assert attempt["result"] == "Unschedulable"
+    assert (attempt["node"], attempt["victims"]) == ("n1", ["default/small"])
+    by_node = {node: r["reasons"] for r in attempt["refusals"] for node in r["nodes"]}
+    assert by_node == {"n1": ["Insufficient cpu"], "n2": ["Insufficient cpu"]}
+
+
+async def test_what_would_happen_now_changes_nothing() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="2"))
+    for number in range(3):
+        api.put(node(f"m{number}", cpu="1"))
+    api.put(pod("small", cpu="2", on="n1", priority=3).pod)
+    async with running(api) as parts:
+        api.put(pod("big", cpu="2", preemptionPolicy="Never").pod)
+        await api.until(lambda: parts.queue.counts()["unschedulable"] == 1)
+        big = parts.informers.pods.get("big", "default")
+        assert big is not None
+        before = debug.queues(parts.scheduler)
+        key = ObjectKey("default", "big")
+        found = debug.explain(parts.scheduler, key, PodInfo(big), nodes_max=2)
+        assert debug.explain(parts.scheduler, key, PodInfo(big), nodes_max=2) == found
+        assert debug.queues(parts.scheduler) == before
+        nothing = debug.explain(parts.scheduler, ObjectKey("default", "who"), None, nodes_max=2)
+        small = parts.informers.pods.get("small", "default")
+        assert small is not None
+        bound = debug.explain(parts.scheduler, ObjectKey("default", "small"), PodInfo(small), nodes_max=2)
+    assert nothing == {"pod": "default/who", "state": "unknown", "attempts": []}
+    assert (bound["state"], bound["node"]) == ("bound", "n1")
+    assert (found["state"], found["plugins"]) == ("unschedulable", ["NodeResourcesFit"])
+    now = found["now"]
+    assert now["leftOut"] == 2
+    assert set(now["expect"]["rejected"]) == {"m0", "m1"}
+    assert now["extra"]["preemptionMessage"] == "preemption: not eligible due to preemptionPolicy=Never."
+    assert "Pod/Delete|UpdatePodScaleDown" in now["extra"]["wokenBy"]

@@ -1,0 +1,126 @@
+"""The last attempts at each pod, for whoever asks why it waits or is where it is. In memory and bounded."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from machinery.clock import rfc3339_micro
+from machinery.objects import ObjectKey
+from scheduler.cycle import Failed, Scheduled
+from scheduler.framework.diagnosis import FitError
+from scheduler.framework.types import PodInfo
+
+PODS_MAX: Final = 2000  # those tried last
+ATTEMPTS_MAX: Final = 5  # of one pod
+NODES_NAMED_MAX: Final = 10  # of each reason
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Nodes that were refused for the same reasons: how many, and the first of them."""
+
+    plugin: str
+    reasons: tuple[str, ...]
+    code: str
+    count: int
+    nodes: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "plugin": self.plugin,
+            "reasons": list(self.reasons),
+            "code": self.code,
+            "count": self.count,
+            "nodes": list(self.nodes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One attempt. `at`: seconds since the epoch; `evaluated` and `feasible`: numbers of nodes."""
+
+    at: float
+    result: str  # Scheduled, Unschedulable or SchedulerError
+    node: str = ""  # chosen, or nominated for preemption
+    message: str = ""
+    evaluated: int = 0
+    feasible: int = 0
+    victims: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values, without what is empty."""
+        found = {
+            "at": rfc3339_micro(self.at),
+            "result": self.result,
+            "node": self.node,
+            "message": self.message,
+            "evaluatedNodes": self.evaluated,
+            "feasibleNodes": self.feasible,
+            "victims": list(self.victims),
+            "refusals": [refusal.document() for refusal in self.refusals],
+        }
+        return {key: value for key, value in found.items() if value}
+
+
+class AttemptLog:
+    """Records by pod; the pod that was tried longest ago goes first."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._by_pod: OrderedDict[ObjectKey, deque[Record]] = OrderedDict()
+
+    def decided(self, pod: PodInfo, outcome: Scheduled | Failed) -> None:
+        """What a scheduling cycle came to; to be told before the snapshot changes again."""
+        if isinstance(outcome, Scheduled):
+            record = Record(
+                self._now(), "Scheduled", outcome.node_name, "", outcome.evaluated, outcome.feasible
+            )
+        else:
+            record = self._failed(outcome)
+        self._add(pod, record)
+
+    def came_back(self, pod: PodInfo, failed: Failed) -> None:
+        """It was on its way to a node and could not be bound."""
+        self._add(pod, self._failed(failed))
+
+    def of(self, key: ObjectKey) -> list[Record]:
+        """The newest last."""
+        return list(self._by_pod.get(key, ()))
+
+    def _failed(self, failed: Failed) -> Record:
+        node = ""
+        victims: tuple[str, ...] = ()
+        result = failed.post_filter
+        if result is not None and result.candidate is not None:
+            node = result.candidate.node
+            victims = tuple(str(victim.key) for victim in result.candidate.victims)
+        refusals = () if failed.fit_error is None else refusals_of(failed.fit_error)
+        return Record(
+            self._now(), failed.reason.value, node, failed.message, victims=victims, refusals=refusals
+        )
+
+    def _add(self, pod: PodInfo, record: Record) -> None:
+        records = self._by_pod.get(pod.key)
+        if records is None:
+            records = self._by_pod[pod.key] = deque(maxlen=ATTEMPTS_MAX)
+            if len(self._by_pod) > PODS_MAX:
+                self._by_pod.popitem(last=False)
+        else:
+            self._by_pod.move_to_end(pod.key)
+        records.append(record)
+
+
+def refusals_of(error: FitError) -> tuple[Refusal, ...]:
+    """Why nodes were refused, the most frequent reasons first."""
+    found: dict[tuple[str, tuple[str, ...], str], Refusal] = {}
+    for status, count, nodes in error.diagnosis.statuses.groups(NODES_NAMED_MAX):
+        key = (status.plugin, status.reasons, status.code.name)
+        before = found.get(key)
+        if before is not None:
+            count, nodes = count + before.count, (*before.nodes, *nodes)[:NODES_NAMED_MAX]
+        found[key] = Refusal(*key, count, tuple(nodes))
+    return tuple(sorted(found.values(), key=lambda refusal: -refusal.count))
