@@ -138,6 +138,35 @@ REPLICA_SET = Kind(
     "apps", "v1", "ReplicaSet", "replicasets", apps.ReplicaSet, apps.ReplicaSetList, short_names=("rs",),
     subresources=_subresources("status", "scale"),
 )  # fmt: skip
+DEPLOYMENT = Kind(
+    "apps", "v1", "Deployment", "deployments", apps.Deployment, apps.DeploymentList, short_names=("deploy",),
+    subresources=_subresources("status", "scale"),
+)  # fmt: skip
+DAEMON_SET = Kind(
+    "apps", "v1", "DaemonSet", "daemonsets", apps.DaemonSet, apps.DaemonSetList, short_names=("ds",),
+    subresources=_subresources("status"),
+)  # fmt: skip
+STATEFUL_SET = Kind(
+    "apps", "v1", "StatefulSet", "statefulsets", apps.StatefulSet, apps.StatefulSetList, short_names=("sts",),
+    subresources=_subresources("status"),
+)  # fmt: skip
+SECRET = Kind("", "v1", "Secret", "secrets", core.Secret, core.SecretList)
+SERVICE_ACCOUNT = Kind(
+    "", "v1", "ServiceAccount", "serviceaccounts", core.ServiceAccount, core.ServiceAccountList,
+    short_names=("sa",),
+)  # fmt: skip
+LIMIT_RANGE = Kind(
+    "", "v1", "LimitRange", "limitranges", core.LimitRange, core.LimitRangeList, short_names=("limits",)
+)
+RESOURCE_QUOTA = Kind(
+    "", "v1", "ResourceQuota", "resourcequotas", core.ResourceQuota, core.ResourceQuotaList,
+    short_names=("quota",), subresources=_subresources("status"),
+)  # fmt: skip
+REPLICATION_CONTROLLER = Kind(
+    "", "v1", "ReplicationController", "replicationcontrollers", core.ReplicationController,
+    core.ReplicationControllerList, storage_prefix="controllers", short_names=("rc",),
+    subresources=_subresources("status"),
+)  # fmt: skip
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases", coordination.Lease, coordination.LeaseList)
 
 KINDS: tuple[Kind[Any], ...] = (
@@ -159,6 +188,15 @@ KINDS: tuple[Kind[Any], ...] = (
     VOLUME_ATTACHMENT,
     REPLICA_SET,
     LEASE,
+    # Stored, checked against their schema and watched; nothing acts on them yet.
+    DEPLOYMENT,
+    DAEMON_SET,
+    STATEFUL_SET,
+    SECRET,
+    SERVICE_ACCOUNT,
+    LIMIT_RANGE,
+    RESOURCE_QUOTA,
+    REPLICATION_CONTROLLER,
 )
 
 _BY_RESOURCE = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
-from apiserver.validation import budgets, config, nodes, priority_classes, replica_sets, storage
+from apiserver.validation import budgets, config, deployments, nodes, priority_classes, replica_sets, storage
 from apiserver.validation import metadata as metadata_rules
 from machinery.errors import Cause
 from machinery.priority import SYSTEM_CLASSES
@@ -186,6 +186,31 @@ class ReplicaSetStrategy(Strategy):
 class ReplicaSetStatusStrategy(StatusStrategy):
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
         return metadata_rules.object_meta_update(new.metadata, old.metadata) + replica_sets.status(new.status)
+
+
+class DeploymentStrategy(Strategy):
+    counts_generation = True
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + deployments.spec(new.spec)
+
+    def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
+        super().prepare_for_update(new, old, env)
+        # Annotations are copied to the replica sets: a change of them is something to do.
+        if new.metadata.annotations != old.metadata.annotations:
+            new.metadata.generation = old.metadata.generation + 1
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return (
+            metadata_rules.object_meta_update(new.metadata, old.metadata)
+            + deployments.spec(new.spec)
+            + replica_sets.immutable_selector(new.spec, old.spec)
+        )
+
+
+class DeploymentStatusStrategy(StatusStrategy):
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return metadata_rules.object_meta_update(new.metadata, old.metadata) + deployments.status(new.status)
 
 
 class LeaseStrategy(Strategy):

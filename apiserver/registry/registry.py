@@ -310,10 +310,13 @@ class Registry:
             defaults.apply(strategy.kind, new, self._gates)
             return new
 
-        changed = await self._change(kind, strategy, namespace, name, subresource, change, options)
-        if validation is not None and options.warn is not None:
-            for text in validation.found:
-                options.warn(text)
+        try:
+            changed = await self._change(kind, strategy, namespace, name, subresource, change, options)
+        finally:
+            # Also where it fails: an unknown field may be why.
+            if validation is not None and options.warn is not None:
+                for text in validation.found:
+                    options.warn(text)
         return _shown(kind, changed)
 
     async def _change(

@@ -12,6 +12,8 @@ from apiserver.registry.other_kinds import (
     ClaimStatusStrategy,
     ClaimStrategy,
     ConfigMapStrategy,
+    DeploymentStatusStrategy,
+    DeploymentStrategy,
     LeaseStrategy,
     NodeStatusStrategy,
     NodeStrategy,
@@ -48,6 +50,9 @@ STRATEGIES: dict[Kind[Any], Strategy] = {
     kinds.STORAGE_CLASS: StorageClassStrategy(kinds.STORAGE_CLASS),
     kinds.REPLICA_SET: ReplicaSetStrategy(
         kinds.REPLICA_SET, {"status": ReplicaSetStatusStrategy(kinds.REPLICA_SET)}
+    ),
+    kinds.DEPLOYMENT: DeploymentStrategy(
+        kinds.DEPLOYMENT, {"status": DeploymentStatusStrategy(kinds.DEPLOYMENT)}
     ),
     kinds.LEASE: LeaseStrategy(kinds.LEASE),
 }

@@ -268,6 +268,14 @@ def _config_map(config: Any, now: float) -> Row:
     return Row([config.metadata.name, count, age(config.metadata, now)])
 
 
+def _secret(secret: Any, now: float) -> Row:
+    return Row([secret.metadata.name, secret.type, len(secret.data), age(secret.metadata, now)])
+
+
+def _name_and_age(obj: Any, now: float) -> Row:
+    return Row([obj.metadata.name, age(obj.metadata, now)])
+
+
 def _service(service: Any, now: float) -> Row:
     spec = service.spec
     internal = spec.clusterIPs[0] if spec.clusterIPs else spec.clusterIP
@@ -461,6 +469,10 @@ _LAYOUTS: dict[tuple[str, str], Layout] = {
         ),
         _service,
     ),
+    ("", "Secret"): Layout(
+        (_NAME, Column("Type", "secret-v1#type"), Column("Data", "secret-v1#data"), _AGE), _secret
+    ),
+    ("", "ServiceAccount"): Layout((_NAME, _AGE), _name_and_age),
     ("", "ConfigMap"): Layout((_NAME, Column("Data", "configmap-v1#data"), _AGE), _config_map),
 }
 _OTHERS = Layout((_NAME, Column("Created At", "objectmeta-meta-v1#creationTimestamp", "date")), _other)

@@ -115,6 +115,7 @@ class RestFront:
             if task is not None and task.cancelling():
                 raise
             answer = self._failed(request, errors.service_unavailable(_STOPPING))
+        answer.warnings = request.warnings
         await answer.send(send)
         return answer.code
 

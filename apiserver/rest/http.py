@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from apiserver.rest.media import JSON
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+_WARNINGS_LENGTH_MAX, _WARNING_LENGTH_MAX = 4096, 256
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
@@ -29,6 +30,8 @@ class Request:
         self.path: str = scope["path"]
         self.scope = scope
         self.receive = receive
+        # What the client is told besides the answer, whatever that is.
+        self.warnings: list[str] = []
 
     @cached_property
     def headers(self) -> dict[str, str]:
@@ -95,7 +98,7 @@ class Answer:
     body: bytes = b""
     code: int = 200
     content_type: str = JSON
-    warnings: Iterable[str] = ()
+    warnings: list[str] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
     pieces: AsyncIterator[bytes] | None = None
 
@@ -107,7 +110,7 @@ class Answer:
                 (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
                 for name, value in {"cache-control": "no-cache, private", **self.headers}.items()
             ),
-            *((b"warning", _warning(text)) for text in self.warnings),
+            *((b"warning", _warning(text)) for text in _limited(self.warnings)),
         ]
         if self.pieces is None:
             headers.append((b"content-length", str(len(self.body)).encode()))
@@ -121,6 +124,20 @@ class Answer:
         async for piece in self.pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+
+def _limited(warnings: list[str]) -> list[str]:
+    """What fits into headers; upstream cuts long ones, and stops, at the same lengths."""
+    if sum(map(len, warnings)) <= _WARNINGS_LENGTH_MAX:
+        return warnings
+    kept, length = [], 0
+    for text in warnings:
+        cut = text[:_WARNING_LENGTH_MAX]
+        length += len(cut)
+        if length > _WARNINGS_LENGTH_MAX:
+            break
+        kept.append(cut)
+    return kept
 
 
 def _warning(text: str) -> bytes:

@@ -162,7 +162,7 @@ class Resources:
         body = await self._decoded(request, bodies.of_kind(kind))
         made = await self._registry.create(kind, target.namespace, "", "", body.message, options)
         await _AFTER_WRITE.hit(verb="POST", resource=kind.plural, object=f"{target.namespace}/{made.name}")
-        return self._object(request, media, made, code=201, warnings=body.warnings)
+        return self._object(request, media, made, code=201)
 
     async def _act(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
         """Binding and eviction; the answer says only that it is done."""
@@ -177,7 +177,7 @@ class Resources:
             kind, target.namespace, target.name, target.subresource, body.message, options
         )
         done = meta.Status(status="Success", code=201)
-        return _message(request, media, _STATUS, done, code=201, warnings=body.warnings)
+        return _message(request, media, _STATUS, done, code=201)
 
     async def _update(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
         if target.subresource in ("binding", "eviction"):
@@ -189,7 +189,7 @@ class Resources:
             media = _negotiated(request, _ONLY_SELF)
             body = await self._decoded(request, bodies.scale())
             scaled = await scale.put(self._registry, kind, target, body.message, options)
-            return _message(request, media, bodies.scale(), scaled, warnings=body.warnings)
+            return _message(request, media, bodies.scale(), scaled)
         media = _negotiated(request, _SHOWN_OBJECT)
         body = await self._decoded(request, bodies.of_kind(kind))
         code = 200
@@ -201,7 +201,7 @@ class Resources:
         changed = await self._registry.update(
             kind, target.namespace, target.name, target.subresource, body.message, options
         )
-        return self._object(request, media, changed, code=code, warnings=body.warnings)
+        return self._object(request, media, changed, code=code)
 
     async def _exists(self, kind: Kind[Any], target: Target) -> bool:
         try:
@@ -219,8 +219,7 @@ class Resources:
         patch_kind = _PATCHES.get(sent)
         if patch_kind is None:
             raise problems.unsupported_media_type(_PATCHES)
-        warnings: list[str] = []
-        options = _write_options(request, "PatchOptions", warnings)
+        options = _write_options(request, "PatchOptions")
         patch = await request.body()
         if target.subresource == "scale":
             from apiserver.rest import scale
@@ -232,7 +231,7 @@ class Resources:
         changed = await self._registry.patch(
             kind, target.namespace, target.name, target.subresource, patch_kind, patch, options
         )
-        return self._object(request, media, changed, warnings=tuple(warnings))
+        return self._object(request, media, changed)
 
     async def _delete(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
         media = _negotiated(request, _ONLY_SELF)
@@ -274,25 +273,19 @@ class Resources:
     async def _decoded(self, request: Request, wanted: bodies.Expected) -> bodies.Body:
         data = await request.body()
         validation = request.asked("fieldValidation")
-        return bodies.decode(data, request.header("content-type"), wanted, validation)
+        body = bodies.decode(data, request.header("content-type"), wanted, validation)
+        request.warnings.extend(body.warnings)
+        return body
 
     # Answers.
 
-    def _object(
-        self,
-        request: Request,
-        media: Media,
-        found: CachedObject,
-        *,
-        code: int = 200,
-        warnings: tuple[str, ...] = (),
-    ) -> Answer:
+    def _object(self, request: Request, media: Media, found: CachedObject, *, code: int = 200) -> Answer:
         if media.shown_as == TABLE:
             page = ListPage([found], found.message.metadata.resourceVersion)
             made = tables.of_page(page, media, request.asked("includeObject"), self._clock.now())
-            return Answer(answers.encode(media, made, pretty=request.pretty), code, media.form, warnings)
+            return Answer(answers.encode(media, made, pretty=request.pretty), code, media.form)
         body = answers.of_object(media, found, pretty=request.pretty)
-        return Answer(body, code, media.form, warnings)
+        return Answer(body, code, media.form)
 
     def _page(self, request: Request, media: Media, kind: Kind[Any], page: ListPage) -> Answer:
         if media.shown_as == TABLE:
@@ -325,7 +318,7 @@ class Resources:
         name = body.message.metadata.name
         await self._registry.create(kinds.POD, target.namespace, name, "binding", body.message, options)
         done = meta.Status(status="Success", code=201)
-        return _message(request, media, _STATUS, done, code=201, warnings=body.warnings)
+        return _message(request, media, _STATUS, done, code=201)
 
 
 _STATUS = bodies.Expected("v1", "Status", meta.Status)
@@ -347,16 +340,10 @@ def _negotiated(request: Request, shown: frozenset[str]) -> Media:
 
 
 def _message(
-    request: Request,
-    media: Media,
-    wanted: bodies.Expected,
-    message: Any,
-    *,
-    code: int = 200,
-    warnings: tuple[str, ...] = (),
+    request: Request, media: Media, wanted: bodies.Expected, message: Any, *, code: int = 200
 ) -> Answer:
     body = answers.of_message(media, wanted.api_version, wanted.kind, message, pretty=request.pretty)
-    return Answer(body, code, media.form, warnings)
+    return Answer(body, code, media.form)
 
 
 # Options.
@@ -383,7 +370,7 @@ def _list_options(request: Request) -> ListOptions:
     )
 
 
-def _write_options(request: Request, kind: str, warnings: list[str] | None = None) -> WriteOptions:
+def _write_options(request: Request, kind: str) -> WriteOptions:
     dry_run = request.query.get("dryRun", [])
     _check_dry_run(dry_run, kind)
     validation = request.asked("fieldValidation")
@@ -396,7 +383,7 @@ def _write_options(request: Request, kind: str, warnings: list[str] | None = Non
         field_manager=request.asked("fieldManager"),
         force=request.flag("force"),
         field_validation=validation,
-        warn=warnings.append if warnings is not None else None,
+        warn=request.warnings.append,
     )
 
 

@@ -40,6 +40,8 @@ def pod_spec(path: str, spec: core.PodSpec) -> list[Cause]:
         errors += containers.init_containers(
             f"{path}.initContainers", spec.initContainers, spec.containers, claims
         )
+    for name in ("containers", "initContainers"):
+        errors += volumes.mounts(f"{path}.{name}", getattr(spec, name), spec)
     if spec.HasField("resources"):
         errors += _pod_resources(f"{path}.resources", spec)
     if spec.restartPolicy not in _RESTART_POLICIES:

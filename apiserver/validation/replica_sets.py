@@ -13,11 +13,17 @@ from machinery.wire import codec
 
 
 def spec(found: apps.ReplicaSetSpec) -> list[Cause]:
+    return workload(found)
+
+
+def workload(found: apps.ReplicaSetSpec | apps.DeploymentSpec) -> list[Cause]:
+    """What holds for everything that keeps replicas of a template."""
     errors = field.non_negative("spec.replicas", found.replicas)
     errors += field.non_negative("spec.minReadySeconds", found.minReadySeconds)
     selector: LabelSelector | None = None
     if not found.HasField("selector"):
         errors.append(field.required("spec.selector"))
+        errors += _template(found, None)
     else:
         errors += label_selector("spec.selector", found.selector)
         if not found.selector.matchLabels and not found.selector.matchExpressions:
@@ -36,12 +42,15 @@ def _shown(selector: meta.LabelSelector) -> dict[str, object]:
     return codec.to_json(selector)
 
 
-def _template(found: apps.ReplicaSetSpec, selector: LabelSelector) -> list[Cause]:
+def _template(
+    found: apps.ReplicaSetSpec | apps.DeploymentSpec, selector: LabelSelector | None
+) -> list[Cause]:
     errors: list[Cause] = []
     path, template = "spec.template", found.template
     labels = template.metadata.labels
     selects = found.selector.matchLabels or found.selector.matchExpressions
-    if selects and not selector.matches(labels):
+    # No selector at all selects nothing.
+    if selector is None or (selects and not selector.matches(labels)):
         value = dict(sorted(labels.items())) if labels else None
         problem = "`selector` does not match template `labels`"
         errors.append(field.invalid(f"{path}.metadata.labels", value, problem))
@@ -58,10 +67,13 @@ def _template(found: apps.ReplicaSetSpec, selector: LabelSelector) -> list[Cause
     return errors
 
 
-def immutable_selector(new: apps.ReplicaSetSpec, old: apps.ReplicaSetSpec) -> list[Cause]:
+def immutable_selector(
+    new: apps.ReplicaSetSpec | apps.DeploymentSpec, old: apps.ReplicaSetSpec | apps.DeploymentSpec
+) -> list[Cause]:
     if new.selector == old.selector:
         return []
-    return [field.invalid("spec.selector", _shown(new.selector), field.IMMUTABLE)]
+    shown = _shown(new.selector) if new.HasField("selector") else None
+    return [field.invalid("spec.selector", shown, field.IMMUTABLE)]
 
 
 def status(found: apps.ReplicaSetStatus) -> list[Cause]:

@@ -57,3 +57,23 @@ def host_path(path: str, source: core.HostPathVolumeSource) -> list[Cause]:
     if ".." in source.path.split("/"):
         return [field.invalid(f"{path}.path", source.path, "must not contain '..'")]
     return []
+
+
+def mounts(path: str, containers: Iterable[core.Container], spec: core.PodSpec) -> list[Cause]:
+    """Where containers mount volumes: such a volume is there, and each place is used once."""
+    known = {volume.name for volume in spec.volumes}
+    errors: list[Cause] = []
+    for number, container in enumerate(containers):
+        places: set[str] = set()
+        for index, mount in enumerate(container.volumeMounts):
+            at = f"{path}[{number}].volumeMounts[{index}]"
+            if not mount.name:
+                errors.append(field.required(f"{at}.name"))
+            elif mount.name not in known:
+                errors.append(field.not_found(f"{at}.name", mount.name))
+            if not mount.mountPath:
+                errors.append(field.required(f"{at}.mountPath"))
+            elif mount.mountPath in places:
+                errors.append(field.invalid(f"{at}.mountPath", mount.mountPath, "must be unique"))
+            places.add(mount.mountPath)
+    return errors

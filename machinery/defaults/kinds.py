@@ -65,6 +65,35 @@ def _replica_set(obj: apps.ReplicaSet, gates: Gates) -> None:
     pod.pod_template(spec.template)
 
 
+def _deployment(obj: apps.Deployment, gates: Gates) -> None:
+    spec = obj.spec
+    if not spec.HasField("replicas"):
+        spec.replicas = 1
+    strategy = spec.strategy
+    if not strategy.type:
+        strategy.type = "RollingUpdate"
+    if strategy.type == "RollingUpdate":
+        strategy.rollingUpdate.SetInParent()
+        for name in ("maxUnavailable", "maxSurge"):
+            if not strategy.rollingUpdate.HasField(name):
+                amount = getattr(strategy.rollingUpdate, name)
+                amount.type, amount.intVal, amount.strVal = 1, 0, "25%"
+    if not spec.HasField("revisionHistoryLimit"):
+        spec.revisionHistoryLimit = 10
+    if not spec.HasField("progressDeadlineSeconds"):
+        spec.progressDeadlineSeconds = 600
+    pod.pod_template(spec.template)
+
+
+def _secret(obj: core.Secret, gates: Gates) -> None:
+    if not obj.type:
+        obj.type = "Opaque"
+    # stringData is only ever written: what is stored is data.
+    for name, text in obj.stringData.items():
+        obj.data[name] = text.encode()
+    obj.ClearField("stringData")
+
+
 def _storage_class(obj: storage.StorageClass, gates: Gates) -> None:
     if not obj.HasField("reclaimPolicy"):
         obj.reclaimPolicy = "Delete"
@@ -84,6 +113,8 @@ _TABLE: dict[Kind[Any], Default] = {
     kinds.PERSISTENT_VOLUME_CLAIM: _claim,
     kinds.PERSISTENT_VOLUME: _volume,
     kinds.REPLICA_SET: _replica_set,
+    kinds.DEPLOYMENT: _deployment,
+    kinds.SECRET: _secret,
     kinds.STORAGE_CLASS: _storage_class,
     kinds.PRIORITY_CLASS: _priority_class,
 }

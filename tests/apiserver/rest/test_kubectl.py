@@ -115,7 +115,7 @@ def eventually(condition: Callable[[], bool], what: Callable[[], object] = lambd
 def test_what_there_is(kubectl: Session) -> None:
     version = json.loads(kubectl("version", "-o", "json"))
     assert version["serverVersion"]["gitVersion"].startswith("v1.")
-    assert "Kubernetes control plane" in kubectl.run("cluster-info").stdout
+    assert "Kubernetes control plane" in kubectl("cluster-info")
     resources = kubectl("api-resources")
     line = re.search(r"^poddisruptionbudgets +pdb +policy/v1 +true +PodDisruptionBudget$", resources, re.M)
     assert line, resources
@@ -222,6 +222,16 @@ def test_create_by_words(kubectl: Session) -> None:
     assert kubectl("get", "pdb", "-n", "words").splitlines()[1].split()[:3] == ["b", "1", "N/A"]
     kubectl("create", "priorityclass", "high", "--value=7")
     assert kubectl.json("get", "pc", "high")["value"] == 7
+    kubectl("create", "secret", "generic", "s", "-n", "words", "--from-literal=k=v")
+    assert kubectl.json("get", "secret", "s", "-n", "words")["data"] == {"k": "dg=="}
+    kubectl("create", "serviceaccount", "robot", "-n", "words")
+    kubectl("create", "quota", "q", "-n", "words", "--hard=pods=1")
+    kubectl("create", "deployment", "web", "-n", "words", "--image=pause", "--replicas=2")
+    deployment = kubectl.json("get", "deploy", "web", "-n", "words")
+    assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": "25%", "maxUnavailable": "25%"}
+    assert kubectl("get", "deploy", "-n", "words").splitlines()[1].split()[:2] == ["web", "0/2"]
+    assert "deployment.apps/web" in kubectl("get", "all", "-n", "words")
+    assert kubectl("set", "resources", "deploy/web", "-n", "words", "--requests=cpu=1m").endswith("updated\n")
     assert kubectl("delete", "pc", "high") == 'priorityclass.scheduling.k8s.io "high" deleted\n'
     assert "deleted" in kubectl("delete", "ns", "words", "--timeout=30s")
     assert "not found" in kubectl.fails("get", "ns", "words")
