@@ -7,7 +7,7 @@ pending pod. So a cycle's cost depends on the terms that concern the pod, not on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from scheduler.framework.affinity_terms import AffinityTerm, PodTerms
 from scheduler.framework.snapshot import Snapshot
@@ -18,66 +18,57 @@ HARD: Final = 0  # in place of the weight of a required affinity term, which the
 
 K = TypeVar("K")
 _Seen = dict[str, PodTerms]
+_Place = tuple[str, tuple[str, str] | None]  # namespace, label
+_NOTHING: Final[Mapping[Any, NodeCounts]] = {}
 
 
 class _Group(Generic[K]):
-    """Terms of one sort with how often each node has them, by the namespaces that they mean."""
+    """Terms of one sort, with how often each node has them.
+
+    Terms without a namespace selector lie under each namespace that they mean and one label that they want.
+    """
 
     def __init__(self) -> None:
-        self._by_namespace: dict[str, dict[tuple[K, AffinityTerm], NodeCounts]] = {}
-        self._by_selector: dict[tuple[K, AffinityTerm], NodeCounts] = {}  # those with a namespace selector
+        self._places: dict[_Place | None, dict[tuple[K, AffinityTerm], NodeCounts]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._by_namespace or self._by_selector)
+        return bool(self._places)
 
     def add(self, snapshot: Snapshot, name: str, key: tuple[K, AffinityTerm], change: int) -> None:
         """The node has the term once more, or once less."""
-        term = key[1]
-        if not term.namespace_selector.selects_nothing:
-            _change(self._by_selector, None, snapshot, name, key, change)
-            return
-        # One object of counts, reachable from each of the namespaces.
-        shared: NodeCounts | None = None
-        for namespace in term.namespaces:
-            counts = self._by_namespace.setdefault(namespace, {})
-            if shared is None:
-                shared = _change(counts, None, snapshot, name, key, change)
-            else:
-                _change(counts, shared, snapshot, name, key, change)
-            if not counts:
-                del self._by_namespace[namespace]
+        counts: NodeCounts | None = None
+        for place in _places_of(key[1]):
+            there = self._places.setdefault(place, {})
+            if counts is None:
+                counts = there.get(key) or NodeCounts()
+                counts.add(snapshot, name, change)
+            if counts.by_node:
+                there[key] = counts
+                continue
+            there.pop(key, None)
+            if not there:
+                del self._places[place]
 
     def about(
         self, pod: PodInfo, namespace_labels: Mapping[str, str]
     ) -> Iterator[tuple[K, AffinityTerm, NodeCounts]]:
         """The terms that mean the pod."""
-        for (key, term), counts in self._by_namespace.get(pod.namespace, {}).items():
-            if term.selects(pod.labels):
-                yield key, term, counts
-        for (key, term), counts in self._by_selector.items():
-            if term.matches(pod.namespace, pod.labels, namespace_labels):
+        namespace, labels = pod.namespace, pod.labels
+        for label in (None, *labels.items()):
+            for (key, term), counts in self._places.get((namespace, label), _NOTHING).items():
+                if term.selects(labels):
+                    yield key, term, counts
+        for (key, term), counts in self._places.get(None, _NOTHING).items():
+            if term.matches(namespace, labels, namespace_labels):
                 yield key, term, counts
 
 
-def _change(
-    of: dict[tuple[K, AffinityTerm], NodeCounts],
-    shared: NodeCounts | None,
-    snapshot: Snapshot,
-    name: str,
-    key: tuple[K, AffinityTerm],
-    change: int,
-) -> NodeCounts:
-    """Counts there, unless the shared object has been counted already; drops what has come to nothing."""
-    if shared is None:
-        counts = of.get(key)
-        if counts is None:
-            counts = of[key] = NodeCounts()
-        counts.add(snapshot, name, change)
-    else:
-        counts = of.setdefault(key, shared)
-    if not counts.by_node:
-        del of[key]
-    return counts
+def _places_of(term: AffinityTerm) -> Iterator[_Place | None]:
+    if not term.namespace_selector.selects_nothing:
+        yield None
+        return
+    for namespace in term.namespaces:
+        yield namespace, term.one_label
 
 
 class ExistingTerms:

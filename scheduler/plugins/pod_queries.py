@@ -16,6 +16,7 @@ from scheduler.framework.affinity_terms import AffinityTerm
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.node_counts import Counts, NodeCounts
+from scheduler.plugins.pod_groups import PodGroups
 
 ANSWERS_MAX: Final = 128  # the least recently asked goes
 
@@ -90,16 +91,24 @@ class PodQueries:
             return
         changed = None if answer.position < 0 else snapshot.changes.since(answer.position)
         if changed is None:
-            answer.counts = NodeCounts()
-            for node in snapshot.nodes:
-                found = _count(queries, node)
-                if found:
-                    answer.counts.put(snapshot, node.name, found)
+            answer.counts = _count_groups(snapshot, queries)
         else:
             for name in changed:
                 there = snapshot.get(name)
                 answer.counts.put(snapshot, name, 0 if there is None else _count(queries, there))
         answer.position = position
+
+
+def _count_groups(snapshot: Snapshot, queries: Queries) -> NodeCounts:
+    """The answer to a new question."""
+    groups = snapshot.companion(PodGroups)
+    groups.follow(snapshot)
+    found = NodeCounts()
+    for group in groups.within(queries[0].namespaces, queries[0].term.one_label):
+        if match_all(queries, group.example):
+            for name, count in group.by_node.items():
+                found.add(snapshot, name, count)
+    return found
 
 
 def _count(queries: Queries, node: NodeInfo) -> int:

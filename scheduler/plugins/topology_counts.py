@@ -75,7 +75,8 @@ class TopologyCounts:
     @property
     def keys(self) -> Iterable[str]:
         """The labels."""
-        return self._topologies.keys() | {key for key, _ in self._changes}
+        known = self._topologies.keys()
+        return known | {key for key, _ in self._changes} if self._changes else known
 
     def get(self, key: str, value: str) -> int:
         """The amount of one domain."""
