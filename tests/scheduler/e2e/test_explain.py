@@ -1,0 +1,50 @@
+"""`nominee explain pod` asks a scheduler that runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import anyio
+
+from machinery.client import retry_unavailable
+from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition
+from tests.support.cluster import Cluster
+
+COMMAND_SECONDS_MAX = 30.0
+
+
+async def nominee(*words: str) -> tuple[int, str, str]:
+    """A command to its end: exit status, output, errors."""
+    with anyio.fail_after(COMMAND_SECONDS_MAX):
+        done = await anyio.run_process([sys.executable, "-m", "nominee.cli", *words], check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+async def test_a_pod_that_waits_and_one_that_runs(cluster: Cluster) -> None:
+    cluster.arguments("apiserver", "--disable-admission-plugins=TaintNodesByCondition")
+    await cluster.start("etcd", "apiserver", "scheduler")
+    where = ("--dir", str(cluster.directory))
+    async with cluster.client() as client:
+        await retry_unavailable(lambda: client.create(node("n1", cpu="2")))
+        await client.create(pod("small", cpu="1500m"))
+        assert await bound(client, "small") == "n1"
+        await client.create(pod("big", cpu="1"))
+        await pod_when(client, "big", lambda p: scheduled_condition(p) is not None)
+
+        status, text, errors = await nominee("explain", "pod", "big", "-o", "json", *where)
+        assert status == 0, errors
+        found: dict[str, Any] = json.loads(text)
+        assert (found["pod"], found["state"]) == ("default/big", "unschedulable")
+        assert found["attempts"][-1]["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+        assert found["now"]["expect"]["rejected"]["n1"]["reasons"] == ["Insufficient cpu"]
+
+        status, text, errors = await nominee("explain", "pod/small", *where)
+        assert status == 0, errors
+        assert text.splitlines()[0] == "default/small  is bound to n1"
+        assert "1 of 1 nodes looked at fit" in text
+
+        status, _, errors = await nominee("explain", "pod", "nobody", *where)
+        assert status == 1
+        assert "scheduler knows of no pod default/nobody" in errors
