@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import click
 
@@ -17,6 +17,8 @@ from nominee.plan import directory_hint
 from nominee.supervisor.directory import StateDirectory
 
 _CONNECT_SECONDS_MAX = 5.0
+SERVICE_UNAVAILABLE = 503
+T = TypeVar("T")
 
 
 def converse(directory: Path, work: Callable[[Client], Awaitable[int | None]]) -> None:
@@ -42,6 +44,26 @@ def converse(directory: Path, work: Callable[[Client], Awaitable[int | None]]) -
         raise click.ClickException(str(error)) from None
     if code:
         raise SystemExit(code)
+
+
+async def each(items: Iterable[T], act: Callable[[T], Awaitable[None]]) -> None:
+    """Acts on one after another, as kubectl does: what the server refuses does not hold up the rest.
+
+    Raises what the server said of the last refused one, after those before it are told. A server that
+    cannot be reached ends it at once.
+    """
+    refused: list[StatusError] = []
+    for item in items:
+        try:
+            await act(item)
+        except StatusError as error:
+            if error.code == SERVICE_UNAVAILABLE:
+                raise
+            refused.append(error)
+    for earlier in refused[:-1]:
+        click.echo(server_error(earlier), err=True)
+    if refused:
+        raise refused[-1]
 
 
 def _must_run(directory: Path) -> None:

@@ -22,10 +22,20 @@ _files = click.option(
 )
 _namespace = click.option("-n", "--namespace", default="default", show_default=True)
 _dry_run = click.option("--dry-run", is_flag=True, help="The server checks and stores nothing.")
+_validate = click.option(
+    "--validate",
+    type=click.Choice(["strict", "ignore"]),
+    default="strict",
+    show_default=True,
+    help="Whether a field that the kind does not have is an error.",
+)
 
 
-def _documents(files: tuple[str, ...], namespace: str) -> list[tuple[Any, Any]]:
-    """Each object of manifests, put into a namespace if it needs one, with the JSON it was read from."""
+def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) -> list[tuple[Any, Any]]:
+    """Each object of manifests, put into a namespace if it needs one, with the JSON it was read from.
+
+    With `strict` a field that the kind does not have is refused, as kubectl does: it would be dropped.
+    """
     from machinery import kinds
     from machinery.wire.manifests import manifest_documents, parse_object
     from machinery.wire.scalars import DecodeError
@@ -33,15 +43,15 @@ def _documents(files: tuple[str, ...], namespace: str) -> list[tuple[Any, Any]]:
     found = []
     for file in files:
         try:
-            text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+            text = (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8")
             for where, document in manifest_documents(text):
-                obj: Any = parse_object(document, where)
+                obj: Any = parse_object(document, where, strict=strict)
                 if kinds.of(obj).namespaced and not obj.metadata.namespace:
                     obj.metadata.namespace = namespace
                 found.append((obj, document))
         except OSError as error:
             raise click.UsageError(f"-f {file}: {error.strerror}") from None
-        except DecodeError as error:
+        except (DecodeError, UnicodeDecodeError) as error:
             raise click.ClickException(f"{file}: {error}") from None
     if not found:
         raise click.UsageError("no objects: give manifests with -f FILE (or -f - for stdin)")
@@ -61,15 +71,18 @@ def _said(obj: Any, what: str) -> None:
 @_files
 @_namespace
 @_dry_run
-def create(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool) -> None:
+@_validate
+def create(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool, validate: str) -> None:
     """Create the objects of manifests."""
-    from nominee.session import converse
+    from nominee.session import converse, each
 
-    documents = _documents(files, namespace)
+    documents = _documents(files, namespace, strict=validate == "strict")
 
     async def work(client: Any) -> None:
-        for obj, _ in documents:
-            _said(await client.create(obj, dry_run=dry_run), "created")
+        async def make(document: tuple[Any, Any]) -> None:
+            _said(await client.create(document[0], dry_run=dry_run), "created")
+
+        await each(documents, make)
 
     converse(directory, work)
 
@@ -79,18 +92,18 @@ def create(directory: Path, files: tuple[str, ...], namespace: str, dry_run: boo
 @_files
 @_namespace
 @_dry_run
-def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool) -> None:
+@_validate
+def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool, validate: str) -> None:
     """Create the objects of manifests, or merge the manifests into those that exist (strategic merge).
 
     What a manifest no longer names is left as it is.
     """
-    from nominee.session import converse
+    from nominee.session import converse, each
 
-    documents = _documents(files, namespace)
+    documents = _documents(files, namespace, strict=validate == "strict")
 
     async def work(client: Any) -> None:
-        for obj, document in documents:
-            await _apply(client, obj, document, dry_run=dry_run)
+        await each(documents, lambda document: _apply(client, *document, dry_run=dry_run))
 
     converse(directory, work)
 
@@ -137,10 +150,14 @@ def delete(
 ) -> None:
     """Delete objects: by KIND and NAME..., by selector, or those of manifests."""
     from machinery import errors, kinds
-    from nominee.session import converse, find_kind
+    from nominee.session import converse, each, find_kind
 
     if bool(kind) == bool(files):
         raise click.UsageError("give KIND and NAME, or manifests with -f FILE")
+    if (selector or everything) and (files or names or "/" in (kind or "")):
+        raise click.UsageError("names cannot be provided when a selector or --all is given")
+    if selector and everything:
+        raise click.UsageError("-l and --all: give one of them")
     wanted: list[tuple[Any, str, str]] = []
     if kind is None:
         wanted += [
@@ -159,7 +176,11 @@ def delete(
         if not wanted:
             listed = await client.list(found, where, label_selector=selector)
             wanted.extend((found, obj.metadata.namespace, obj.metadata.name) for obj in listed.items)
-        for one, in_namespace, name in wanted:
+        if not wanted:
+            click.echo("No resources found", err=True)
+
+        async def remove(target: tuple[Any, str, str]) -> None:
+            one, in_namespace, name = target
             try:
                 await client.delete(
                     one,
@@ -171,9 +192,11 @@ def delete(
             except errors.StatusError as error:
                 if not (ignore_not_found and errors.is_not_found(error)):
                     raise
-                continue
+                return
             group = f".{one.group}" if one.group else ""
             click.echo(f'{one.kind.lower()}{group} "{name}" deleted')
+
+        await each(wanted, remove)
 
     converse(directory, work)
 
@@ -204,6 +227,8 @@ def patch(
     from nominee.session import converse, find_kind
 
     found = find_kind(kind)
+    if not text.strip():
+        raise click.UsageError("--patch: there is nothing in it")
     try:
         body = json.dumps(yaml.safe_load(text))
     except (yaml.YAMLError, TypeError) as error:

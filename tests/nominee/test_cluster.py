@@ -139,6 +139,36 @@ def test_watching_shows_changes_until_ctrl_c(directory: Path) -> None:
         watching.communicate()
 
 
+def test_what_is_refused_does_not_hold_up_the_rest(directory: Path) -> None:
+    cluster = Cluster(directory, "--components", "etcd,apiserver")
+    many = directory / "many.yaml"
+    many.write_text("---".join(POD.format(name=name, cpu="1") for name in ("a", "B", "C", "d")))
+    refused = cluster("apply", "-f", many, status=1)
+    assert [line.split()[:5] for line in refused.splitlines()] == [
+        ["Error", "from", "server", "(Invalid):", "Pod"],
+    ] * 2
+    assert cluster("get", "pods", "-o", "name").split() == ["pod/a", "pod/d"]
+
+    typo = directory / "typo.yaml"
+    typo.write_text(POD.format(name="e", cpu="1").replace("requests", "request"))
+    for verb in ("apply", "create"):
+        told = cluster(verb, "-f", typo, status=1)
+        assert "document 1: spec.containers[0].resources.request: unknown field" in told
+    assert cluster("apply", "-f", typo, "--validate", "ignore") == "pod/e created\n"
+    (directory / "binary.yaml").write_bytes(b"\xff\xfe")
+    assert "can't decode byte" in cluster("apply", "-f", directory / "binary.yaml", status=1)
+
+    assert 'pods "nope" not found' in cluster("delete", "pod", "a", "nope", "d", status=1)
+    assert cluster("get", "pods", "-o", "name") == "pod/e\n"
+    cluster("delete", "pod", "x", "--all", status=2)
+    cluster("delete", "pod/x", "-l", "a=b", status=2)
+    cluster("delete", "pod", "--all", "-l", "a=b", status=2)
+    assert cluster("get", "pods", "-o", "name") == "pod/e\n"
+    assert cluster("patch", "pod", "e", "-p", " ", status=2)
+    assert cluster("failpoint", "etcd", status=1) == "Error: etcd has no failpoints\n"
+    assert "no failpoint nope" in cluster("failpoint", "apiserver", "nope", "crash", status=1)
+
+
 def test_whatever_is_killed_comes_back_and_goes_on(directory: Path) -> None:
     cluster = Cluster(directory, "--nodes", "2")
     names = ["etcd", "apiserver", "scheduler", "controllers", "kubelet-0"]
