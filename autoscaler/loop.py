@@ -28,7 +28,7 @@ from autoscaler.planning.scale_up import (
     plan_min_size,
     plan_scale_up,
 )
-from autoscaler.planning.snapshot import ClusterSnapshot, Listers
+from autoscaler.planning.snapshot import ClusterSnapshot, Hints, Listers
 from autoscaler.planning.templates import Templates, fresh
 from autoscaler.planning.told import Events
 from autoscaler.ports import Cloud, CloudError, Cluster
@@ -37,9 +37,10 @@ from machinery.errors import StatusError
 from machinery.failpoints import FailpointError
 from machinery.pb import core
 from machinery.versions import Gates
-from scheduler.framework.types import NodeInfo
+from scheduler.framework.types import NodeInfo, PodInfo
 
 _NEVER = float("-inf")
+_INFOS_SPARE = 1000
 SCALE_DOWN_ERROR = "ScaleDownError"
 SCALE_DOWN_NOT_TRIED = "ScaleDownNotTried"
 SCALE_DOWN_NO_CANDIDATES = "ScaleDownNoCandidates"
@@ -108,7 +109,8 @@ class Autoscaler:
         self.nominations = Nominations(options.nomination_timeout)
         self.view = CloudView()
         self.last_scale_up = self.last_delete = self.last_failure = _NEVER
-        self._pending_hints: dict[str, str] = {}
+        self._pending_hints = Hints()
+        self._infos: dict[str, PodInfo] = {}
         self._cleaned_up = False
         actuator.deleted = self._node_deleted
         self.on_deleted: Callable[[str, str, bool], None] = lambda node, group, drain: None
@@ -174,15 +176,24 @@ class Autoscaler:
                 text = f"removed {marks.TO_BE_DELETED} taint from node {name}"
                 events.about(node, "Normal", "ClusterAutoscalerCleanup", text)
 
+    def _info(self, pod: core.Pod) -> PodInfo:
+        """What is derived from a pod, kept while the pod is the same object."""
+        found = self._infos.get(pod.metadata.uid)
+        if found is None or found.pod is not pod:
+            found = self._infos[pod.metadata.uid] = PodInfo(pod)
+        return found
+
     def _look(self, observation: Observation, view: CloudView, result: LoopResult) -> _Moment:
         options = self.options
         arranged = pods.arrange(observation.pods, options)
+        if len(self._infos) > 2 * len(arranged.scheduled) + _INFOS_SPARE:
+            self._infos.clear()
         nodes = sorted(observation.nodes, key=lambda node: node.metadata.name)
         snapshot = ClusterSnapshot(nodes, gates=self._gates, clock=self._clock, listers=self._listers)
         cutoff = options.expendable_pods_priority_cutoff
         for pod in arranged.scheduled:
             if not pods.is_expendable(pod, cutoff):
-                snapshot.put(pod, pod.spec.nodeName)
+                snapshot.put(self._info(pod), pod.spec.nodeName)
         nominated = [pod for pod in arranged.nominated if not pods.is_expendable(pod, cutoff)]
         lost = [pod for pod in nominated if not snapshot.put(pod, pod.status.nominatedNodeName)]
         moment = _Moment(
@@ -253,6 +264,7 @@ class Autoscaler:
             ]
         pending.sort(key=lambda pod: -pod.spec.priority)
         pending = snapshot.place_all(pending, self._pending_hints, lambda _: True, stop=False)
+        self._pending_hints.drop_old()
         pending = [pod for pod in pending if not pods.is_daemon(pod)]
         return pods.without_young(pending, options.new_pod_scale_up_delay, moment.result.at)
 

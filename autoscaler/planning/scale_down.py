@@ -15,7 +15,7 @@ from autoscaler.planning.deletions import Deletions
 from autoscaler.planning.drainability import BlockingReason, Rules, moves
 from autoscaler.planning.observation import CloudView, Observation
 from autoscaler.planning.quotas import MinQuota
-from autoscaler.planning.snapshot import ClusterSnapshot
+from autoscaler.planning.snapshot import ClusterSnapshot, Hints
 from autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
 from autoscaler.planning.utilization import utilization
 from machinery.pb import core
@@ -58,7 +58,7 @@ class ScaleDownPlanner:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._unneeded: dict[str, _Unneeded] = {}
-        self._hints: dict[str, str] = {}
+        self._hints = Hints()
         self.unremovable = UnremovableNodes()
         self.utilization: dict[str, float] = {}
 
@@ -78,6 +78,7 @@ class ScaleDownPlanner:
                 if node.metadata.name not in leaving and self._is_eligible(given, node)
             ]
             found = self._simulate(given, eligible, destinations, budgets)
+        self._hints.drop_old()
         self._unneeded = {
             r.node.metadata.name: _Unneeded(r, self._since(r.node.metadata.name, given.now)) for r in found
         }

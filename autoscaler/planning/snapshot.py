@@ -27,6 +27,25 @@ Acceptable = Callable[[NodeInfo], bool]
 Listers = Mapping[Kind[Any], Lister[Any]]
 
 
+class Hints:
+    """Where pods were placed in earlier simulations; those of no use for a whole loop are forgotten."""
+
+    def __init__(self) -> None:
+        self._now: dict[str, str] = {}
+        self._before: dict[str, str] = {}
+
+    def get(self, uid: str) -> str:
+        """A node's name, or ""."""
+        return self._now.get(uid) or self._before.get(uid, "")
+
+    def set(self, uid: str, node_name: str) -> None:
+        self._now[uid] = node_name
+
+    def drop_old(self) -> None:
+        """A loop is over."""
+        self._before, self._now = self._now, {}
+
+
 class ClusterSnapshot:
     """Nodes in order of name, so that equal clusters get equal answers."""
 
@@ -129,22 +148,23 @@ class ClusterSnapshot:
         return None
 
     def place_all(
-        self, pods: Iterable[core.Pod], hints: dict[str, str], acceptable: Acceptable, *, stop: bool
+        self, pods: Iterable[core.Pod], hints: Hints, acceptable: Acceptable, *, stop: bool
     ) -> list[core.Pod]:
         """Places pods in turn, each first where it was placed in an earlier simulation; those with no place.
 
-        `stop`: end at the first of them. `hints` are node names by uid and learn.
+        `stop`: end at the first of them. The hints learn.
         """
         left: list[core.Pod] = []
         for pod in pods:
             info = PodInfo(unbound(pod))
-            hint = self.get(hints.get(info.uid, ""))
+            hint = self.get(hints.get(info.uid))
             if hint is not None and acceptable(hint) and self.check(info, hint.name) is None:
                 self._simulator.snapshot.add_pod(info, hint.name)
+                hints.set(info.uid, hint.name)
                 continue
             name = self.place(info, acceptable)
             if name is not None:
-                hints[info.uid] = name
+                hints.set(info.uid, name)
                 continue
             left.append(pod)
             if stop:
