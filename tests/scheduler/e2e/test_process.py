@@ -87,7 +87,7 @@ async def test_a_wrong_configuration_ends_with_the_field(cluster: Cluster, tmp_p
     config.write_text(CONFIG.replace("podInitialBackoffSeconds: 1", "parallelism: 0"), encoding="utf-8")
     cluster.arguments("scheduler", f"--config={config}", PLUGIN)
     cluster.spawn("scheduler")
-    assert await cluster.exited("scheduler") == 1
+    assert await cluster.exited("scheduler") == 2
     assert "parallelism: Invalid value: 0" in cluster.log("scheduler")
 
 
