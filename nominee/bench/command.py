@@ -12,6 +12,16 @@ import click
 from nominee.commands.common import echo_json, output_option
 from nominee.printing.tables import table
 
+_WORKLOADS = (
+    "SchedulingBasic",
+    "SchedulingNodeAffinity",
+    "SchedulingPodAffinity",
+    "SchedulingPodAntiAffinity",
+    "TopologySpreading",
+    "Unschedulable",
+    "PreemptionBasic",
+    "DelayedBinding",
+)  # not taken from the table, whose modules would have to be loaded for every command
 _count = click.IntRange(min=1)
 
 
@@ -21,11 +31,16 @@ def bench() -> None:
 
 
 @bench.command()
-@click.option("--nodes", type=_count, default=5000, show_default=True)
 @click.option(
-    "--init-pods", type=click.IntRange(min=0), default=1000, show_default=True, help="Scheduled before."
+    "--workload",
+    type=click.Choice(_WORKLOADS, case_sensitive=False),
+    default="SchedulingBasic",
+    show_default=True,
+    help="As in scheduler_perf; DelayedBinding: each pod's PreBind takes a second.",
 )
-@click.option("--pods", type=_count, default=1000, show_default=True, help="Measured.")
+@click.option("--nodes", type=_count, help="[default: the workload's, mostly 5000]")
+@click.option("--init-pods", type=click.IntRange(min=0), help="Scheduled before.  [default: the workload's]")
+@click.option("--pods", type=_count, help="Measured.  [default: the workload's]")
 @click.option(
     "--concurrency", type=_count, default=30, show_default=True, help="Creations under way at once."
 )
@@ -40,9 +55,10 @@ def bench() -> None:
 )
 @output_option("table", "json")
 def scheduling(
-    nodes: int,
-    init_pods: int,
-    pods: int,
+    workload: str,
+    nodes: int | None,
+    init_pods: int | None,
+    pods: int | None,
     concurrency: int,
     emulated_version: tuple[str, ...],
     feature_gates: tuple[str, ...],
@@ -50,22 +66,30 @@ def scheduling(
     directory: Path | None,
     output: str,
 ) -> None:
-    """Pods scheduled per second, as scheduler_perf's SchedulingBasic measures it.
+    """Pods scheduled per second, as scheduler_perf measures it.
 
     Starts etcd, API server and scheduler in a directory of their own, and ends them afterwards.
     """
     from nominee.bench.processes import BenchError
     from nominee.bench.scheduling import Settings, run
+    from nominee.bench.workloads import WORKLOADS
 
-    room = nodes * 40
-    if init_pods + pods > room:
-        raise click.UsageError(f"--pods: {nodes} nodes have room for {room} pods; take more --nodes")
+    chosen = WORKLOADS[workload]
+    settings = Settings(
+        workload=workload,
+        nodes=chosen.nodes if nodes is None else nodes,
+        init_pods=chosen.init_pods if init_pods is None else init_pods,
+        pods=chosen.pods if pods is None else pods,
+        concurrency=concurrency,
+    )
+    complaint = chosen.too_many(settings.nodes, settings.init_pods, settings.pods)
+    if complaint:
+        raise click.UsageError(complaint)
     up_options = [
         *(word for text in emulated_version for word in ("--emulated-version", text)),
         *(word for text in feature_gates for word in ("--feature-gates", text)),
         *(word for text in arguments for word in ("--arg", text)),
     ]
-    settings = Settings(nodes=nodes, init_pods=init_pods, pods=pods, concurrency=concurrency)
     with tempfile.TemporaryDirectory(prefix="nominee-bench-") as temporary:
         try:
             report = run((directory or Path(temporary)).absolute(), settings, up_options)
@@ -86,9 +110,13 @@ def _print(report: Mapping[str, Any]) -> None:
         report["attemptLatencyMilliseconds"],
     )
     click.echo(
-        f"{settings['pods']} pods on {settings['nodes']} nodes ({settings['init_pods']} pods before): "
+        f"{settings['workload']}: {settings['pods']} pods on {settings['nodes']} nodes "
+        f"({settings['init_pods']} pods before): "
         f"{throughput['average']} pods/s in {throughput['seconds']} s"
     )
+    for name, average in report["reference"].items():
+        if average is not None:
+            click.echo(f"{name} at this size on two cores: {average} pods/s")
     header = ["", "P50", "P90", "P95", "P99"]
     names = ("p50", "p90", "p95", "p99")
     rows = [

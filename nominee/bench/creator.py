@@ -21,13 +21,18 @@ from machinery.client import CHANNEL_OPTIONS, UNARY_SECONDS_MAX
 from machinery.clock import SystemClock
 from machinery.run_files import wait_for_run_file
 from machinery.wire import envelope
-from nominee.bench.objects import maker
+from nominee.bench.workloads import WORKLOADS
 
 
-async def create(directory: Path, what: str, count: int, concurrency: int) -> dict[str, float]:
-    """Creates `count` objects with at most `concurrency` calls under way; returns seconds taken and count."""
+async def create(
+    directory: Path, workload: str, series: str, count: int, concurrency: int, every_seconds: float = 0.0
+) -> dict[str, float]:
+    """Creates `count` objects with at most `concurrency` calls under way; returns seconds taken and count.
+
+    With `every_seconds` each call waits for its turn: one begins every so often.
+    """
     run_file = await wait_for_run_file(directory, "apiserver", limit_seconds=10.0)
-    kind, make = maker(what)
+    kind, make = WORKLOADS[workload].maker(series)
     clock = SystemClock()
     remaining = iter(range(count))
     async with grpc.aio.insecure_channel(run_file.grpc, options=CHANNEL_OPTIONS) as channel:
@@ -37,6 +42,8 @@ async def create(directory: Path, what: str, count: int, concurrency: int) -> di
 
         async def worker() -> None:
             for index in remaining:
+                if every_seconds:
+                    await clock.sleep(started + index * every_seconds - clock.monotonic())
                 obj = make(index)
                 target = api.Target(
                     group=kind.group,
@@ -59,9 +66,11 @@ async def create(directory: Path, what: str, count: int, concurrency: int) -> di
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m nominee.bench.creator")
     parser.add_argument("--dir", type=Path, required=True)
-    parser.add_argument("--what", required=True, help="nodes, or the prefix of the pods' names")
+    parser.add_argument("--workload", required=True, choices=sorted(WORKLOADS))
+    parser.add_argument("--series", required=True, help="nodes, or the prefix of the pods' names")
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--concurrency", type=int, required=True)
+    parser.add_argument("--every-seconds", type=float, default=0.0)
     options = parser.parse_args()
     print("warm", flush=True)
     if not sys.stdin.readline():  # nobody is there any more
@@ -69,9 +78,11 @@ def main() -> None:
     result = anyio.run(
         create,
         options.dir,
-        options.what,
+        options.workload,
+        options.series,
         options.count,
         options.concurrency,
+        options.every_seconds,
         backend_options={"use_uvloop": True},
     )
     print(json.dumps(result), flush=True)

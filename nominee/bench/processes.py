@@ -60,6 +60,17 @@ def cluster(directory: Path, up_options: Sequence[str]) -> Iterator[None]:
         process.communicate(timeout=_STOP_SECONDS_MAX)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """What a creator is to create: `count` objects of a workload's series, all at once or paced."""
+
+    workload: str
+    name: str
+    count: int
+    concurrency: int
+    every_seconds: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Created:
     """What a creator did."""
@@ -73,13 +84,14 @@ class Created:
 
 
 class Creator:
-    """A process that waits, warm, until it is told to create `count` objects (`nominee.bench.creator`)."""
+    """A process that waits, warm, until it is told to create a series (`nominee.bench.creator`)."""
 
-    def __init__(self, directory: Path, what: str, count: int, concurrency: int) -> None:
+    def __init__(self, directory: Path, series: Series) -> None:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-P", "-m", "nominee.bench.creator", "--dir", str(directory)),
-                *("--what", what, "--count", str(count), "--concurrency", str(concurrency)),
+                *("--workload", series.workload, "--series", series.name, "--count", str(series.count)),
+                *("--concurrency", str(series.concurrency), "--every-seconds", str(series.every_seconds)),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -117,11 +129,9 @@ class Creator:
 
 
 @contextmanager
-def creators(
-    directory: Path, series: Sequence[tuple[str, int]], concurrency: int
-) -> Iterator[dict[str, Creator]]:
-    """A warm creator for each (name, count); killed at the end if they still run."""
-    started = {what: Creator(directory, what, count, concurrency) for what, count in series}
+def creators(directory: Path, wanted: Sequence[Series]) -> Iterator[dict[str, Creator]]:
+    """A warm creator for each series, by its name; killed at the end if they still run."""
+    started = {series.name: Creator(directory, series) for series in wanted}
     try:
         for creator in started.values():
             creator.wait_warm()

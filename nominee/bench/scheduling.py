@@ -2,12 +2,15 @@
 
 A cluster of etcd, API server and scheduler is started in a directory of its own; nodes, then initial pods are
 created and scheduled; then the measured pods are created as fast as can be by another process while the
-scheduler works. The clock runs from the first creation to the last binding seen by a watch.
+scheduler works. What nodes and pods these are is the workload's matter. The clock runs from the first
+creation to the last binding seen by a watch.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,9 +32,10 @@ from nominee.bench.figures import (
     rounded,
 )
 from nominee.bench.machine import busy_seconds, machine
-from nominee.bench.objects import NAMESPACE
-from nominee.bench.processes import BenchError, Created, Creator, cluster, creators
+from nominee.bench.processes import BenchError, Created, Creator, Series, cluster, creators
+from nominee.bench.verification import placed, problems
 from nominee.bench.watcher import BoundPods
+from nominee.bench.workloads import CHURN, CHURN_PODS_MAX, INIT, MEASURED, NAMESPACES, NODES, WORKLOADS
 from nominee.http import request
 from nominee.process_usage import cpu_seconds, pss_bytes
 from nominee.supervisor.client import call
@@ -43,8 +47,9 @@ _ATTEMPTS = "scheduler_scheduling_attempt_duration_seconds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is measured."""
+    """What is measured: a workload at a size."""
 
+    workload: str
     nodes: int
     init_pods: int
     pods: int
@@ -53,54 +58,83 @@ class Settings:
 
 def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[str, Any]:
     """Runs one benchmark on a fresh cluster in `directory`; BenchError or TimeoutError when it fails."""
-    wanted = [("nodes", settings.nodes), ("init", settings.init_pods), ("measured", settings.pods)]
-    series = [(what, count) for what, count in wanted if count]
-    with (
-        cluster(directory, up_options),
-        creators(directory, series, settings.concurrency) as by_name,
-    ):
+    workload = WORKLOADS[settings.workload]
+    wanted = [(NODES, settings.nodes), (INIT, settings.init_pods), (MEASURED, settings.pods)]
+    wanted.insert(0, (NAMESPACES, len(workload.namespaces)))
+    series = [
+        Series(workload=workload.name, name=name, count=count, concurrency=settings.concurrency)
+        for name, count in wanted
+        if count
+    ]
+    if workload.churn is not None:
+        paced = workload.churn_seconds
+        series.append(
+            Series(
+                workload=workload.name, name=CHURN, count=CHURN_PODS_MAX, concurrency=1, every_seconds=paced
+            )
+        )
+    options = [*workload.up_options, *up_options]
+    if workload.scheduler_config is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / "bench-scheduler.json"
+        path.write_text(json.dumps(workload.scheduler_config), encoding="utf-8")
+        options = ["--scheduler-config", str(path), *options]
+    with cluster(directory, options), creators(directory, series) as by_name:
         return anyio.run(_measure, directory, settings, by_name, backend_options={"use_uvloop": True})
 
 
 async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Creator]) -> dict[str, Any]:
     clock = SystemClock()
     bound = BoundPods(clock)
+    measured = by_name[MEASURED]
     async with anyio.create_task_group() as group:
-        nodes = await _create(by_name["nodes"])
+        if NAMESPACES in by_name:
+            await _create(by_name[NAMESPACES])
+        nodes = await _create(by_name[NODES])
         await group.start(lambda *, task_status: bound.run(directory, task_status=task_status))
         if settings.init_pods:
-            await _create(by_name["init"])
+            await _create(by_name[INIT])
             await bound.wait_for(settings.init_pods, _STALLED_SECONDS_MAX)
         attempts = await _attempts(directory)
         bound.times.clear()
-        cpu, busy = _cpu_seconds(directory, by_name["measured"]), busy_seconds()
+        cpu, busy = _cpu_seconds(directory, measured), busy_seconds()
         begin = clock.monotonic()
-        by_name["measured"].go()
+        if CHURN in by_name:
+            by_name[CHURN].go()
+        measured.go()
         await bound.wait_for(settings.pods, _STALLED_SECONDS_MAX)
         times = list(bound.times)
         busy = busy_seconds() - busy
-        spent = _cpu_seconds(directory, by_name["measured"])
+        spent = _cpu_seconds(directory, measured)
         cpu = {name: seconds - cpu[name] for name, seconds in spent.items()}
         capacity = (max(times) - begin) * len(os.sched_getaffinity(0))
-        created = await anyio.to_thread.run_sync(by_name["measured"].result)
+        created = await anyio.to_thread.run_sync(measured.result)
         attempts = difference(await _attempts(directory), attempts)
         group.cancel_scope.cancel()
-    await _check(directory, settings)
+    pods = await _check(directory, settings)
     return {
         "benchmark": "scheduling",
         "settings": asdict(settings),
         "throughput": _throughput(times, begin),
+        "reference": {"kube-scheduler 1.36.2": _reference(settings)},
         "attemptLatencyMilliseconds": _latency(attempts),
         "created": {
             "nodesPerSecond": rounded(nodes.per_second, 1),
             "podsPerSecond": rounded(created.per_second, 1),
         },
+        "pods": pods,
         "cpuMillisecondsPerPod": {
             name: rounded(seconds * 1000 / settings.pods) for name, seconds in cpu.items()
         },
         "memory": _memory(directory),
         "machine": machine() | {"busyElsewhere": rounded((busy - sum(cpu.values())) / capacity, 2)},
     }
+
+
+def _reference(settings: Settings) -> float | None:
+    """Pods/s of the real scheduler at this size, on two cores; None where it was not measured."""
+    size = (settings.nodes, settings.init_pods, settings.pods)
+    return WORKLOADS[settings.workload].reference.get(size)
 
 
 async def _create(creator: Creator) -> Created:
@@ -153,16 +187,17 @@ def _memory(directory: Path) -> dict[str, Any]:
     return {"pssMiB": mebibytes, "sumMiB": round(sum(sizes.values()) / 2**20, 1)}
 
 
-async def _check(directory: Path, settings: Settings) -> None:
-    """Every pod is bound to a node, and no node got more than it has room for."""
-    per_node: dict[str, int] = {}
+async def _check(directory: Path, settings: Settings) -> dict[str, int]:
+    """Everything is where the workload wants it; how many pods of which sort there are. BenchError."""
     async with await connect(directory, limit_seconds=10.0) as client:
-        for pod in (await client.list(POD, NAMESPACE)).items:
-            per_node[pod.spec.nodeName] = per_node.get(pod.spec.nodeName, 0) + 1
-    total = settings.init_pods + settings.pods
-    if sum(per_node.values()) != total or "" in per_node:
-        raise BenchError(
-            f"{per_node.get('', 0)} pods have no node, {sum(per_node.values())} of {total} are there"
-        )
-    if max(per_node.values()) > 40:  # 4 cpu and 100m each
-        raise BenchError(f"a node of 4 cpu has {max(per_node.values())} pods of 100m")
+        found = [placed(pod.metadata.name, pod.spec.nodeName) for pod in (await client.list(POD)).items]
+    workload = WORKLOADS[settings.workload]
+    wrong = problems(workload, settings.init_pods, settings.pods, found)
+    if wrong:
+        raise BenchError("; ".join(wrong[:10]))
+    bound = Counter(each.series for each in found if each.node)
+    return {
+        "bound": bound[MEASURED],
+        "evicted": settings.init_pods - bound[INIT],
+        "unschedulable": sum(not each.node for each in found),
+    }

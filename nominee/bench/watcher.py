@@ -17,7 +17,6 @@ from machinery.client import CHANNEL_OPTIONS, connect
 from machinery.clock import Clock
 from machinery.kinds import POD
 from machinery.run_files import wait_for_run_file
-from nominee.bench.objects import NAMESPACE
 
 
 class BoundPods:
@@ -31,10 +30,10 @@ class BoundPods:
     async def run(self, directory: Path, *, task_status: Any) -> None:
         """Watches until cancelled; started once the watch is established."""
         async with await connect(directory, limit_seconds=10.0) as client:
-            since = (await client.list(POD, NAMESPACE, limit=1)).resource_version
+            since = (await client.list(POD, limit=1)).resource_version
         run_file = await wait_for_run_file(directory, "apiserver", limit_seconds=10.0)
         request = api.WatchRequest(
-            target=api.Target(version="v1", resource="pods", namespace=NAMESPACE),
+            target=api.Target(version="v1", resource="pods"),
             field_selector="spec.nodeName!=",
             resource_version=since,
         )
