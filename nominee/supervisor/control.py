@@ -43,15 +43,18 @@ class Control:
         self._path, self._selector, self._handler = path, selector, handler
         self._buffers: dict[socket.socket, bytes] = {}
         self._pending: dict[socket.socket, Pending] = {}
-        path.unlink(missing_ok=True)
+        # The name appears when it answers: between bind and listen a client would be refused.
+        unready = path.with_name(f".{path.name}")
+        unready.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX)
-        with reachable(path) as short:
+        with reachable(unready) as short:
             old = os.umask(0o177)  # only its owner may command the cluster
             try:
                 self._listener.bind(short)
             finally:
                 os.umask(old)
         self._listener.listen(CONNECTIONS_MAX)
+        unready.replace(path)
         self._listener.setblocking(False)
         selector.register(self._listener, selectors.EVENT_READ, self._on_connect)
 
