@@ -51,7 +51,7 @@ def by_path(path: str) -> type[Plugin]:
 def all_classes(in_tree: Mapping[str, type[Plugin]], paths: Iterable[str]) -> dict[str, type[Plugin]]:
     """In-tree plugins, installed ones, and those of the paths by their own names; a name may come once."""
     classes = dict(in_tree)
-    others = [*installed().items(), *((_name_of(found), found) for found in map(by_path, paths))]
+    others = [*installed().items(), *((found.name, found) for found in map(by_path, paths))]
     for name, found in others:
         if classes.get(name, found) is not found:
             raise PluginLoadError(f'a plugin named "{name}" already exists')
@@ -59,11 +59,9 @@ def all_classes(in_tree: Mapping[str, type[Plugin]], paths: Iterable[str]) -> di
     return classes
 
 
-def _name_of(found: type[Plugin]) -> str:
-    return str(getattr(found, "name", found.__name__))
-
-
 def _checked(found: object, where: str) -> type[Plugin]:
     if not isinstance(found, type) or not issubclass(found, Plugin):
         raise PluginLoadError(f'plugin "{where}": not a subclass of scheduler.framework.interface.Plugin')
+    if not isinstance(getattr(found, "name", None), str):
+        raise PluginLoadError(f'plugin "{where}": its class has no name = "..." for profiles to use')
     return found

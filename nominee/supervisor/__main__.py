@@ -5,6 +5,13 @@
 
 from __future__ import annotations
 
+import signal
+
+# While modules are being loaded Ctrl-C just ends it; the supervisor sets its own handlers before it starts
+# anything.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+# ruff: noqa: E402
 import argparse
 import os
 import sys

@@ -148,9 +148,15 @@ def is_success(status: Status | None) -> bool:
 
 
 class Plugin:
-    """Base of all plugins. Built as `PluginClass(args, handle)` by its registry entry."""
+    """Base of all plugins. Built as `PluginClass(args, handle)` by its registry entry.
+
+    One that needs neither its profile's arguments nor the framework does not have to say so.
+    """
 
     name: str
+
+    def __init__(self, args: object = None, handle: object = None) -> None:
+        """`args`: the profile's pluginConfig, a JSON object; `handle`: the `Framework` that it is part of."""
 
 
 class EnqueueExtensions(Plugin):
