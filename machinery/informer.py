@@ -88,6 +88,7 @@ class Informer(Generic[M]):
             rng=rng,
         )
         self._objects: dict[ObjectKey, M] = {}
+        self.changes = 0  # how often an object came, changed or went: a reader's derived data is of one count
         self._indexes: dict[str, _Index[M]] = {}
         self._handlers: list[_Handler[M]] = []
         self._batch_handlers: list[Callable[[], None]] = []
@@ -188,6 +189,7 @@ class Informer(Generic[M]):
             self._drop(key, old, stale=True)
             old = None
         self._objects[key] = obj
+        self.changes += 1
         for index in self._indexes.values():
             index.put(key, old, obj)
         for handler in self._handlers:
@@ -200,6 +202,7 @@ class Informer(Generic[M]):
     def _drop(self, key: ObjectKey, last: M, *, stale: bool) -> None:
         """Forget an object; `last` is what handlers are told."""
         old = self._objects.pop(key)
+        self.changes += 1
         for index in self._indexes.values():
             index.put(key, old, None)
         for handler in self._handlers:

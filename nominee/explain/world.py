@@ -35,6 +35,8 @@ FINISHED = ("Succeeded", "Failed")
 class ObjectLister:
     """A lister over objects that do not change."""
 
+    changes = 0
+
     def __init__(self, objects: Iterable[Any]) -> None:
         self._objects: dict[ObjectKey, Any] = {key_of(obj): obj for obj in objects}
 

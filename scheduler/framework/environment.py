@@ -20,6 +20,8 @@ from scheduler.framework.snapshot import Snapshot
 class EmptyLister:
     """For kinds that nobody watches."""
 
+    changes = 0
+
     def get(self, name: str, namespace: str = "") -> Any | None:
         return None
 

@@ -152,6 +152,10 @@ class Snapshot:
                 found.append(row, info)
         return cast("F", found)
 
+    def forget(self, key: Hashable) -> None:
+        """Drop the column of that key, since what it was made from beside the nodes has changed."""
+        self._columns.pop(key, None)
+
     def label_column(self, key: str) -> Column:
         """Values of one label; None where a node has not got it."""
         return self.column(("label", key), lambda info: info.labels.get(key))

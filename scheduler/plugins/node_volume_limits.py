@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from google.protobuf.message import Message
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from machinery import kinds
 from machinery.objects import is_controlled_by
 from machinery.pb import core, storage
+from scheduler.framework.columns import Column
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
     ActionType,
@@ -48,7 +51,7 @@ _UNBOUND = "unbound"  # in place of the handle of a claim that has no volume yet
 
 Mask = NDArray[np.bool_]
 Limits = Mapping[str, int]  # by driver
-_NO_LIMITS: Limits = {}
+_LIMITS = "volume limits"
 _LOOK_CLOSELY = 2**40  # more than any limit
 _UNLIMITED = 2**50
 
@@ -76,7 +79,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
         self._handle = handle
-        self._limits: dict[str, tuple[storage.CSINode, Limits]] = {}  # by node, of the CSINode seen last
+        # How often CSINodes had changed when a snapshot's column of limits was made.
+        self._changes: WeakKeyDictionary[Snapshot, int] = WeakKeyDictionary()
 
     # PreFilter
 
@@ -122,8 +126,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             if error.missing or not nodes:
                 return np.zeros(len(nodes), dtype=np.bool_)
             raise FilterError(Status.as_error(error, self.name), nodes[0].name) from None
-        limits = self._least_limits(nodes, drivers)
-        if limits is None:
+        limits = self._limit_column(snapshot).numbers(partial(_least_limit, drivers), rows)
+        if not len(nodes) or int(limits.min()) == _UNLIMITED:
             return None
         column = snapshot.column("volumes", _volumes_held_at_most, follows_pods=True)
         held = column.numbers(lambda count: count, rows)
@@ -139,34 +143,15 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     def _limits_of(self, node_name: str) -> tuple[storage.CSINode | None, Limits]:
         csi_node = self._handle.lister(kinds.CSI_NODE).get(node_name)
-        if csi_node is None:
-            return None, _NO_LIMITS
-        known = self._limits.get(node_name)
-        if known is None or known[0] is not csi_node:
-            known = self._limits[node_name] = csi_node, _read_limits(csi_node)
-            self._forget_gone()
-        return known
+        return csi_node, {} if csi_node is None else _read_limits(csi_node)
 
-    def _forget_gone(self) -> None:
-        """Bounded by the nodes there are."""
-        if len(self._limits) > 2 * len(self._handle.snapshot) + 100:
-            lister = self._handle.lister(kinds.CSI_NODE)
-            self._limits = {n: known for n, known in self._limits.items() if lister.get(n) is not None}
-
-    def _least_limits(self, nodes: Sequence[NodeInfo], drivers: set[str]) -> NDArray[np.int64] | None:
-        """The lowest limit of each node for these drivers; None where no node has one."""
-        lister, known_limits = self._handle.lister(kinds.CSI_NODE), self._limits
-        found = []
-        for node in nodes:
-            csi_node = lister.get(node.name)
-            if csi_node is None:
-                found.append(_UNLIMITED)
-                continue
-            known = known_limits.get(node.name)
-            limits = known[1] if known and known[0] is csi_node else self._limits_of(node.name)[1]
-            found.append(min((limits[d] for d in drivers if d in limits), default=_UNLIMITED))
-        least = np.array(found, dtype=np.int64)
-        return None if (least == _UNLIMITED).all() else least
+    def _limit_column(self, snapshot: Snapshot) -> Column:
+        """The limits of each node; made anew when CSINodes have changed, which is rare after the start."""
+        changes: int | None = getattr(self._handle.lister(kinds.CSI_NODE), "changes", None)
+        if changes is None or changes != self._changes.get(snapshot):
+            snapshot.forget(_LIMITS)
+            self._changes[snapshot] = changes or 0
+        return snapshot.column(_LIMITS, lambda info: tuple(sorted(self._limits_of(info.name)[1].items())))
 
     # Queueing
 
@@ -335,6 +320,11 @@ def _read_limits(csi_node: storage.CSINode) -> Limits:
         for driver in csi_node.spec.drivers
         if driver.HasField("allocatable") and driver.allocatable.HasField("count")
     }
+
+
+def _least_limit(drivers: set[str], limits: tuple[tuple[str, int], ...]) -> int:
+    """The lowest limit for one of the drivers."""
+    return min((limit for driver, limit in limits if driver in drivers), default=_UNLIMITED)
 
 
 def _volumes_held_at_most(node: NodeInfo) -> int:

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 
+from machinery import kinds
+from nominee.explain.world import ObjectLister
 from scheduler.framework.algorithm import find_feasible
 from scheduler.framework.diagnosis import FitError
 from scheduler.framework.interface import Status
-from tests.scheduler.golden import World, build_world
+from scheduler.framework.types import NodeInfo
+from tests.scheduler.golden import World, build_world, read_object
 from tests.scheduler.volume_clusters import DRIVER, volume_clusters
 
 VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
@@ -192,3 +195,22 @@ def test_provisioning_needs_room_where_the_driver_tells() -> None:
     assert verdict(build_world([*cluster, driver]))[0] == ["n1"]
     _, why = verdict(build_world([*cluster[:-1], driver]))
     assert {status.reasons for status in why.values()} == {("node(s) did not have enough free storage",)}
+
+
+def test_a_changed_limit_is_seen() -> None:
+    cluster = [
+        node("n0"),
+        csi_node("n0", 0),
+        FAST,
+        waiting_claim("c"),
+        pod("pending", claim_of("c")),
+    ]
+    world = build_world(cluster)
+    assert verdict(world)[0] == []
+    grown = ObjectLister([read_object(csi_node("n0", 1))])
+    grown.changes = 1
+    listers: Any = world.framework.environment.listers
+    listers[kinds.CSI_NODE] = grown
+    assert verdict(world)[0] == ["n0"]
+    world.snapshot.put(NodeInfo("n1", world.snapshot.nodes[0].node))
+    assert verdict(world)[0] == ["n0", "n1"]
