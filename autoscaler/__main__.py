@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from autoscaler import options as flags
+from autoscaler.cloud.node_groups import NodeGroupError, load
 from autoscaler.options import Compat, Options
 from autoscaler.planning import expander
-from autoscaler.shell.process import run_autoscaler
+from autoscaler.shell.process import run_autoscaler, run_with_cloud
 from autoscaler.shell.provider import CloudConfig
 from machinery.process import Process, component_command
 from machinery.wire.scalars import format_duration
@@ -62,14 +63,30 @@ def _all_options(command: Callable[..., None]) -> Callable[..., None]:
     default=None,
     help="File with the provider's address; default: what DIR/run/cloud.json says.",
 )
+@click.option(
+    "--node-groups",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="Run the built-in cloud in this process, with these node groups.",
+)
 @_all_options
-def main(process: Process, cloud_config: Path | None, **values: Any) -> None:
+def main(process: Process, cloud_config: Path | None, node_groups: Path | None, **values: Any) -> None:
     """More nodes for pods that wait, fewer where they are not needed."""
     try:
         cloud = CloudConfig.read(cloud_config) if cloud_config is not None else None
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--cloud-config") from None
-    process.run(lambda: run_autoscaler(process, Options(**values), cloud))
+    options = Options(**values)
+    if node_groups is None:
+        process.run(lambda: run_autoscaler(process, options, cloud))
+        return
+    if cloud is not None:
+        raise click.UsageError("--node-groups and --cloud-config are two clouds; give one")
+    try:
+        groups = load(node_groups)
+    except NodeGroupError as error:
+        raise click.BadParameter(str(error), param_hint="--node-groups") from None
+    process.run(lambda: run_with_cloud(process, options, groups))
 
 
 if __name__ == "__main__":

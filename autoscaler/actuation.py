@@ -51,6 +51,8 @@ class Actuator:
     spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
     deleted: Callable[[str, str, bool], None] = lambda node, group, drain: None
     """Told of each node that was given back: node, group, with drain."""
+    evicted: Callable[[bool], None] = lambda succeeded: None
+    """Told of each pod that had to go: whether it could be evicted."""
     deletions: Deletions = field(default_factory=Deletions)
 
     async def start(
@@ -200,6 +202,8 @@ class Actuator:
 
         async def evict(pod: core.Pod, required: bool) -> None:
             error = await self._evict(pod, events, required)
+            if required:
+                self.evicted(not error)
             if error and required:
                 failed.append(error)
 

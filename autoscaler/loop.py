@@ -62,6 +62,8 @@ class LoopResult:
     unschedulable_pods: int = 0
     in_cooldown: bool = False
     error: str = ""
+    error_type: str = ""
+    """As upstream sorts errors: cloudProviderError, apiCallError, internalError."""
     events: Events = field(default_factory=Events)
 
     @property
@@ -127,7 +129,7 @@ class Autoscaler:
             result.at = self._clock.now()  # a loop that was held up must not look with old eyes
             await self._loop(result)
         except (CloudError, StatusError, FailpointError) as error:
-            result.error = str(error)
+            result.error, result.error_type = str(error), _error_type(error)
         self.cluster.tell(result.events)
         return result
 
@@ -383,7 +385,8 @@ class Autoscaler:
             await self.actuator.start(chosen.empty, chosen.drain, moment.view, result.events)
         except TaintError as error:
             self.last_failure = now
-            result.scale_down, result.error = SCALE_DOWN_ERROR, str(error)
+            result.scale_down = SCALE_DOWN_ERROR
+            result.error, result.error_type = str(error), "apiCallError"
             return
         result.scale_down = SCALE_DOWN_STARTED
         result.empty, result.drained = _names(chosen.empty), _names(chosen.drain)
@@ -482,6 +485,12 @@ class Autoscaler:
                 moment.result.target_decreased[group.id] = -delta
                 fixed = True
         return fixed
+
+
+def _error_type(error: Exception) -> str:
+    if isinstance(error, CloudError):
+        return "cloudProviderError"
+    return "apiCallError" if isinstance(error, StatusError) else "internalError"
 
 
 def _names(removals: Sequence[Removal]) -> list[str]:

@@ -158,6 +158,9 @@ def _failures(row: object, at: str) -> Failures:
         return Failures()
     fields = _known(row, _FAILURE_FIELDS, at)
     default = Failures()
+    for name in ("errorCode", "errorMessage"):
+        if not isinstance(fields.get(name, ""), str):  # YAML reads NO as false
+            raise NodeGroupError(f"{at}.{name}: expected a text; put it in quotes")
     class_name = fields.get("errorClass", "OutOfResources")
     if class_name not in ERROR_CLASSES:
         raise NodeGroupError(f"{at}.errorClass: expected one of {', '.join(ERROR_CLASSES)}")

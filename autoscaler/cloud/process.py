@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import anyio
+import anyio.abc
 import grpc.aio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
@@ -45,36 +46,53 @@ class Wake:
         self._event = anyio.Event()
 
 
+class CloudService:
+    """The cloud in a process: `start` it in a task group, `stop` it at the end."""
+
+    def __init__(self, process: Process, groups: tuple[NodeGroup, ...], bind: str) -> None:
+        """Fatal for a state file that cannot be read."""
+        self._process, self._bind = process, bind
+        self.state, self._file = CloudState(groups), StateFile(process.directory)
+        self._moving, self._cleaning = Wake(), Wake()
+        try:
+            self._file.load(self.state)
+        except StateFileError as error:
+            raise Fatal(str(error)) from None
+        self.state.begin(process.clock.now())
+        self._file.save(self.state)
+        self._server = grpc.aio.server()
+
+    def _changed(self) -> None:
+        self._file.save(self.state)
+        self._moving.set()
+        self._cleaning.set()
+
+    async def start(self, tasks: anyio.abc.TaskGroup) -> str:
+        """Serves from now on; the address."""
+        servicer = CloudServicer(self.state, self._process.clock, self._changed)
+        protocol_grpc.add_CloudProviderServicer_to_server(servicer, self._server)
+        port = self._server.add_insecure_port(self._bind)
+        await self._server.start()
+        tasks.start_soon(_move_on, self._process, self.state, self._changed, self._moving)
+        tasks.start_soon(_keep_nodes, self._process, self.state, self._changed, self._cleaning)
+        return f"{self._bind.rpartition(':')[0]}:{port}"
+
+    async def stop(self) -> None:
+        """Also when we are being cancelled, within a limit."""
+        with anyio.move_on_after(GRACE_SECONDS + 1, shield=True):
+            await self._server.stop(GRACE_SECONDS)
+
+
 async def run_cloud(process: Process, groups: tuple[NodeGroup, ...], bind: str) -> None:
     """The body of the process; returns when it is to stop."""
-    state, file = CloudState(groups), StateFile(process.directory)
-    moving, cleaning = Wake(), Wake()
-    try:
-        file.load(state)
-    except StateFileError as error:
-        raise Fatal(str(error)) from None
-    state.begin(process.clock.now())
-    file.save(state)
-
-    def changed() -> None:
-        file.save(state)
-        moving.set()
-        cleaning.set()
-
-    server = grpc.aio.server()
-    protocol_grpc.add_CloudProviderServicer_to_server(CloudServicer(state, process.clock, changed), server)
-    port = server.add_insecure_port(bind)
-    await server.start()
+    service = CloudService(process, groups, bind)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_move_on, process, state, changed, moving)
-            tasks.start_soon(_keep_nodes, process, state, changed, cleaning)
-            await process.announce(grpc=f"{bind.rpartition(':')[0]}:{port}")
+            await process.announce(grpc=await service.start(tasks))
             await process.stopping.wait()
             tasks.cancel_scope.cancel()
     finally:
-        with anyio.move_on_after(GRACE_SECONDS + 1, shield=True):
-            await server.stop(GRACE_SECONDS)
+        await service.stop()
 
 
 async def _move_on(process: Process, state: CloudState, changed: Callable[[], None], wake: Wake) -> None:

@@ -6,7 +6,7 @@ from collections import Counter as Counts
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
-from autoscaler.loop import Autoscaler, LoopResult
+from autoscaler.loop import SCALE_DOWN_IN_COOLDOWN, SCALE_DOWN_NOT_TRIED, Autoscaler, LoopResult
 from autoscaler.options import GIB
 from autoscaler.planning import quotas
 from autoscaler.planning.observation import Observation
@@ -70,6 +70,10 @@ class Metrics:
         """A node was given back."""
         self.scaled_down.labels("underutilized" if drain else "empty").inc()
 
+    def evicted_pod(self, succeeded: bool) -> None:
+        """A pod had to go."""
+        self.evicted.labels("succeeded" if succeeded else "failed").inc()
+
     def after_loop(
         self, autoscaler: Autoscaler, result: LoopResult, observation: Observation, seconds: float
     ) -> None:
@@ -105,7 +109,11 @@ class Metrics:
         self._unremovable(autoscaler)
         self.in_cooldown.set(result.in_cooldown)
         if result.error:
-            self.errors.labels("cloudProviderError" if not observation.nodes else "internalError").inc()
+            self.errors.labels(result.error_type).inc()
+        if result.scale_up.result not in (ScaleUpResult.NOT_NEEDED, ScaleUpResult.NOT_TRIED):
+            self.last_activity.labels("scaleUp").set(result.at)
+        if result.scale_down not in (SCALE_DOWN_NOT_TRIED, SCALE_DOWN_IN_COOLDOWN):
+            self.last_activity.labels("scaleDown").set(result.at)
         if result.scale_up.result is ScaleUpResult.SUCCESSFUL:
             self.scaled_up.inc(sum(order.delta for order in result.scale_up.orders))
         for _, reason in state.failed_scale_ups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,15 @@ import anyio
 import yaml
 
 from autoscaler.actuation import Actuator
+from autoscaler.cloud.node_groups import NodeGroup
+from autoscaler.cloud.process import CloudService
 from autoscaler.loop import Autoscaler, LoopResult
 from autoscaler.options import Options
 from autoscaler.planning.status import StatusBuilder
 from autoscaler.shell.cluster import ApiCluster
 from autoscaler.shell.metrics import Metrics
 from autoscaler.shell.provider import CloudConfig, ExternalProvider
+from machinery import run_files
 from machinery.clock import rfc3339
 from machinery.errors import StatusError
 from machinery.events import EventRecorder
@@ -55,7 +59,7 @@ class _Status:
 
 
 async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig | None) -> None:
-    """The body of the process; returns when it is to stop."""
+    """The body of the process; returns when it is to stop. Without `cloud`: the one in DIR/run/cloud.json."""
     client = await process.client(user_agent=f"cluster-autoscaler/v{process.version}")
     where = cloud or CloudConfig(address=(await process.wait_for("cloud")).grpc)
     recorder = EventRecorder(client, "cluster-autoscaler", clock=process.clock)
@@ -98,6 +102,21 @@ async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig 
             process.log.warning("Status stays behind", error=str(error))
 
 
+async def run_with_cloud(process: Process, options: Options, groups: tuple[NodeGroup, ...]) -> None:
+    """The same with the built-in cloud in this process; kubelets find it as if it were another."""
+    service = CloudService(process, groups, "127.0.0.1:0")
+    try:
+        async with anyio.create_task_group() as tasks:
+            address = await service.start(tasks)
+            document = {"component": "cloud", "name": "cloud", "pid": os.getpid(), "grpc": address}
+            run_files.write(process.directory, "cloud", document)
+            await run_autoscaler(process, options, CloudConfig(address=address))
+            tasks.cancel_scope.cancel()
+    finally:
+        run_files.remove(process.directory, "cloud", os.getpid())
+        await service.stop()
+
+
 class _Shell:
     """The loop's rhythm, and what is told of each loop."""
 
@@ -111,6 +130,7 @@ class _Shell:
         self._pending = anyio.Event()
         self._last: LoopResult | None = None
         autoscaler.on_deleted = self._metrics.deleted
+        autoscaler.actuator.evicted = self._metrics.evicted_pod
         cluster.on_pending(lambda: self._pending.set())
 
     async def run(self) -> None:

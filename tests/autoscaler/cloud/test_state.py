@@ -174,6 +174,10 @@ nodeGroups:
         ("nodeGroups: [{name: a, min: 2, max: 1, template: {cpu: 1, memory: 1}}]", "min 2 is above max 1"),
         ("nodeGroups: [{name: a, target: 2, max: 1, template: {cpu: 1, memory: 1}}]", "target 2 is above"),
         (
+            "nodeGroups: [{name: a, failures: {errorCode: NO}, template: {cpu: 1, memory: 1}}]",
+            r"failures.errorCode: expected a text",
+        ),
+        (
             "nodeGroups: [{name: a, provisioningDelay: soon, template: {cpu: 1, memory: 1}}]",
             "provisioningDelay: expected a duration",
         ),

@@ -117,6 +117,12 @@ class Lab:
             found: dict[str, Any] = json.loads(answer.read())
         return found
 
+    def metrics(self) -> str:
+        """The autoscaler's metrics, as text."""
+        address = self.cluster.run_file("autoscaler").http
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
+            return str(answer.read(), "utf-8")
+
     async def stays_for(self, name: str) -> str:
         """Why a node stays, as soon as the autoscaler says so."""
         with anyio.move_on_after(WAIT_SECONDS_MAX):

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.planning import marks
 from machinery import kinds
 from machinery.pb import core
-from tests.autoscaler.e2e.lab import Lab, lab, usable
+from tests.autoscaler.e2e.lab import GROUPS, Lab, lab, usable
 from tests.support.cluster import Cluster, pss_kib
 
 MEMORY_KIB_MAX = 60 * 1024
@@ -31,6 +31,10 @@ async def test_grows_from_nothing_and_shrinks_to_nothing(cluster: Cluster) -> No
         await it.wait_nodes("all nodes are gone", lambda nodes: not nodes)
         status = await it.client.get(kinds.CONFIG_MAP, "cluster-autoscaler-status", "kube-system")
         assert "autoscalerStatus: Running" in status.data["status"]
+        text = it.metrics()
+        assert "cluster_autoscaler_scaled_up_nodes_total 2.0" in text
+        assert 'cluster_autoscaler_scaled_down_nodes_total{reason="empty"} 2.0' in text
+        assert "cluster_autoscaler_cluster_safe_to_autoscale 1.0" in text
         assert pss_kib([cluster.run_file("autoscaler").pid]) < MEMORY_KIB_MAX
         await cluster.stop("autoscaler")
         found = (await it.client.list(kinds.CONFIG_MAP, "kube-system")).items
@@ -167,3 +171,15 @@ async def test_idles_without_node_groups(cluster: Cluster) -> None:
         await it.wait_status("it has looked", lambda text: "nodeGroups: []" in text)
         assert it.loop()["error"] == ""
         assert len(await it.nodes()) == 1
+
+
+async def test_with_its_own_cloud(cluster: Cluster) -> None:
+    file = cluster.directory / "groups.yaml"
+    file.write_text(GROUPS % {"max": 1, "target": 0}, encoding="utf-8")
+    cluster.arguments("autoscaler", "--scan-interval=100ms", "--node-groups", str(file))
+    cluster.arguments("kubelet-0", "--nodes", "0", "--cloud")
+    await cluster.start("etcd", "apiserver", "scheduler", "controllers", "autoscaler", "kubelet-0")
+    async with cluster.client() as client:
+        it = Lab(cluster, client)
+        await it.replica_set("web", "3")
+        await it.wait_pods("it runs on a new node", running)

@@ -1,0 +1,127 @@
+"""The external provider's client, against the built-in cloud's servicer in this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
+
+from autoscaler.cloud.node_groups import parse
+from autoscaler.cloud.servicer import CloudServicer
+from autoscaler.cloud.state import CloudState
+from autoscaler.ports import CloudError
+from autoscaler.shell.provider import CloudConfig, ExternalProvider
+from machinery.clock import FakeClock
+from machinery.pb import core
+
+GROUPS = """
+nodeGroups:
+- {name: a, max: 3, target: 1, template: {cpu: 2, memory: 4Gi}, failures: {provisioning: 1, errorCode: "NO"}}
+- {name: b, max: 3, target: 1, template: {cpu: 4, memory: 4Gi}}
+"""
+
+
+class Counting(CloudServicer):
+    """Counts questions about nodes; has no templates if told so."""
+
+    asked = 0
+    templates = True
+
+    async def NodeGroupForNode(self, request: Any, context: Any) -> Any:
+        self.asked += 1
+        return await super().NodeGroupForNode(request, context)
+
+    async def NodeGroupTemplateNodeInfo(self, request: Any, context: Any) -> Any:
+        if not self.templates:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "no templates")
+        return await super().NodeGroupTemplateNodeInfo(request, context)
+
+
+@asynccontextmanager
+async def served(clock: FakeClock) -> AsyncIterator[tuple[ExternalProvider, CloudState, Counting]]:
+    state = CloudState(parse(GROUPS))
+    state.begin(clock.now())
+    state.advance(clock.now())
+    servicer = Counting(state, clock, lambda: None)
+    server = grpc.aio.server()
+    protocol_grpc.add_CloudProviderServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with CloudConfig(address=f"127.0.0.1:{port}").channel() as channel:
+        yield ExternalProvider(channel, clock), state, servicer
+    await server.stop(None)
+
+
+def node(name: str, provider_id: str = "") -> core.Node:
+    made = core.Node()
+    made.metadata.name, made.spec.providerID = name, provider_id
+    return made
+
+
+async def test_groups_machines_and_whose_nodes_they_are() -> None:
+    async with served(FakeClock()) as (provider, _, servicer):
+        nodes = [node("b-1", "b-1"), node("other", "else://other")]
+        view = await provider.refresh(nodes)
+        assert list(view.groups) == ["a", "b"]
+        group = view.group("b-1")
+        assert group is not None
+        assert (group.id, group.max, group.target) == ("b", 3, 1)
+        assert group.template is not None
+        assert group.template.status.allocatable["cpu"].string == "4"
+        assert view.group("other") is None
+        (failed,) = view.groups["a"].instances
+        assert (failed.state, failed.error_code, failed.error_class) == ("creating", "NO", 1)
+        assert servicer.asked == 1
+
+
+async def test_a_node_of_nobody_is_asked_about_now_and_then() -> None:
+    clock = FakeClock()
+    async with served(clock) as (provider, _, servicer):
+        for _ in range(3):
+            await provider.refresh([node("other")])
+        assert servicer.asked == 1
+        clock.set(clock.now() + 61)
+        await provider.refresh([node("other")])
+        assert servicer.asked == 2
+
+
+async def test_orders_and_returns_and_refusals() -> None:
+    async with served(FakeClock()) as (provider, state, _):
+        await provider.increase("b", 2)
+        assert state.target("b") == 3
+        with pytest.raises(CloudError, match="size increase is too large, desired: 4, max: 3"):
+            await provider.increase("b", 1)
+        await provider.decrease_target("b", -1)
+        await provider.delete_nodes("b", ["b-1"])
+        assert state.target("b") == 1
+        with pytest.raises(CloudError, match="b-9 is no machine"):
+            await provider.delete_nodes("b", ["b-9"])
+
+
+async def test_a_provider_without_templates() -> None:
+    async with served(FakeClock()) as (provider, _, servicer):
+        servicer.templates = False
+        view = await provider.refresh([])
+        assert view.groups["a"].template is None
+
+
+async def test_a_provider_that_is_not_there() -> None:
+    async with CloudConfig(address="127.0.0.1:1").channel() as channel:
+        provider = ExternalProvider(channel, FakeClock(), timeout=1.0)
+        with pytest.raises(CloudError):
+            await provider.refresh([])
+
+
+def test_the_cloud_config_file(tmp_path: Path) -> None:
+    file = tmp_path / "cloud.yaml"
+    file.write_text("address: 127.0.0.1:8086\ngrpc_timeout: 2s\n", encoding="utf-8")
+    assert CloudConfig.read(file) == CloudConfig(address="127.0.0.1:8086", timeout=2.0)
+    file.write_text("adress: x\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="expected an address"):
+        CloudConfig.read(file)
