@@ -15,6 +15,7 @@ from machinery import kinds
 from machinery.clock import FakeClock
 from machinery.pb import core
 from machinery.versions import Gates, Version
+from machinery.wire import codec
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Status
@@ -22,10 +23,11 @@ from scheduler.framework.nominator import Nominator
 from scheduler.framework.profile import ArgumentError, Profile
 from scheduler.framework.runtime import Environment, Framework
 from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo
+from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.existing_terms import ExistingTerms
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.registry import IN_TREE, default_profile
+from tests.scheduler import builders
 from tests.scheduler.golden import ListLister
 from tests.scheduler.plugins import affinity_model
 from tests.scheduler.plugins.affinity_model import Model
@@ -279,3 +281,57 @@ def test_terms_that_cannot_be_parsed() -> None:
     assert status.message() == (
         'parsing pod: requiredAffinityTerms: "Near" is not a valid label selector operator'
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "expression", "refused"),
+    [
+        (Version(1, 33), {"operator": "NotIn", "values": ["a"]}, False),
+        (V1_36, {"operator": "NotIn", "values": ["a"]}, True),
+        (V1_36, {"operator": "In", "values": ["b"]}, False),
+        (V1_36, {"operator": "In", "values": ["a"]}, True),
+    ],
+)
+def test_negative_namespace_selectors(version: Version, expression: dict[str, Any], refused: bool) -> None:
+    """Since 1.34 a term that excludes a namespace means its pods all the same (kubernetes#141526)."""
+    term = {
+        "topologyKey": "host",
+        "labelSelector": {},
+        "namespaceSelector": {"matchExpressions": [{"key": "team", **expression}]},
+    }
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    node = codec.from_json(core.Node, {"metadata": {"name": "n0", "labels": {"host": "n0"}}})
+    info = NodeInfo("n0", node)
+    info.add_pod(builders.pod("there", on="n0"))
+    snapshot, pending, state = Snapshot([info]), builders.pod("q", affinity=affinity), CycleState()
+    plugin = plugin_of(snapshot, {}, version)
+    _, status = plugin.pre_filter(state, pending, snapshot)
+    assert status is None
+    assert (plugin.filter(state, pending, info) is not None) == refused
+
+
+NEAR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+    {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}]}}  # fmt: skip
+
+
+def test_nothing_is_asked_where_there_are_no_terms() -> None:
+    """A plain pod skips the plugin, and an existing pod's affinity counts in scores only."""
+    info = NodeInfo("n0", codec.from_json(core.Node, {"metadata": {"name": "n0", "labels": {"zone": "z"}}}))
+    info.add_pod(builders.pod("plain", on="n0"))
+    snapshot = Snapshot([info])
+    plugin, pending, rows = plugin_of(snapshot, {}), builders.pod("q"), np.arange(1, dtype=np.intp)
+    pending.pod.metadata.labels["app"] = "a"
+
+    def skips() -> tuple[bool, bool]:
+        _, filtering = plugin.pre_filter(CycleState(), pending, snapshot)
+        scoring = plugin.pre_score(CycleState(), pending, snapshot, rows)
+        return (
+            filtering is not None and filtering.is_skip,
+            scoring is not None and scoring.is_skip,
+        )
+
+    assert skips() == (True, True)
+    snapshot.add_pod(builders.pod("near", on="n0", affinity=NEAR), "n0")
+    assert skips() == (True, False)
+    snapshot.remove_pod("uid-near", "n0")
+    assert skips() == (True, True)
