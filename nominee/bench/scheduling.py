@@ -41,7 +41,6 @@ from nominee.process_usage import cpu_seconds, pss_bytes
 from nominee.supervisor.client import call
 from nominee.supervisor.directory import StateDirectory
 
-_STALLED_SECONDS_MAX = 30.0
 _ATTEMPTS = "scheduler_scheduling_attempt_duration_seconds"
 
 
@@ -87,6 +86,7 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
     clock = SystemClock()
     bound = BoundPods(clock)
     measured = by_name[MEASURED]
+    stalled = WORKLOADS[settings.workload].stalled_seconds_max
     async with anyio.create_task_group() as group:
         if NAMESPACES in by_name:
             await _create(by_name[NAMESPACES])
@@ -94,7 +94,7 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
         await group.start(lambda *, task_status: bound.run(directory, task_status=task_status))
         if settings.init_pods:
             await _create(by_name[INIT])
-            await bound.wait_for(settings.init_pods, _STALLED_SECONDS_MAX)
+            await bound.wait_for(settings.init_pods, stalled)
         attempts = await _attempts(directory)
         bound.times.clear()
         cpu, busy = _cpu_seconds(directory, measured), busy_seconds()
@@ -102,7 +102,7 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
         if CHURN in by_name:
             by_name[CHURN].go()
         measured.go()
-        await bound.wait_for(settings.pods, _STALLED_SECONDS_MAX)
+        await bound.wait_for(settings.pods, stalled)
         times = list(bound.times)
         busy = busy_seconds() - busy
         spent = _cpu_seconds(directory, measured)

@@ -30,7 +30,7 @@ class Workload:
     `nodes`, `init_pods`, `pods`: usual sizes. `init_per_node`, `pods_per_node`: the room of one node, used up
     together unless the measured pods evict the initial ones. `churn`: pods created one each
     `churn_seconds` meanwhile. `per_domain_max` of measured pods by label of their node; `skew_max` between
-    the zones. `reference`: pods/s of kube-scheduler 1.36.2 on two cores, by (nodes, initial pods, pods).
+    the zones. `stalled_seconds_max`: how long nothing may be bound before it counts as stuck. `reference`: pods/s of kube-scheduler 1.36.2 on two cores, by (nodes, initial pods, pods).
     """
 
     name: str
@@ -48,6 +48,7 @@ class Workload:
     evicts: bool = False
     one_per_node: bool = False
     skew_max: int | None = None
+    stalled_seconds_max: float = 30.0
     up_options: tuple[str, ...] = ()
     scheduler_config: Mapping[str, Any] | None = None
     reference: Mapping[tuple[int, int, int], float] = field(default_factory=dict)
@@ -129,6 +130,7 @@ _ALL: Final = (
         init_per_node=4,
         pods_per_node=1,
         evicts=True,
+        stalled_seconds_max=180.0,  # evictions go first, and every one of them wakes all preemptors
         up_options=_WITHOUT_PRIORITY_CLASSES,
         reference={(1000, 4000, 1000): 8.7},
     ),

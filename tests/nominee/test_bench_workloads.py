@@ -27,7 +27,10 @@ def of(series: str, *nodes: str) -> list[Placed]:
     ("workload", "init_pods", "pods", "found", "wanted"),
     [
         ("SchedulingBasic", 1, 2, [*of(INIT, "node-0"), *of(MEASURED, "node-0", "node-1")], ""),
-        ("SchedulingBasic", 0, 2, of(MEASURED, "node-0", ""), "1 pods have no node; 1 of 2 measured pods are bound"),
+        (
+            "SchedulingBasic", 0, 2, of(MEASURED, "node-0", ""),
+            "1 pods have no node; 1 of 2 measured pods are bound",
+        ),
         ("SchedulingBasic", 0, 2, of(MEASURED, "node-0"), "1 of 2 measured pods are bound"),
         ("SchedulingBasic", 1, 0, [], "0 of 1 initial pods are bound"),
         ("SchedulingBasic", 0, 41, of(MEASURED, *["node-0"] * 41), "node-0 of 4000m cpu has pods of 4100m"),
