@@ -125,7 +125,7 @@ def find_feasible(
     if not framework.has_score_plugins:
         limit = 1
     search = search_rows(framework, state, pod, snapshot, rows, limit=limit, start=start)
-    next_start = (start + search.processed) % total
+    next_start = (start + search.processed) % max(total, 1)
     if len(search.rows):
         return search, next_start
     raise FitError(total, _diagnose(framework, state, pod, snapshot, search, narrowing))

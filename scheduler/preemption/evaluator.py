@@ -55,6 +55,8 @@ def decide(
     reason = why_not_eligible(pod, statuses.get(pod.pod.status.nominatedNodeName), snapshot)
     if reason:
         return Decision(None, Status(Code.Unschedulable, (reason,)))
+    if not len(snapshot):
+        return Decision(None, Status(Code.Error, ("no nodes available",)))
     nodes = statuses.nodes_with_code(snapshot, Code.Unschedulable)
     run = DryRun([], {})
     now = handle.clock.now()

@@ -179,3 +179,21 @@ def test_refusals(words: list[str], text: str | None, status: int, complaint: st
     assert answer.exit_code == status, answer.output
     assert complaint in answer.stderr
     assert "Traceback" not in answer.output
+
+
+def test_a_cluster_without_nodes() -> None:
+    pod = case("x")["objects"][1]
+    answer = run("-f", "-", "-o", "json", text=json.dumps(pod))
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(answer.stdout)
+    assert found["expect"]["feasible"] == []
+    assert found["expect"]["preemption"] == {"nominatedNode": "", "victims": [], "candidates": {}}
+    assert found["extra"]["preemptionMessage"].endswith("no nodes available")
+
+
+def test_a_gated_pod() -> None:
+    document = case("x")
+    document["objects"][1]["spec"]["schedulingGates"] = [{"name": "quota"}]
+    answer = run("-f", "-", text=json.dumps(document))
+    assert "default/p" not in answer.stdout
+    assert "ns/p  priority 0  is not tried: waiting for scheduling gates: [quota]" in answer.stdout
