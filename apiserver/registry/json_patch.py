@@ -11,6 +11,7 @@ import copy
 from typing import Any
 
 from machinery.errors import StatusError
+from machinery.pb import meta
 
 OPERATIONS_MAX = 10_000
 _COPIED_NODES_MAX = 100_000
@@ -23,7 +24,8 @@ class Rejected(Exception):
 
 def rejected() -> StatusError:
     """What a client is told, whatever it was."""
-    return StatusError(422, "Invalid", "the server rejected our request due to an error in our request")
+    text = "the server rejected our request due to an error in our request"
+    return StatusError(422, "Invalid", text, details=meta.StatusDetails())
 
 
 def apply(document: Any, patch: list[Any]) -> Any:

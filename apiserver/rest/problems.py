@@ -36,6 +36,11 @@ def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
     )
 
 
+def unsupported_patch_type() -> StatusError:
+    """415 of a PATCH."""
+    return _plain(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+
+
 def too_large() -> StatusError:
     return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {BODY_BYTES_MAX}")
 

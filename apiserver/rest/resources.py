@@ -114,7 +114,7 @@ class Resources:
         return self._object(request, media, found)
 
     async def _list(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
-        media = _negotiated(request, _SHOWN_LIST)
+        media = _negotiated(request, _SHOWN_LIST, STREAMS)
         page = await self._registry.list(kind, target.namespace, _list_options(request))
         return self._page(request, media, kind, page)
 
@@ -218,7 +218,7 @@ class Resources:
         sent = request.header("content-type").partition(";")[0].strip().lower()
         patch_kind = _PATCHES.get(sent)
         if patch_kind is None:
-            raise problems.unsupported_media_type(_PATCHES)
+            raise problems.unsupported_patch_type()
         options = _write_options(request, "PatchOptions")
         patch = await request.body()
         if target.subresource == "scale":
@@ -332,10 +332,10 @@ def _check_subresource(target: Target, kind: Kind[Any]) -> None:
     raise problems.not_served()
 
 
-def _negotiated(request: Request, shown: frozenset[str]) -> Media:
+def _negotiated(request: Request, shown: frozenset[str], available: str = OBJECTS) -> Media:
     media = negotiate(request.header("accept"), shown=shown)
     if media is None:
-        raise problems.not_acceptable(OBJECTS)
+        raise problems.not_acceptable(available)
     return media
 
 

@@ -20,6 +20,7 @@ import anyio.abc
 from machinery.http_server import HttpServer
 
 GRACE_SECONDS = 1
+KEEP_ALIVE_SECONDS = 120
 _BACKLOG = 512
 KUBECONFIG = "kubeconfig"
 
@@ -34,6 +35,8 @@ class RestServer:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         server = HttpServer(self._app, grace_seconds=GRACE_SECONDS)
+        # Clients keep idle connections for 90 s; one that the server closes first may cost them a request.
+        server.config.timeout_keep_alive = KEEP_ALIVE_SECONDS
         async with anyio.create_task_group() as group:
 
             async def serve() -> None:
