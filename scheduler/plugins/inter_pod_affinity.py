@@ -124,12 +124,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     )
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
-        weight = args.get("hardPodAffinityWeight")
-        self._hard_weight: int = HARD_WEIGHT_DEFAULT if weight is None else weight
-        if not 0 <= self._hard_weight <= HARD_WEIGHT_MAX:
-            text = f"Invalid value: {self._hard_weight}: not in valid range [0-{HARD_WEIGHT_MAX}]"
-            raise ArgumentError("hardPodAffinityWeight", text)
-        self._ignores_existing = bool(args.get("ignorePreferredTermsOfExistingPods"))
+        self._hard_weight = _read_weight(args)
+        ignores = args.get("ignorePreferredTermsOfExistingPods")
+        if not isinstance(ignores, bool | None):
+            raise ArgumentError("ignorePreferredTermsOfExistingPods", "expected a boolean")
+        self._ignores_existing = bool(ignores)
         self._namespaces = handle.lister(kinds.NAMESPACE)
         self._keeps_selector = handle.version >= NAMESPACE_SELECTOR_STAYS
 
@@ -313,6 +312,18 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     _after_pod_change = staticmethod(after_pod_change)
     _after_node_change = staticmethod(after_node_change)
+
+
+def _read_weight(args: Mapping[str, Any]) -> int:
+    weight = args.get("hardPodAffinityWeight")
+    if weight is None:
+        return HARD_WEIGHT_DEFAULT
+    if not isinstance(weight, int) or isinstance(weight, bool):
+        raise ArgumentError("hardPodAffinityWeight", "expected an integer")
+    if not 0 <= weight <= HARD_WEIGHT_MAX:
+        text = f"Invalid value: {weight}: not in valid range [0-{HARD_WEIGHT_MAX}]"
+        raise ArgumentError("hardPodAffinityWeight", text)
+    return weight
 
 
 def _count_all(snapshot: Snapshot, queries: Queries) -> TopologyCounts:

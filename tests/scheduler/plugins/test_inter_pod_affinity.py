@@ -270,6 +270,20 @@ def test_hard_weight_out_of_range(weight: int) -> None:
     assert caught.value.message == f"Invalid value: {weight}: not in valid range [0-100]"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("hardPodAffinityWeight", "5", "expected an integer"),
+        ("hardPodAffinityWeight", True, "expected an integer"),
+        ("ignorePreferredTermsOfExistingPods", 1, "expected a boolean"),
+    ],
+)
+def test_arguments_of_the_wrong_type(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        plugin_of(Snapshot(), {name: value})
+    assert (caught.value.path, caught.value.message) == (name, message)
+
+
 def test_terms_that_cannot_be_parsed() -> None:
     pod = core.Pod()
     terms = pod.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution
