@@ -22,6 +22,7 @@ from scheduler.framework.interface import (
     NominatingMode,
     PostFilterResult,
     Status,
+    error_text,
     is_success,
 )
 from scheduler.framework.runtime import Framework
@@ -53,7 +54,8 @@ class Failed:
     """No node, or something broke.
 
     `nominating` says what is to happen to the nomination, None: leave it. Plugin sets say who refused the
-    pod; empty ones send it to the error backoff. `post_filter` may carry evictions to be done.
+    pod; empty ones send it to the error backoff. `post_filter` may carry evictions to be done. `error` is the
+    exception of a plugin, for the log.
     """
 
     reason: Reason
@@ -63,6 +65,7 @@ class Failed:
     pending_plugins: frozenset[str] = frozenset()
     post_filter: PostFilterResult | None = None
     fit_error: FitError | None = None
+    error: BaseException | None = field(default=None, compare=False)
 
 
 def run(
@@ -82,17 +85,17 @@ def run(
             framework, state, pod, framework.snapshot, start=start, percentage=percentage, rng=rng
         )
     except FitError as error:
-        return _after_no_fit(framework, state, pod, error)
+        return after_no_fit(framework, state, pod, error)
     except NoNodesError as error:
         return Failed(Reason.UNSCHEDULABLE, str(error), CLEAR_NOMINATION)
     except AlgorithmError as error:
         return failed_by(error.status)
     except Exception as error:  # noqa: BLE001  # plugins come from outside; the pod is retried, the loop lives
-        return Failed(Reason.SCHEDULER_ERROR, str(error), CLEAR_NOMINATION)
-    return _claim(framework, cache, state, pod, result)
+        return Failed(Reason.SCHEDULER_ERROR, error_text(error), CLEAR_NOMINATION, error=error)
+    return claim(framework, cache, state, pod, result)
 
 
-def _claim(
+def claim(
     framework: Framework, cache: Cache, state: CycleState, pod: PodInfo, result: ScheduleResult
 ) -> Scheduled | Failed:
     """Assume, reserve, permit; all undone when one of them refuses."""
@@ -113,7 +116,7 @@ def _claim(
     return Scheduled(node, result.evaluated, result.feasible, result.next_start, waits)
 
 
-def _after_no_fit(framework: Framework, state: CycleState, pod: PodInfo, error: FitError) -> Failed:
+def after_no_fit(framework: Framework, state: CycleState, pod: PodInfo, error: FitError) -> Failed:
     """Nothing fits: PostFilter may make room."""
     if not framework.post_filter_plugins:
         return _unschedulable(error, CLEAR_NOMINATION, None)
@@ -148,7 +151,7 @@ def eviction_failed(failed: Failed, status: Status) -> Failed:
 def failed_by(status: Status) -> Failed:
     """The failure of a plugin after a node was chosen: a rejection is told as that of the only node."""
     if not status.is_rejected:
-        return Failed(Reason.SCHEDULER_ERROR, status.message(), CLEAR_NOMINATION)
+        return Failed(Reason.SCHEDULER_ERROR, status.message(), CLEAR_NOMINATION, error=status.error)
     reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
     named = frozenset({status.plugin} if status.plugin else ())
     is_pending = status.code is Code.Pending

@@ -102,6 +102,15 @@ class Code(IntEnum):
 REJECTIONS = frozenset({Code.Unschedulable, Code.UnschedulableAndUnresolvable, Code.Pending})
 
 
+_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
+
+
+def error_text(error: BaseException) -> str:
+    """What to tell of an exception: its text, and its type where the text alone says little."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if isinstance(error, _BUGS) or not text else text
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """Result of a plugin: code, reasons for a person, the plugin that said it, the error if it is one."""
@@ -114,7 +123,7 @@ class Status:
     @staticmethod
     def as_error(error: BaseException, plugin: str = "") -> Status:
         """An Error status whose reason is the exception's text."""
-        return Status(Code.Error, (str(error),), plugin, error)
+        return Status(Code.Error, (error_text(error),), plugin, error)
 
     def with_plugin(self, plugin: str) -> Status:
         """The same, said by that plugin."""

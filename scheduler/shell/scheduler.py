@@ -181,6 +181,10 @@ class Scheduler:
         self._metrics.algorithm_seconds.observe(self._clock.monotonic() - attempt.started)
         self.attempts.decided(pod, outcome)
         if isinstance(outcome, Failed):
+            if outcome.error is not None and not isinstance(outcome.error, StatusError):
+                _log.error(
+                    "Error scheduling pod; retrying", pod=pod.key, step="cycle", exc_info=outcome.error
+                )
             if outcome.post_filter is not None:
                 outcome = await self._make_room(attempt, outcome, outcome.post_filter, group)
             elif outcome.fit_error is not None and framework.post_filter_plugins:

@@ -10,8 +10,15 @@ import pytest
 from scheduler import cycle
 from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled, nomination_after
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Code, NominatingInfo, NominatingMode, PostFilterResult, Status
-from scheduler.framework.types import PodInfo
+from scheduler.framework.interface import (
+    Code,
+    FilterPlugin,
+    NominatingInfo,
+    NominatingMode,
+    PostFilterResult,
+    Status,
+)
+from scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.builders import Desk, Scripted, desk, node, pod
 
 NOMINATE_N1 = NominatingInfo(NominatingMode.Override, "n1")
@@ -238,3 +245,20 @@ def test_nomination_after_a_failure(
     nominating: NominatingInfo | None, keeps: bool, want: NominatingInfo | None
 ) -> None:
     assert nomination_after(nominating, keeps_nominations=keeps) == want
+
+
+class Broken(FilterPlugin):
+    name = "Broken"
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        raise AttributeError("nodeNam")
+
+
+def test_a_plugin_that_breaks_is_named_and_its_error_kept_for_the_log() -> None:
+    at = desk(Broken())
+    at.add_nodes(node("n1"))
+    outcome = failed(run(at, pod("p")))
+    assert outcome.reason is Reason.SCHEDULER_ERROR
+    assert "AttributeError: nodeNam" in outcome.message
+    assert isinstance(outcome.error, AttributeError)
+    assert outcome.error.__traceback__ is not None
