@@ -73,8 +73,8 @@ class _FilterState:
             self.namespace_labels,
             self.required,
             self.required_anti,
-            self.affinity.clone(),
-            self.anti_affinity.clone(),
+            self.affinity.clone() if self.required else self.affinity,  # without terms it never changes
+            self.anti_affinity.clone() if self.required_anti else self.anti_affinity,
             self.existing.clone(),
         )
 
@@ -86,10 +86,11 @@ class _FilterState:
     def update(self, other: PodInfo, node: NodeInfo, change: int) -> None:
         """A pod comes to the node (1) or leaves it (-1)."""
         labels = node.labels
-        for term in (other.pod_terms or _NO_TERMS).required_anti:
+        terms = other.pod_terms
+        for term in () if terms is None else terms.required_anti:
             if term.matches(self.pod.namespace, self.pod.labels, self.namespace_labels):
                 self.existing.add(term.topology_key, labels.get(term.topology_key), change)
-        if match_all(self.required, other):
+        if self.required and match_all(self.required, other):
             for query in self.required:
                 key = query.term.topology_key
                 self.affinity.add(key, labels.get(key), change)
