@@ -50,7 +50,7 @@ def qualified_name_problems(value: str) -> list[str]:
     """Label keys, taint keys, resource names: `name` or `dns.subdomain/name`."""
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
-        return [f"a qualified name {_NAME_PROBLEM} with an optional DNS subdomain prefix and '/' "
+        return [f"a valid label key {_NAME_PROBLEM} with an optional DNS subdomain prefix and '/' "
                 "(e.g. 'example.com/MyName')"]  # fmt: skip
     problems = []
     if slash:
