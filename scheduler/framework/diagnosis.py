@@ -29,6 +29,7 @@ class NodeStatusTable:
         self.snapshot = snapshot
         self.absent = absent
         self._statuses: list[Status] = []
+        self._number_of: dict[Status, int] = {}  # of statuses that came row by row
         self._index = np.full(len(snapshot), -1, dtype=np.intp)
 
     def set(self, rows: NDArray[np.intp], statuses: Iterable[Status], index: NDArray[np.intp]) -> None:
@@ -38,8 +39,10 @@ class NodeStatusTable:
         self._index[rows] = index + base
 
     def set_row(self, row: int, status: Status) -> None:
-        self._index[row] = len(self._statuses)
-        self._statuses.append(status)
+        number = self._number_of.setdefault(status, len(self._statuses))
+        if number == len(self._statuses):
+            self._statuses.append(status)
+        self._index[row] = number
 
     def get(self, node_name: str) -> Status:
         """The status of a node; `absent` also for one that does not exist."""
@@ -70,14 +73,14 @@ class NodeStatusTable:
 
     def groups(self, names_max: int) -> list[tuple[Status, int, tuple[str, ...]]]:
         """Each status with the number of nodes that have it and the names of the first of these."""
-        found = []
         nodes = self.snapshot.nodes
-        for number, status in enumerate([*self._statuses, self.absent]):
-            wanted = -1 if number == len(self._statuses) else number
-            rows = np.flatnonzero(self._index == wanted)
-            if len(rows):
-                names = tuple(nodes[row].name for row in rows[:names_max].tolist())
-                found.append((status, len(rows), names))
+        order = np.argsort(self._index, kind="stable")  # rows of one status side by side, in their order
+        numbers, starts, counts = np.unique(self._index[order], return_index=True, return_counts=True)
+        found = []
+        for number, start, count in zip(numbers.tolist(), starts.tolist(), counts.tolist(), strict=True):
+            status = self.absent if number < 0 else self._statuses[number]
+            rows = order[start : start + min(count, names_max)].tolist()
+            found.append((status, count, tuple(nodes[row].name for row in rows)))
         return found
 
     def reasons(self, total: int) -> dict[str, int]:
