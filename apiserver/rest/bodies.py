@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 from apiserver import go_errors
 from apiserver.documents import Document, SyntaxProblem, parse_json, parse_yaml
 from apiserver.rest import problems
+from apiserver.rest.http import parse_int64
 from apiserver.rest.media import JSON, OBJECTS, PROTOBUF, YAML, content_type
 from machinery import errors, kinds
 from machinery.errors import StatusError
@@ -238,11 +239,7 @@ def delete_options(data: bytes, content: str, query: Callable[[str], str]) -> me
     options = meta.DeleteOptions()
     grace, orphan = query("gracePeriodSeconds"), query("orphanDependents")
     if grace:
-        try:
-            options.gracePeriodSeconds = int(grace)
-        except ValueError:
-            problem = f'strconv.ParseInt: parsing "{grace}": invalid syntax'
-            raise errors.bad_request(problem) from None
+        options.gracePeriodSeconds = parse_int64(grace)
     if orphan:
         options.orphanDependents = orphan.lower() in ("1", "true")
     if query("propagationPolicy"):

@@ -129,6 +129,9 @@ class RestFront:
         headers = {}
         if error.retry_after_seconds:
             headers["retry-after"] = str(error.retry_after_seconds)
+        if error.code == 413:
+            # Nobody will read the rest of the body.
+            headers["connection"] = "close"
         return Answer(body, error.code, form.form, headers=headers)
 
     async def _watch(self, request: Request, target: Target, send: Send) -> int:

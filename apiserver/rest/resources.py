@@ -10,7 +10,7 @@ from apiserver.cached_object import CachedObject
 from apiserver.registry.strategies import strategy_of
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.rest import answers, bodies, discovery, problems, tables
-from apiserver.rest.http import Answer, Request
+from apiserver.rest.http import Answer, Request, parse_int64
 from apiserver.rest.media import OBJECTS, PARTIAL, PARTIAL_LIST, STREAMS, TABLE, Media, negotiate
 from apiserver.rest.target import Target
 from apiserver.watcher import Watcher
@@ -35,7 +35,21 @@ _PATCHES = {
     "application/apply-patch+yaml": PatchKind.APPLY,
 }
 # Kinds whose DELETE answers with the object that is gone; the others with a Status (registry/*/storage.go).
-_RETURNED = frozenset({"pods", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "namespaces"})
+_RETURNED = frozenset(
+    {
+        "csidrivers",
+        "csinodes",
+        "namespaces",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "resourcequotas",
+        "serviceaccounts",
+        "services",
+        "storageclasses",
+        "volumeattachments",
+    }
+)
 _DELETED_AT_ONCE_MAX = 100_000
 _BEFORE_WRITE = failpoints.declare("apiserver.rest.write.before")
 _AFTER_WRITE = failpoints.declare("apiserver.rest.write.after")
@@ -352,11 +366,7 @@ def _message(
 def _integer(request: Request, name: str) -> int:
     if name not in request.query:
         return 0
-    text = request.asked(name)
-    try:
-        return int(text)
-    except ValueError:
-        raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    return parse_int64(request.asked(name))
 
 
 def _list_options(request: Request) -> ListOptions:

@@ -21,6 +21,8 @@ from machinery.http_server import HttpServer
 
 GRACE_SECONDS = 1
 KEEP_ALIVE_SECONDS = 120
+CONNECTIONS_MAX = 10_000
+"""Watches count; beyond it a connection is told 503."""
 _BACKLOG = 512
 KUBECONFIG = "kubeconfig"
 
@@ -37,6 +39,7 @@ class RestServer:
         server = HttpServer(self._app, grace_seconds=GRACE_SECONDS)
         # Clients keep idle connections for 90 s; one that the server closes first may cost them a request.
         server.config.timeout_keep_alive = KEEP_ALIVE_SECONDS
+        server.config.limit_concurrency = CONNECTIONS_MAX
         async with anyio.create_task_group() as group:
 
             async def serve() -> None:

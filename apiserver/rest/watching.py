@@ -89,7 +89,9 @@ async def send(watcher: Watcher, frames: Frames, write: Send, clock: Clock, reso
                 await write(b"".join(map(frames.of, batch)))
             await clock.sleep(GATHER_SECONDS)
     except StatusError as error:
-        await write(frames.of_error(error))
+        # A server that stops just ends its streams: clients go on elsewhere from their last revision.
+        if error.code != 503:
+            await write(frames.of_error(error))
 
 
 __all__ = ["EventType", "Frames", "content_type", "send"]

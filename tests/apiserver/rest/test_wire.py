@@ -20,7 +20,7 @@ from apiserver.rest import server as rest_server
 from apiserver.rest.media import Media, negotiate
 from apiserver.rest.target import parse
 from apiserver.watch_cache import CacheLimits
-from machinery import kinds
+from machinery import errors, kinds
 from machinery.pb import core, meta, runtime
 from machinery.wire import codec, envelope
 from tests.apiserver.rest.asgi import Rest, in_memory
@@ -304,3 +304,28 @@ def test_a_kubeconfig_remembers_the_port(tmp_path: Path) -> None:
     assert rest_server.address_of(second) != rest_server.address_of(first)
     first.close()
     second.close()
+
+
+@pytest.mark.parametrize("text", ["", "abc", "1.5", "99999999999999999999", "9" * 5000])
+async def test_numbers_that_are_none(etcd: ThrowawayEtcd, text: str) -> None:
+    async with running(etcd) as bench:
+        rest = await started(bench)
+        reply = await rest.json("GET", PODS, None, {"limit": text})
+        assert (reply.code, reply.document["reason"]) == (400, "BadRequest")
+        assert reply.document["message"].startswith(f'strconv.ParseInt: parsing "{text}": ')
+
+
+async def test_a_server_that_stops_ends_its_watches_without_an_error(etcd: ThrowawayEtcd) -> None:
+    async with running(etcd) as bench:
+        rest = await started(bench)
+        async with anyio.create_task_group() as group:
+
+            async def stop() -> None:
+                with anyio.fail_after(LIMIT_SECONDS):
+                    while not bench.cache.watchers:  # noqa: ASYNC110  # nothing tells that a watch stands
+                        await anyio.sleep(0.01)
+                bench.cache.end_watches(errors.service_unavailable("stopping"))
+
+            group.start_soon(stop)
+            reply = await rest.json("GET", PODS, None, {"watch": "1"})
+        assert (reply.code, reply.body) == (200, b"")
