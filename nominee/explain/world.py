@@ -73,6 +73,15 @@ def read_object(document: Mapping[str, Any]) -> Message | None:
     return None if kind is None else codec.from_json(kind.message, document)
 
 
+def _name(kind: Kind[Any], obj: Any) -> None:
+    """A namespace and a uid, which the API server gives to an object that comes without."""
+    metadata = obj.metadata
+    if kind.namespaced and not metadata.namespace:
+        metadata.namespace = "default"
+    if not metadata.uid:
+        metadata.uid = f"{kind.plural}/{metadata.namespace}/{metadata.name}"
+
+
 def options_of(gates: Gates) -> ResourceOptions:
     """Which gates change what a pod is taken to request."""
     return ResourceOptions(
@@ -99,6 +108,7 @@ def build_world(
             unknown.append(f"{document.get('kind', '')} {document.get('metadata', {}).get('name', '')}")
             continue
         kind = kinds.of(obj)
+        _name(kind, obj)
         defaults.apply(kind, obj, gates)
         if isinstance(obj, core.Pod):
             merge_label_keys(obj, gates)

@@ -197,3 +197,33 @@ def test_a_gated_pod() -> None:
     answer = run("-f", "-", text=json.dumps(document))
     assert "default/p" not in answer.stdout
     assert "ns/p  priority 0  is not tried: waiting for scheduling gates: [quota]" in answer.stdout
+
+
+def test_manifests_as_people_write_them() -> None:
+    """Without namespaces and uids, and with limits in place of requests."""
+    text = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "2", memory: 4Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one}
+spec: {nodeName: n1, containers: [{name: c, resources: {limits: {cpu: "1"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: two}
+spec: {nodeName: n1, containers: [{name: c, resources: {limits: {cpu: "1"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: c, resources: {limits: {cpu: 100m}}}]}
+"""
+    answer = run("-f", "-", "-o", "json", text=text)
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(answer.stdout)
+    assert found["name"] == "default/web"
+    assert found["expect"]["rejected"]["n1"]["reasons"] == ["Insufficient cpu"]
