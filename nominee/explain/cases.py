@@ -43,6 +43,7 @@ class Case:
             clock=clock,
             rng=random.Random(0),
             profile=profile,
+            admit=not self.name,  # a case says what it means
         )
 
 

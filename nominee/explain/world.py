@@ -17,7 +17,8 @@ from machinery.clock import Clock
 from machinery.kinds import Kind
 from machinery.label_keys import merge_label_keys
 from machinery.objects import ObjectKey, key_of
-from machinery.pb import core
+from machinery.pb import core, scheduling
+from machinery.priority import SYSTEM_CLASSES
 from machinery.versions import Gates
 from machinery.wire import codec
 from scheduler.framework.cache import Cache
@@ -82,6 +83,25 @@ def _name(kind: Kind[Any], obj: Any) -> None:
         metadata.uid = f"{kind.plural}/{metadata.namespace}/{metadata.name}"
 
 
+def _set_priorities(pods: Iterable[core.Pod], classes: Iterable[scheduling.PriorityClass]) -> None:
+    """What the Priority admission plugin does to pods that say only their class, or nothing."""
+    values = dict(SYSTEM_CLASSES)
+    policies = {}
+    default = ""
+    for each in classes:
+        values[each.metadata.name] = each.value
+        policies[each.metadata.name] = each.preemptionPolicy
+        if each.globalDefault and (not default or each.value < values[default]):
+            default = each.metadata.name
+    for pod in pods:
+        spec = pod.spec
+        name = spec.priorityClassName or default
+        if not spec.HasField("priority") and name in values:
+            spec.priority = values[name]
+            if policies.get(name) and not spec.HasField("preemptionPolicy"):
+                spec.preemptionPolicy = policies[name]
+
+
 def options_of(gates: Gates) -> ResourceOptions:
     """Which gates change what a pod is taken to request."""
     return ResourceOptions(
@@ -98,8 +118,11 @@ def build_world(
     clock: Clock,
     rng: random.Random,
     profile: Profile | None = None,
+    admit: bool = False,
 ) -> World:
-    """The cluster of these manifests. Raises DecodeError, or StatusError for a quantity that is none."""
+    """The cluster of these manifests. `admit`: pods get their priorities from their classes.
+
+    Raises DecodeError, or StatusError for a quantity that is none."""
     objects: dict[Kind[Any], list[Any]] = {}
     unknown = []
     for document in documents:
@@ -113,6 +136,8 @@ def build_world(
         if isinstance(obj, core.Pod):
             merge_label_keys(obj, gates)
         objects.setdefault(kind, []).append(obj)
+    if admit:
+        _set_priorities(objects.get(kinds.POD, ()), objects.get(kinds.PRIORITY_CLASS, ()))
     chosen = profile or default_profile()
     snapshot, nominator, cache = Snapshot(), Nominator(), Cache()
     environment = Environment(

@@ -227,3 +227,26 @@ spec: {containers: [{name: c, resources: {limits: {cpu: 100m}}}]}
     found = json.loads(answer.stdout)
     assert found["name"] == "default/web"
     assert found["expect"]["rejected"]["n1"]["reasons"] == ["Insufficient cpu"]
+
+
+@pytest.mark.parametrize(("name", "victims"), [("high", ["default/small"]), ("low", []), ("gentle", [])])
+def test_priorities_come_from_classes(name: str, victims: list[str]) -> None:
+    classes = "".join(
+        f"""
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {{name: {each}}}
+value: {value}
+preemptionPolicy: {policy}
+"""
+        for each, value, policy in (
+            ("high", 10, "PreemptLowerPriority"),
+            ("low", -1, "PreemptLowerPriority"),
+            ("gentle", 10, "Never"),
+        )
+    )
+    text = CLUSTER.replace("priority: 5", f"priorityClassName: {name}") + classes
+    answer = run("-f", "-", "-o", "json", text=text)
+    assert answer.exit_code == 0, answer.output
+    assert json.loads(answer.stdout)["expect"]["preemption"]["victims"] == victims
