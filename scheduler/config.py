@@ -18,6 +18,7 @@ from scheduler.framework.profile import DEFAULT_SCHEDULER_NAME
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
+EXTENDER_SECONDS_MAX: Final = 5.0  # for one call, unless it says otherwise
 
 
 class ConfigError(ValueError):
@@ -43,7 +44,7 @@ class LeaderElection:
 
 @dataclass(frozen=True, slots=True)
 class Extender:
-    """A scheduler extender as configured. Parsed and checked, not called."""
+    """A scheduler extender as configured; its verbs are paths under `url_prefix`, empty: not asked."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -52,7 +53,7 @@ class Extender:
     bind_verb: str = ""
     weight: int = 0
     enable_https: bool = False
-    http_timeout_seconds: float = 30.0
+    http_timeout_seconds: float = EXTENDER_SECONDS_MAX
     node_cache_capable: bool = False
     managed_resources: tuple[str, ...] = ()
     ignorable: bool = False
@@ -208,7 +209,7 @@ def _extenders(fields: Fields) -> tuple[Extender, ...]:
             bind_verb=child.text("bindVerb", ""),
             weight=child.integer("weight", 0),
             enable_https=child.boolean("enableHTTPS", False),
-            http_timeout_seconds=child.duration("httpTimeout", 30.0),
+            http_timeout_seconds=child.duration("httpTimeout", 0.0) or EXTENDER_SECONDS_MAX,
             node_cache_capable=child.boolean("nodeCacheCapable", False),
             managed_resources=tuple(resources),
             ignorable=child.boolean("ignorable", False),

@@ -86,13 +86,18 @@ def run(
         )
     except FitError as error:
         return after_no_fit(framework, state, pod, error)
-    except NoNodesError as error:
-        return Failed(Reason.UNSCHEDULABLE, str(error), CLEAR_NOMINATION)
-    except AlgorithmError as error:
-        return failed_by(error.status)
     except Exception as error:  # noqa: BLE001  # plugins come from outside; the pod is retried, the loop lives
-        return Failed(Reason.SCHEDULER_ERROR, error_text(error), CLEAR_NOMINATION, error=error)
+        return failed_without_fit_error(error)
     return claim(framework, cache, state, pod, result)
+
+
+def failed_without_fit_error(error: Exception) -> Failed:
+    """The failure when it did not come to a verdict on the nodes: there are none, or something broke."""
+    if isinstance(error, NoNodesError):
+        return Failed(Reason.UNSCHEDULABLE, str(error), CLEAR_NOMINATION)
+    if isinstance(error, AlgorithmError):
+        return failed_by(error.status)
+    return Failed(Reason.SCHEDULER_ERROR, error_text(error), CLEAR_NOMINATION, error=error)
 
 
 def claim(

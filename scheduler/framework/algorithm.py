@@ -115,8 +115,8 @@ def find_feasible(
     Raises FitError when there are none.
     """
     total = len(snapshot)
-    rows, narrowing = _pre_filter(framework, state, pod, snapshot)
-    nominated = _nominated_row(framework, state, pod, snapshot)
+    rows, narrowing = pre_filter(framework, state, pod, snapshot)
+    nominated = nominated_row(framework, state, pod, snapshot)
     if nominated is not None:
         return Search(np.array([nominated], dtype=np.intp), 1), start
     if framework.profile.percentage_of_nodes_to_score is not None:
@@ -128,7 +128,7 @@ def find_feasible(
     next_start = (start + search.processed) % max(total, 1)
     if len(search.rows):
         return search, next_start
-    raise FitError(total, _diagnose(framework, state, pod, snapshot, search, narrowing))
+    raise FitError(total, diagnose(framework, state, pod, snapshot, search, narrowing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +146,15 @@ def survey(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snap
 
     Raises as `find_feasible` does, except that a pod which fits nowhere is no error once PreFilter is passed.
     """
-    rows, narrowing = _pre_filter(framework, state, pod, snapshot)
+    rows, narrowing = pre_filter(framework, state, pod, snapshot)
     limit = max(len(snapshot), 1)
     search = search_rows(framework, state, pod, snapshot, rows, limit=limit, start=0)
-    diagnosis = _diagnose(framework, state, pod, snapshot, search, narrowing)
-    nominated = _nominated_row(framework, state, pod, snapshot)
+    diagnosis = diagnose(framework, state, pod, snapshot, search, narrowing)
+    nominated = nominated_row(framework, state, pod, snapshot)
     return Survey(search.rows, nominated, diagnosis, frozenset(narrowing))
 
 
-def _pre_filter(
+def pre_filter(
     framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot
 ) -> tuple[NDArray[np.intp] | None, set[str]]:
     """The rows worth looking at (None: all), and who left out the others; FitError, AlgorithmError."""
@@ -172,7 +172,7 @@ def _pre_filter(
     raise FitError(len(snapshot), diagnosis)
 
 
-def _diagnose(
+def diagnose(
     framework: Framework,
     state: CycleState,
     pod: PodInfo,
@@ -189,7 +189,7 @@ def _diagnose(
     return diagnosis
 
 
-def _nominated_row(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> int | None:
+def nominated_row(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> int | None:
     """The row of the pod's own nominated node if it fits there: it is then taken without a look at others."""
     name = pod.pod.status.nominatedNodeName
     if not name:

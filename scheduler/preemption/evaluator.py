@@ -15,6 +15,7 @@ from scheduler.framework.types import PodInfo
 from scheduler.preemption.budgets import read_budgets
 from scheduler.preemption.dry_run import DryRun, dry_run
 from scheduler.preemption.eligibility import why_not_eligible
+from scheduler.preemption.review import PAUSED, REVIEW_KEY, CandidateReview
 from scheduler.preemption.selection import best_candidates
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -52,6 +53,10 @@ def decide(
 ) -> Decision:
     """Whom to evict where."""
     snapshot = handle.snapshot
+    now = handle.clock.now()
+    review: CandidateReview | None = state.get(REVIEW_KEY)
+    if review is not None and review.is_answered:
+        return _after_review(review, now)
     reason = why_not_eligible(pod, statuses.get(pod.pod.status.nominatedNodeName), snapshot)
     if reason:
         return Decision(None, Status(Code.Unschedulable, (reason,)))
@@ -59,7 +64,6 @@ def decide(
         return Decision(None, Status(Code.Error, ("no nodes available",)))
     nodes = statuses.nodes_with_code(snapshot, Code.Unschedulable)
     run = DryRun([], {})
-    now = handle.clock.now()
     if nodes:
         budgets = read_budgets(handle.lister(kinds.POD_DISRUPTION_BUDGET).list())
         run = dry_run(
@@ -78,8 +82,22 @@ def decide(
             return Decision(None, failed, node_statuses=run.statuses)
         status = Status(Code.Unschedulable, (_nothing_found(run.statuses, len(snapshot)),))
         return Decision(None, status, clears_nomination=True, node_statuses=run.statuses)
+    if review is not None:
+        review.ask(run.candidates, run.statuses)
+        return Decision(None, PAUSED)
     best = best_candidates(run.candidates, now)
     return Decision(best[0], None, False, tuple(run.candidates), tuple(best), run.statuses)
+
+
+def _after_review(review: CandidateReview, now: float) -> Decision:
+    """The choice among what extenders left of the candidates."""
+    if review.failure is not None:
+        return Decision(None, review.failure, node_statuses=review.statuses)
+    best = best_candidates(review.candidates, now)
+    if not best:
+        status = Status(Code.Unschedulable, ("no candidate node for preemption",))
+        return Decision(None, status, node_statuses=review.statuses)
+    return Decision(best[0], None, False, tuple(review.candidates), tuple(best), review.statuses)
 
 
 def _nothing_found(statuses: Mapping[str, Status], total: int) -> str:

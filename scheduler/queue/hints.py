@@ -122,14 +122,16 @@ def _wants(hint: HintFunction, info: QueuedPodInfo, old: Message | None, new: Me
         return True
 
 
-def build_hint_map(plugins: Sequence[Plugin], *, hints_enabled: bool = True) -> HintMap:
-    """The registrations of a profile's plugins.
+def build_hint_map(
+    plugins: Sequence[Plugin], *, hints_enabled: bool = True, hears_all: Sequence[str] = ()
+) -> HintMap:
+    """The registrations of a profile's plugins; `hears_all`: names for which every event counts.
 
     Without SchedulerQueueingHints every matching event queues. A plugin that wants new nodes but no taint
     changes gets those too: a node often comes with a taint that is taken off a moment later, and the plugin
     may not have been asked about the node while it was tainted.
     """
-    found: list[Registration] = []
+    found = [Registration(name, event) for name in hears_all for event in EVERY_EVENT]
     for plugin in plugins:
         if not isinstance(plugin, EnqueueExtensions):
             found.extend(Registration(plugin.name, event) for event in EVERY_EVENT)

@@ -20,6 +20,8 @@ from machinery.errors import StatusError, is_retryable
 from machinery.failpoints import FailpointError
 from scheduler.cycle import Failed, failed_by
 from scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
+from scheduler.extenders.client import ExtenderClient
+from scheduler.extenders.wire import ExtenderError
 from scheduler.framework.cache import Cache
 from scheduler.framework.interface import Code, NominatingInfo, NominatingMode, Status, is_success
 from scheduler.framework.types import PodInfo
@@ -56,6 +58,7 @@ class BindingCycles:
         nominates: bool,
         stops_pre_binding: bool,
         queue_now: Callable[[], float],
+        extenders: ExtenderClient | None = None,
     ) -> None:
         self._queue = queue
         self._cache = cache
@@ -68,6 +71,7 @@ class BindingCycles:
         self._nominates = nominates
         self._queue_now = queue_now
         self._stops_pre_binding = stops_pre_binding
+        self._extenders = extenders
         self._pre_binding: dict[str, PreBinding] = {}
         self.binding: dict[str, Attempt] = {}  # by uid
 
@@ -195,7 +199,7 @@ class BindingCycles:
         framework, pod, node = attempt.framework, attempt.pod, attempt.node_name
         async with self._slots:
             await steps.BIND_BEFORE.hit(pod=pod.key, node=node)
-            status = await framework.run_bind_plugins(attempt.state, pod, node)
+            status = await self._ask_to_bind(attempt)
         if status is not None and await self._is_bound_after_all(attempt, status):
             status = None
         self._cache.finish_binding(pod)
@@ -212,6 +216,16 @@ class BindingCycles:
         first = attempt.info.initial_attempt_timestamp
         self._metrics.bound(attempt.info.attempts, self._queue_now() - (first or self._queue_now()))
         return None
+
+    async def _ask_to_bind(self, attempt: Attempt) -> Status | None:
+        """An extender that binds takes precedence over Bind plugins."""
+        if self._extenders is not None:
+            try:
+                if await self._extenders.bind(attempt.pod, attempt.node_name):
+                    return None
+            except ExtenderError as error:
+                return Status.as_error(error)
+        return await attempt.framework.run_bind_plugins(attempt.state, attempt.pod, attempt.node_name)
 
     async def _is_bound_after_all(self, attempt: Attempt, status: Status) -> bool:
         """Whether a binding that got no answer was done all the same: the server died, or took too long.

@@ -22,6 +22,8 @@ from machinery.versions import Version
 from scheduler.config import ConfigError, SchedulerConfig, load
 from scheduler.config_profiles import ProfileError, build_profile
 from scheduler.event_handlers import EventHandlers
+from scheduler.extenders.client import ExtenderClient
+from scheduler.extenders.search import EXTENDER_NAME
 from scheduler.framework.cache import Cache
 from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.interface import Plugin, PreEnqueuePlugin
@@ -94,9 +96,6 @@ async def run_scheduler(process: Process, settings: Settings) -> None:
     config = read_config(settings.config_path)
     search_also(_plugin_folders(settings.config_path))
     classes, profiles = read_profiles(config, settings.plugins)
-    if config.extenders:
-        urls = ", ".join(extender.url_prefix for extender in config.extenders)
-        process.log.warning("Extenders are checked but not called", extenders=urls)
     client = await process.client(user_agent="kube-scheduler")
     parts = Parts(process, config, classes, profiles, client, Metrics())
     elects = config.leader_election.leader_elect if settings.leader_elect is None else settings.leader_elect
@@ -219,6 +218,7 @@ class Parts:
             stops_pre_binding=process.version >= STOPS_PRE_BINDING_SINCE,
             keeps_nominations=nominates and process.version == KEEPS_NOMINATIONS,
             binding_slots=slots,
+            extenders=ExtenderClient(config.extenders) if config.extenders else None,
         )
         self.informers.connect(
             self.handlers, self.now, self._actions(), lambda pod: writer.forget(pod.metadata.uid)
@@ -232,10 +232,11 @@ class Parts:
 
     def _queue(self, config: SchedulerConfig, process: Process) -> PrioritySchedulingQueue:
         hints = process.gates.enabled("SchedulerQueueingHints")
+        hears_all = (EXTENDER_NAME,) if config.extenders else ()
         profiles = {
             name: QueueProfile(
                 tuple(p for p in framework.pre_enqueue_plugins if isinstance(p, PreEnqueuePlugin)),
-                build_hint_map(_rejecting(framework), hints_enabled=hints),
+                build_hint_map(_rejecting(framework), hints_enabled=hints, hears_all=hears_all),
             )
             for name, framework in self.frameworks.items()
         }

@@ -22,7 +22,9 @@ from machinery.failpoints import FailpointError
 from machinery.objects import ObjectKey
 from machinery.pb import core
 from scheduler import cycle
-from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason
+from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
+from scheduler.extenders import search
+from scheduler.extenders.client import ExtenderClient
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import PostFilterResult, Status
@@ -82,6 +84,7 @@ class Scheduler:
         stops_pre_binding: bool,
         keeps_nominations: bool,
         binding_slots: anyio.Semaphore,
+        extenders: ExtenderClient | None = None,
     ) -> None:
         self.queue = queue
         self.cache = cache
@@ -94,6 +97,7 @@ class Scheduler:
         self._rng = rng
         self._percentage = percentage_of_nodes_to_score
         self._start_index = 0
+        self._extenders = extenders
         self._ready = anyio.Event()
         self._tasks = anyio.Semaphore(TASKS_MAX, fast_acquire=True)
         self.attempts = AttemptLog(queue_now)
@@ -119,6 +123,7 @@ class Scheduler:
             nominates=nominates,
             stops_pre_binding=stops_pre_binding,
             queue_now=queue_now,
+            extenders=extenders,
         )
 
     def wake(self) -> None:
@@ -169,15 +174,7 @@ class Scheduler:
         except (StatusError, FailpointError) as error:
             self._failed(attempt, Failed(Reason.SCHEDULER_ERROR, str(error), CLEAR_NOMINATION), group)
             return
-        outcome = cycle.run(
-            framework,
-            self.cache,
-            attempt.state,
-            pod,
-            start=self._start_index,
-            percentage=self._percentage,
-            rng=self._rng,
-        )
+        outcome = await self._decide(attempt)
         self._metrics.algorithm_seconds.observe(self._clock.monotonic() - attempt.started)
         self.attempts.decided(pod, outcome)
         if isinstance(outcome, Failed):
@@ -196,6 +193,31 @@ class Scheduler:
         attempt.way.to(Step.RESERVED, self._clock.monotonic())
         await self._tasks.acquire()
         group.start_soon(self._bind, attempt, group)
+
+    async def _decide(self, attempt: Attempt) -> Scheduled | Failed:
+        """The cycle. Without extenders nothing is awaited in it."""
+        framework, state, pod = attempt.framework, attempt.state, attempt.pod
+        if self._extenders is None:
+            return cycle.run(
+                framework,
+                self.cache,
+                state,
+                pod,
+                start=self._start_index,
+                percentage=self._percentage,
+                rng=self._rng,
+            )
+        asking = search.run(
+            framework,
+            self.cache,
+            state,
+            pod,
+            self._extenders.extenders,
+            start=self._start_index,
+            percentage=self._percentage,
+            rng=self._rng,
+        )
+        return await self._extenders.converse(asking)
 
     def _is_to_be_skipped(self, info: QueuedPodInfo, recorder: ProfileRecorder) -> bool:
         pod = info.pod_info

@@ -1,0 +1,210 @@
+"""A scheduling cycle that asks extenders, as a generator: it yields calls and is sent their answers.
+
+Pure, like `scheduler.cycle`: who drives it does the I/O. What is yielded together may be asked at once; an
+answer is the decoded JSON, or the ExtenderError of a call that failed.
+Source: kube-scheduler 1.36, findNodesThatPassExtenders, prioritizeNodes, evaluateNominatedNode; preemption
+Evaluator, callExtenders.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Sequence
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler import cycle
+from scheduler.config import Extender
+from scheduler.cycle import Failed, Scheduled
+from scheduler.extenders import wire
+from scheduler.extenders.wire import Call, ExtenderError
+from scheduler.framework import algorithm
+from scheduler.framework.algorithm import NoNodesError, ScheduleResult
+from scheduler.framework.cache import Cache
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.diagnosis import Diagnosis, FitError
+from scheduler.framework.interface import Code, Status
+from scheduler.framework.runtime import Framework
+from scheduler.framework.types import PodInfo
+from scheduler.preemption.review import REVIEW_KEY, CandidateReview
+
+EXTENDER_NAME: Final = "Extender"  # stands for all of them among the plugins that refused a pod
+
+Answer = Any  # decoded JSON, or ExtenderError
+T = TypeVar("T")
+Asking = Generator[Sequence[Call], Sequence[Answer], T]
+Int64s = NDArray[np.int64]
+
+
+def run(
+    framework: Framework,
+    cache: Cache,
+    state: CycleState,
+    pod: PodInfo,
+    extenders: Sequence[Extender],
+    *,
+    start: int,
+    percentage: int | None,
+    rng: random.Random,
+) -> Asking[Scheduled | Failed]:
+    """`cycle.run` with extenders; the snapshot stays as it is while they think."""
+    cache.update_snapshot(framework.snapshot)
+    interested = [extender for extender in extenders if wire.is_interested(extender, pod)]
+    try:
+        result = yield from _schedule(
+            framework, state, pod, extenders, interested, start=start, percentage=percentage, rng=rng
+        )
+    except FitError as error:
+        return (yield from _make_room(framework, state, pod, interested, error))
+    except Exception as error:  # noqa: BLE001  # plugins come from outside; the pod is retried, the loop lives
+        return cycle.failed_without_fit_error(error)
+    return cycle.claim(framework, cache, state, pod, result)
+
+
+def _schedule(
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    extenders: Sequence[Extender],
+    interested: Sequence[Extender],
+    *,
+    start: int,
+    percentage: int | None,
+    rng: random.Random,
+) -> Asking[ScheduleResult]:
+    snapshot = framework.snapshot
+    total = len(snapshot)
+    if not total:
+        raise NoNodesError()
+    narrowed, narrowing = algorithm.pre_filter(framework, state, pod, snapshot)
+    own = algorithm.nominated_row(framework, state, pod, snapshot)
+    if own is not None:
+        # One node's Filter and the extenders; what goes wrong there sends the pod to all nodes.
+        rows = np.array([own], dtype=np.intp)
+        try:
+            rows = yield from _filter(framework, pod, interested, rows, None)
+        except ExtenderError:
+            rows = rows[:0]
+        if len(rows):
+            return ScheduleResult(snapshot.nodes[own].name, 1, 1, start)
+    if framework.profile.percentage_of_nodes_to_score is not None:
+        percentage = framework.profile.percentage_of_nodes_to_score
+    limit = algorithm.feasible_nodes_wanted(percentage, total if narrowed is None else len(narrowed))
+    asks = any(extender.filter_verb or extender.prioritize_verb for extender in extenders)
+    if not asks and not framework.has_score_plugins:
+        limit = 1
+    search = algorithm.search_rows(framework, state, pod, snapshot, narrowed, limit=limit, start=start)
+    next_start = (start + search.processed) % total
+    diagnosis: Diagnosis | None = None
+    rows = search.rows
+    if len(rows):
+        refusals: dict[int, Status] = {}
+        rows = yield from _filter(framework, pod, interested, rows, refusals)
+        if not len(rows):
+            diagnosis = algorithm.diagnose(framework, state, pod, snapshot, search, narrowing)
+            for row, status in refusals.items():
+                diagnosis.statuses.set_row(row, status)
+            # Extenders name no events that could help: any event may.
+            diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
+    if not len(rows):
+        diagnosis = diagnosis or algorithm.diagnose(framework, state, pod, snapshot, search, narrowing)
+        raise FitError(total, diagnosis)
+    if len(rows) == 1:
+        return ScheduleResult(snapshot.nodes[int(rows[0])].name, search.processed, 1, next_start)
+    scores = algorithm.prioritize(framework, state, pod, snapshot, rows)
+    scores = scores + (yield from _score(framework, pod, interested, rows))
+    best = np.flatnonzero(scores == scores.max())
+    pick = int(best[rng.randrange(len(best))]) if len(best) > 1 else int(best[0])
+    return ScheduleResult(snapshot.nodes[int(rows[pick])].name, search.processed, len(rows), next_start)
+
+
+def _filter(
+    framework: Framework,
+    pod: PodInfo,
+    extenders: Sequence[Extender],
+    rows: NDArray[np.intp],
+    refusals: dict[int, Status] | None,
+) -> Asking[NDArray[np.intp]]:
+    """One extender after another, each asked about what the ones before let pass; ExtenderError.
+
+    What they refused is added to `refusals` by row.
+    """
+    snapshot = framework.snapshot
+    for extender in extenders:
+        if not len(rows):
+            break
+        if not extender.filter_verb:
+            continue
+        nodes = snapshot.nodes_at(rows)
+        [answer] = yield [wire.filter_call(extender, pod, nodes)]
+        try:
+            filtered = wire.read_filtered(extender, _answered(answer), nodes)
+        except ExtenderError:
+            if extender.ignorable:
+                continue
+            raise
+        if refusals is not None:
+            for code, reasons in (
+                (Code.UnschedulableAndUnresolvable, filtered.unresolvable),
+                (Code.Unschedulable, filtered.failed),
+            ):
+                for name, reason in reasons.items():
+                    if (row := snapshot.row_of.get(name)) is not None:
+                        refusals[row] = Status(code, (reason,))
+        rows = np.array([snapshot.row_of[name] for name in filtered.passed], dtype=np.intp)
+    return rows
+
+
+def _score(
+    framework: Framework, pod: PodInfo, extenders: Sequence[Extender], rows: NDArray[np.intp]
+) -> Asking[Int64s]:
+    """The sum of what the extenders give each row. One that fails gives nothing."""
+    scorers = [extender for extender in extenders if extender.prioritize_verb]
+    total = np.zeros(len(rows), dtype=np.int64)
+    if not scorers:
+        return total
+    nodes = framework.snapshot.nodes_at(rows)
+    answers = yield [wire.prioritize_call(extender, pod, nodes) for extender in scorers]
+    for extender, answer in zip(scorers, answers, strict=True):
+        try:
+            scores = wire.read_scores(extender, _answered(answer))
+        except ExtenderError:
+            continue
+        total += np.array([scores.get(node.name, 0) for node in nodes], dtype=np.int64)
+    return total
+
+
+def _make_room(
+    framework: Framework, state: CycleState, pod: PodInfo, extenders: Sequence[Extender], error: FitError
+) -> Asking[Failed]:
+    """PostFilter; when preemption has found candidates the extenders are asked, and it goes on from there."""
+    reviewers = [extender for extender in extenders if extender.preempt_verb]
+    if not reviewers or not framework.post_filter_plugins:
+        return cycle.after_no_fit(framework, state, pod, error)
+    review = CandidateReview()
+    state.write(REVIEW_KEY, review)
+    failed = cycle.after_no_fit(framework, state, pod, error)
+    if not review.is_asking:
+        return failed
+    candidates = review.candidates
+    for extender in reviewers:
+        [answer] = yield [wire.preempt_call(extender, pod, candidates)]
+        try:
+            candidates = wire.read_candidates(extender, _answered(answer), framework.snapshot)
+        except ExtenderError as refused:
+            if extender.ignorable:
+                continue
+            review.fail(Status.as_error(refused))
+            break
+        if not candidates:
+            break
+    review.answer(candidates)
+    return cycle.after_no_fit(framework, state, pod, error)
+
+
+def _answered(answer: Answer) -> Any:
+    if isinstance(answer, ExtenderError):
+        raise answer
+    return answer

@@ -1,0 +1,50 @@
+"""The pause in preemption where extenders look at the candidates.
+
+PostFilter is one synchronous call, and asking takes I/O. So preemption that finds a review in the cycle's
+state stops there when it has candidates; it is called again with the answer and goes on without a second dry
+run. Without a review it does not stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from scheduler.framework.interface import Candidate, Code, Status
+
+REVIEW_KEY: Final = "preemption/candidate-review"
+PAUSED: Final = Status(Code.Error, ("extenders have not been asked about the candidates",))
+
+
+class CandidateReview:
+    """First empty, then asking, then answered."""
+
+    __slots__ = ("_is_answered", "candidates", "failure", "statuses")
+
+    def __init__(self) -> None:
+        self.candidates: Sequence[Candidate] = ()
+        self.statuses: Mapping[str, Status] = {}
+        self.failure: Status | None = None
+        self._is_answered = False
+
+    @property
+    def is_asking(self) -> bool:
+        return bool(self.candidates) and not self._is_answered
+
+    @property
+    def is_answered(self) -> bool:
+        return self._is_answered
+
+    def ask(self, candidates: Sequence[Candidate], statuses: Mapping[str, Status]) -> None:
+        """What preemption found; `statuses`: why other nodes gave nothing."""
+        self.candidates = tuple(candidates)
+        self.statuses = statuses
+
+    def fail(self, status: Status) -> None:
+        """An extender could not be asked and must not be ignored."""
+        self.failure = status
+
+    def answer(self, candidates: Sequence[Candidate]) -> None:
+        """What is left of the candidates."""
+        self.candidates = tuple(candidates)
+        self._is_answered = True
