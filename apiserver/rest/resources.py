@@ -11,7 +11,7 @@ from apiserver.registry.strategies import strategy_of
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.rest import answers, bodies, discovery, problems, tables
 from apiserver.rest.http import Answer, Request, parse_int64
-from apiserver.rest.media import OBJECTS, PARTIAL, PARTIAL_LIST, STREAMS, TABLE, Media, negotiate
+from apiserver.rest.media import JSON, OBJECTS, PARTIAL, PARTIAL_LIST, STREAMS, TABLE, Media, negotiate
 from apiserver.rest.target import Target
 from apiserver.watcher import Watcher
 from machinery import errors, failpoints, kinds
@@ -136,9 +136,7 @@ class Resources:
         """A watch; raises StatusError where there cannot be one."""
         kind = target.kind
         assert kind is not None
-        media = negotiate(request.header("accept"), shown=_SHOWN_WATCH)
-        if media is None:
-            raise problems.not_acceptable(STREAMS)
+        media = _negotiated(request, _SHOWN_WATCH, STREAMS)
         selector = request.asked("fieldSelector")
         if target.name:
             selector = ",".join(filter(None, (f"metadata.name={target.name}", selector)))
@@ -302,10 +300,15 @@ class Resources:
         return Answer(body, code, media.form)
 
     def _page(self, request: Request, media: Media, kind: Kind[Any], page: ListPage) -> Answer:
-        if media.shown_as == TABLE:
-            made = tables.of_page(page, media, request.asked("includeObject"), self._clock.now(), kind=kind)
+        include, now = request.asked("includeObject"), self._clock.now()
+        if media.shown_as == TABLE and (request.pretty or media.form != JSON):
+            made = tables.of_page(page, media, include, now, kind=kind)
             return Answer(answers.encode(media, made, pretty=request.pretty), 200, media.form)
-        pieces: AsyncIterator[bytes] = answers.of_list(media, kind, page, pretty=request.pretty)
+        pieces: AsyncIterator[bytes]
+        if media.shown_as == TABLE:
+            pieces = tables.in_pieces(page, media, include, now, kind)
+            return Answer(content_type=media.form, pieces=pieces)
+        pieces = answers.of_list(media, kind, page, pretty=request.pretty)
         return Answer(content_type=media.form, pieces=pieces)
 
     # What is asked and not stored.
@@ -350,6 +353,8 @@ def _negotiated(request: Request, shown: frozenset[str], available: str = OBJECT
     media = negotiate(request.header("accept"), shown=shown)
     if media is None:
         raise problems.not_acceptable(available)
+    if media.shown_as == TABLE:
+        tables.check(request.asked("includeObject"))
     return media
 
 

@@ -6,11 +6,14 @@ endpoints/handlers/response.go and pkg/printers.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
+
+import anyio.lowlevel
 
 from apiserver.cached_object import CachedObject
 from apiserver.requests import ListPage
-from apiserver.rest import answers
+from apiserver.rest import answers, text
 from apiserver.rest.columns import Row, columns_of, row_of
 from apiserver.rest.media import Media
 from machinery import errors
@@ -20,11 +23,35 @@ from machinery.wire import codec
 _META = "meta.k8s.io"
 
 
+def check(include_object: str) -> None:
+    """400 for a query's includeObject that is none of the known."""
+    if include_object not in ("", "Metadata", "Object", "None"):
+        raise errors.bad_request(f'unrecognized includeObject value: "{include_object}"')
+
+
 def of_page(
     page: ListPage, media: Media, include_object: str, now: float, *, kind: Kind[Any] | None = None
 ) -> dict[str, Any]:
     """A Table of a list, or of one object."""
-    kind = kind or page.items[0].kind
+    made = _head(page, media, kind or page.items[0].kind)
+    return {**made, "rows": [_row(found, media, include_object, now) for found in page.items]}
+
+
+async def in_pieces(
+    page: ListPage, media: Media, include_object: str, now: float, kind: Kind[Any]
+) -> AsyncIterator[bytes]:
+    """The JSON of `of_page`; others get their turn between the pieces."""
+    before = f'{text.dump(_head(page, media, kind))[:-1]},"rows":['
+    for start in range(0, len(page.items), answers.PIECE):
+        some = page.items[start : start + answers.PIECE]
+        rows = ",".join(text.dump(_row(found, media, include_object, now)) for found in some)
+        yield (before + rows).encode()
+        before = ","
+        await anyio.lowlevel.checkpoint()
+    yield b"]}\n" if before == "," else f"{before}]}}\n".encode()
+
+
+def _head(page: ListPage, media: Media, kind: Kind[Any]) -> dict[str, Any]:
     metadata: dict[str, Any] = {"resourceVersion": page.resource_version}
     if page.continue_token:
         metadata["continue"] = page.continue_token
@@ -35,7 +62,6 @@ def of_page(
         "apiVersion": f"{_META}/{media.version}",
         "metadata": metadata,
         "columnDefinitions": columns_of(kind),
-        "rows": [_row(found, media, include_object, now) for found in page.items],
     }
 
 
@@ -69,7 +95,4 @@ def _row(
             "apiVersion": f"{_META}/{media.version}",
             **partial,
         }
-    elif include_object != "None":
-        problem = f'unrecognized includeObject value: "{include_object}"'
-        raise errors.bad_request(problem)
     return made

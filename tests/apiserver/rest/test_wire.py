@@ -329,3 +329,23 @@ async def test_a_server_that_stops_ends_its_watches_without_an_error(etcd: Throw
             group.start_soon(stop)
             reply = await rest.json("GET", PODS, None, {"watch": "1"})
         assert (reply.code, reply.body) == (200, b"")
+
+
+async def test_a_table_of_many_rows(etcd: ThrowawayEtcd) -> None:
+    async with running(etcd) as bench:
+        rest = await started(bench)
+        for number in range(60):
+            made = await rest.json("POST", PODS, {**POD, "metadata": {"name": f"p{number:02}"}})
+            assert made.code == 201
+        accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+        reply = await rest.json("GET", PODS, None, {"includeObject": "None"}, accept=accept)
+        assert len(reply.pieces) > 2
+        table = reply.document
+        assert [row["cells"][0] for row in table["rows"]] == [f"p{number:02}" for number in range(60)]
+        assert "object" not in table["rows"][0]
+        pretty = await rest.json("GET", PODS, None, {"includeObject": "None", "pretty": "1"}, accept=accept)
+        assert pretty.document == table
+        empty = await rest.json("GET", PODS, None, {"labelSelector": "none=1"}, accept=accept)
+        assert empty.document["rows"] == []
+        wrong = await rest.json("GET", PODS, None, {"includeObject": "All"}, accept=accept)
+        assert (wrong.code, wrong.document["message"]) == (400, 'unrecognized includeObject value: "All"')
