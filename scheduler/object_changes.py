@@ -12,8 +12,8 @@ from typing import Final
 from machinery.pb import core, resource
 from machinery.quantity import Quantity
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource
-from scheduler.framework.pod_requests import pod_requests
-from scheduler.framework.types import DEFAULT_OPTIONS, ResourceOptions
+from scheduler.framework.pod_requests import ResourceOptions, pod_requests
+from scheduler.framework.types import DEFAULT_OPTIONS
 
 
 def pod_changes(

@@ -24,10 +24,11 @@ from machinery.wire import codec
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.nominator import Nominator
+from scheduler.framework.pod_requests import ResourceOptions
 from scheduler.framework.profile import Profile
 from scheduler.framework.runtime import Environment, Framework
 from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo, ResourceOptions
+from scheduler.framework.types import PodInfo
 from scheduler.plugins.registry import IN_TREE, default_profile
 
 FINISHED = ("Succeeded", "Failed")

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from scheduler.framework.interface import Rows
     from scheduler.framework.types import NodeInfo
 
 Extract = Callable[["NodeInfo"], Hashable]
+# Rows of a snapshot: a contiguous run, or indices in the order in which nodes are tried.
+Rows = slice | NDArray[np.intp]
 
 
 class Follower(Protocol):

@@ -21,6 +21,7 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
+from scheduler.framework.columns import Rows
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -82,9 +83,6 @@ __all__ = [
 MAX_NODE_SCORE = 100
 
 M = TypeVar("M", bound=Message)
-
-# Rows of a snapshot: a contiguous run, or indices in the order in which nodes are tried.
-Rows = slice | NDArray[np.intp]
 
 
 class Code(IntEnum):

@@ -6,18 +6,24 @@ Most pods have one plain container; its requests are read here directly, which i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from machinery import resources
 from machinery.pb import core
 from machinery.quantity import milli, value
 
-if TYPE_CHECKING:
-    from scheduler.framework.types import ResourceOptions
-
 # Source: kube-scheduler 1.36, scheduler util, non-zero requests.
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceOptions:
+    """Which gates change what a pod is taken to request."""
+
+    in_place_resize: bool = True  # InPlacePodVerticalScaling: status counts
+    pod_level: bool = True  # PodLevelResources
+    pod_level_resize: bool = True  # InPlacePodLevelResourcesVerticalScaling
 
 
 def is_plain(pod: core.Pod) -> bool:

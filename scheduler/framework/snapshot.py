@@ -12,18 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.framework import resource_columns
 from scheduler.framework.change_log import ChangeLog
-from scheduler.framework.columns import Column, Extract, Follower
+from scheduler.framework.columns import Column, Extract, Follower, Rows
 from scheduler.framework.types import NodeInfo, PodInfo
-
-if TYPE_CHECKING:
-    from scheduler.framework.interface import Rows
 
 _CAPACITY_MIN = 16
 COLUMNS_MAX = 512  # derived columns (labels, images, ...); the oldest goes when there are more

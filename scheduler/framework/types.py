@@ -18,6 +18,7 @@ from scheduler.framework.affinity_terms import PodTerms, pod_terms
 from scheduler.framework.pod_requests import (
     DEFAULT_MEMORY_BYTES,
     DEFAULT_MILLI_CPU,
+    ResourceOptions,
     is_plain,
     missing_request_defaults,
     pod_requests,
@@ -30,15 +31,6 @@ Taint = tuple[str, str, str]  # key, value, effect
 Disk = tuple[str, str, tuple[str, ...], bool]  # type, what names it, Ceph monitors, whether read-only
 
 ANY_IP: Final = "0.0.0.0"
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceOptions:
-    """Which gates change what a pod is taken to request."""
-
-    in_place_resize: bool = True  # InPlacePodVerticalScaling: status counts
-    pod_level: bool = True  # PodLevelResources
-    pod_level_resize: bool = True  # InPlacePodLevelResourcesVerticalScaling
 
 
 DEFAULT_OPTIONS: Final = ResourceOptions()

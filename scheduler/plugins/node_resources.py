@@ -33,10 +33,15 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
-from scheduler.framework.pod_requests import DEFAULT_MEMORY_BYTES, DEFAULT_MILLI_CPU, pod_requests
+from scheduler.framework.pod_requests import (
+    DEFAULT_MEMORY_BYTES,
+    DEFAULT_MILLI_CPU,
+    ResourceOptions,
+    pod_requests,
+)
 from scheduler.framework.resource_columns import CPU, FIRST_SCALAR, MEMORY, name_of
 from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import NodeInfo, PodInfo, ResourceOptions
+from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.node_resources_args import BalancedArgs, FitArgs
 from scheduler.plugins.resource_scoring import balance_of_many, balance_of_one
 
