@@ -28,10 +28,11 @@ from scheduler.framework.cache import Cache
 from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.interface import Plugin, PreEnqueuePlugin
 from scheduler.framework.nominator import Nominator
+from scheduler.framework.pod_requests import ResourceOptions
 from scheduler.framework.profile import ArgumentError, Profile
 from scheduler.framework.runtime import Environment, Framework, PluginConfigError
 from scheduler.framework.snapshot import Snapshot
-from scheduler.framework.types import PodInfo, ResourceOptions
+from scheduler.framework.types import PodInfo
 from scheduler.plugin_loader import PluginLoadError, all_classes, search_also
 from scheduler.plugins import registry
 from scheduler.queue.backoff import Backoff
