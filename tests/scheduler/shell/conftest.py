@@ -27,7 +27,11 @@ from tests.scheduler.shell.fake_api import FakeApi
 
 @asynccontextmanager
 async def running(
-    api: FakeApi, *plugins: Plugin, version: Version = VERSION, gates: Mapping[str, bool] | None = None
+    api: FakeApi,
+    *plugins: Plugin,
+    version: Version = VERSION,
+    gates: Mapping[str, bool] | None = None,
+    config: SchedulerConfig | None = None,
 ) -> AsyncIterator[Parts]:
     """The whole scheduler, synced and scheduling; `plugins` at every point that they implement."""
     process = Process(
@@ -37,7 +41,7 @@ async def running(
     for plugin in plugins:
         classes[plugin.name] = type(plugin)
     more = PluginSet(tuple(Named(plugin.name) for plugin in plugins))
-    config = SchedulerConfig()
+    config = config or SchedulerConfig()
     binders = tuple(Named(p.name) for p in plugins if isinstance(p, BindPlugin))
     first = PluginSet((*binders, Named("DefaultBinder")))
     written = ProfileConfig("default-scheduler", plugins={"multiPoint": more, "bind": first})
