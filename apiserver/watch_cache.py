@@ -74,6 +74,11 @@ class WatchCache:
         stored = [kind for kind in kinds.KINDS if kind is not kinds.EVENTS_EVENT]
         self._kinds = {kind: KindCache(kind, history_max=self._limits.history_per_kind) for kind in stored}
         self._by_prefix = {kind.key_prefix().split("/")[2]: self._kinds[kind] for kind in stored}
+        # A key's first part tells its kind, but the kind's prefix may be longer (services/specs).
+        self._places = {
+            part: (cache, len(cache.kind.key_prefix()), cache.kind.key_prefix())
+            for part, cache in self._by_prefix.items()
+        }
         self._kinds[kinds.EVENTS_EVENT] = self._kinds[kinds.EVENT]
         self._revision = 0
         self._loaded = anyio.Event()
@@ -273,11 +278,11 @@ class WatchCache:
     def _place(self, key: str) -> tuple[KindCache, str] | None:
         if not key.startswith(ROOT):
             return None
-        prefix, _, below = key[len(ROOT) :].partition("/")
-        cache = self._by_prefix.get(prefix)
-        if cache is None or cache.kind.namespaced != ("/" in below):
+        place = self._places.get(key[len(ROOT) :].partition("/")[0])
+        if place is None or not key.startswith(place[2]):
             return None
-        return cache, below
+        cache, below = place[0], key[place[1] :]
+        return (cache, below) if cache.kind.namespaced == ("/" in below) else None
 
     def _apply(self, changes: Iterable[Change]) -> None:
         """Take over what etcd says, in its order, and tell the watchers."""

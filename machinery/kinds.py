@@ -89,8 +89,8 @@ POD = Kind(
     subresources=_subresources("status", "binding", "resize", "eviction"),
 )  # fmt: skip
 SERVICE = Kind(
-    "", "v1", "Service", "services", core.Service, core.ServiceList, short_names=("svc",),
-    subresources=_subresources("status"),
+    "", "v1", "Service", "services", core.Service, core.ServiceList, storage_prefix="services/specs",
+    short_names=("svc",), subresources=_subresources("status"),
 )  # fmt: skip
 CONFIG_MAP = Kind(
     "", "v1", "ConfigMap", "configmaps", core.ConfigMap, core.ConfigMapList, short_names=("cm",)

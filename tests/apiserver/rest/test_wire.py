@@ -349,3 +349,19 @@ async def test_a_table_of_many_rows(etcd: ThrowawayEtcd) -> None:
         assert empty.document["rows"] == []
         wrong = await rest.json("GET", PODS, None, {"includeObject": "All"}, accept=accept)
         assert (wrong.code, wrong.document["message"]) == (400, 'unrecognized includeObject value: "All"')
+
+
+async def test_services_lie_where_upstream_puts_them(etcd: ThrowawayEtcd) -> None:
+    async with running(etcd) as bench:
+        rest = await started(bench)
+        service = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}], "selector": {"a": "b"}}}
+        path = "/api/v1/namespaces/default/services"
+        made = await rest.json("POST", path, service)
+        assert made.code == 201, made.body
+        assert await bench.storage.get("/registry/services/specs/default/s") is not None
+        # Endpoints are another kind, which lies beside them.
+        await bench.storage.create("/registry/services/endpoints/default/s", b"k8s\x00")
+        found = (await rest.json("GET", path)).document
+        assert [item["metadata"]["name"] for item in found["items"]] == ["s"]
+        assert (await rest.json("DELETE", f"{path}/s")).document["kind"] == "Service"
+        assert (await rest.json("GET", "/api/v1/services")).document["items"] == []
