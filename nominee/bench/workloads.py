@@ -29,8 +29,9 @@ class Workload:
 
     `nodes`, `init_pods`, `pods`: usual sizes. `init_per_node`, `pods_per_node`: the room of one node, used up
     together unless the measured pods evict the initial ones. `churn`: pods created one each
-    `churn_seconds` meanwhile. `per_domain_max` of measured pods by label of their node; `skew_max` between
-    the zones. `stalled_seconds_max`: how long nothing may be bound before it counts as stuck. `reference`: pods/s of kube-scheduler 1.36.2 on two cores, by (nodes, initial pods, pods).
+    `churn_seconds` meanwhile. `one_per_node`: no two pods may meet; `skew_max` of measured pods between the
+    zones. `stalled_seconds_max`: how long nothing may be bound before it counts as stuck. `reference`: pods/s
+    of kube-scheduler 1.36.2 on two cores, by (nodes, initial pods, pods).
     """
 
     name: str
