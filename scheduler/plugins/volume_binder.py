@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from machinery import failpoints, kinds
+from machinery.client import retry_unavailable
 from machinery.errors import not_found
+from machinery.kinds import M
 from machinery.objects import is_controlled_by
 from machinery.pb import core
 from machinery.selectors import LabelSelector
@@ -260,15 +262,23 @@ class VolumeBinder:
             await clock.sleep(min(pause, left))
             pause = min(pause * 2, POLL_SECONDS_MAX)
 
+    async def _put(self, obj: M) -> M:
+        """Write an object, again while the API server cannot be reached.
+
+        A restart of the API server must not cost the pod its node: the reservation lives in this process.
+        A write whose answer was lost is a conflict the second time, and the next attempt finds it done.
+        """
+        handle = self._handle
+        return await retry_unavailable(lambda: handle.client.update(obj), clock=handle.clock)
+
     async def _write(self, volumes: NodeVolumes) -> NodeVolumes:
-        client = self._handle.client
         bindings = []
         to_provision = []
         try:
             for volume, claim in volumes.bindings:
-                bindings.append((await client.update(volume), claim))  # see finally
+                bindings.append((await self._put(volume), claim))  # see finally
             for claim in volumes.provisions:
-                to_provision.append(await client.update(claim))  # noqa: PERF401
+                to_provision.append(await self._put(claim))  # noqa: PERF401
         finally:
             self.revert(
                 NodeVolumes(volumes.bindings[len(bindings) :], volumes.provisions[len(to_provision) :])
