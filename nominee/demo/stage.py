@@ -83,6 +83,11 @@ class Stage:
             if kinds.of(found).namespaced and not found.metadata.namespace:
                 found.metadata.namespace = NAMESPACE
             await self.client.create(found)
+            for informer in (self.pods, self.claims):
+                # What a story made it may look at: the watch has shown it when this returns.
+                if informer.kind is kinds.of(found):
+                    name = found.metadata.name
+                    await self.until(f"{name} is seen", partial(informer.get, name, NAMESPACE))
 
     async def delete(self, kind: Kind[Any], name: str, *, grace_period_seconds: int | None = None) -> None:
         """Deletes an object if it is there."""
