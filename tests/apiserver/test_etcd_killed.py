@@ -65,11 +65,15 @@ class Seen:
 
 @dataclass
 class Ledger:
-    """What was acknowledged: each object's number, and its revision."""
+    """What is known to be stored: each object's number, acknowledged by a write or read after one without answer."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     writes: int = 0
     _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    def learn(self, name: str, number: int) -> None:
+        """A read told it: no write is counted, but the write whose answer was lost is in the books."""
+        self.numbers[name] = number
 
     def acknowledge(self, name: str, number: int) -> None:
         self.numbers[name] = number
@@ -106,6 +110,8 @@ async def write(client: Client, name: str, ledger: Ledger, stop: anyio.Event) ->
                 # Lost is what goes back; one further is the write whose answer was lost.
                 assert found in (number, number + 1), f"{name} is at {found}, acknowledged was {number}"
                 number = found
+                if current is not None:
+                    ledger.learn(name, number)
                 continue
             raise
         ledger.acknowledge(name, number)
