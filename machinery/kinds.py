@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.pb import apps, coordination, core, events, meta, policy, scheduling, storage
+from machinery.pb import apps, coordination, core, events, flowcontrol, meta, policy, scheduling, storage
 
 
 class Object(Protocol):
@@ -168,6 +168,15 @@ REPLICATION_CONTROLLER = Kind(
     subresources=_subresources("status"),
 )  # fmt: skip
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases", coordination.Lease, coordination.LeaseList)
+FLOW_SCHEMA = Kind(
+    "flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", flowcontrol.FlowSchema,
+    flowcontrol.FlowSchemaList, namespaced=False, subresources=_subresources("status"),
+)  # fmt: skip
+PRIORITY_LEVEL_CONFIGURATION = Kind(
+    "flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations",
+    flowcontrol.PriorityLevelConfiguration, flowcontrol.PriorityLevelConfigurationList, namespaced=False,
+    subresources=_subresources("status"),
+)  # fmt: skip
 
 KINDS: tuple[Kind[Any], ...] = (
     NAMESPACE,
@@ -197,6 +206,8 @@ KINDS: tuple[Kind[Any], ...] = (
     LIMIT_RANGE,
     RESOURCE_QUOTA,
     REPLICATION_CONTROLLER,
+    FLOW_SCHEMA,
+    PRIORITY_LEVEL_CONFIGURATION,
 )
 
 _BY_RESOURCE = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}

@@ -9,6 +9,7 @@ from k8s.io.api.apps.v1 import generated_pb2 as apps
 from k8s.io.api.coordination.v1 import generated_pb2 as coordination
 from k8s.io.api.core.v1 import generated_pb2 as core
 from k8s.io.api.events.v1 import generated_pb2 as events
+from k8s.io.api.flowcontrol.v1 import generated_pb2 as flowcontrol
 from k8s.io.api.policy.v1 import generated_pb2 as policy
 from k8s.io.api.scheduling.v1 import generated_pb2 as scheduling
 from k8s.io.api.storage.v1 import generated_pb2 as storage
@@ -22,6 +23,7 @@ __all__ = [
     "coordination",
     "core",
     "events",
+    "flowcontrol",
     "intstr",
     "meta",
     "policy",

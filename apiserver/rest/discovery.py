@@ -67,6 +67,7 @@ _ORDER = (
     "scheduling.k8s.io",
     "coordination.k8s.io",
     "discovery.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
     "resource.k8s.io",
 )
 
