@@ -17,6 +17,7 @@ import grpc.aio
 from nominee_api.v1 import api_pb2 as api
 
 from apiserver import bodies
+from apiserver.access.user import ADMIN, CURRENT
 from apiserver.cached_object import CachedObject
 from apiserver.metrics import RequestLabels, RequestMetrics
 from apiserver.requests import ListOptions, PatchKind, RegistryAPI, WatchOptions, WriteOptions
@@ -132,6 +133,7 @@ class GrpcFront:
 
         async def handle(request: _Request, context: _Context) -> bytes:
             begun = self._clock.monotonic()
+            CURRENT.set(ADMIN)
             answer = await _outcome(run, request)
             code = answer.code if isinstance(answer, StatusError) else 200
             self.metrics.answered(_labels(verb, request.target), code, self._clock.monotonic() - begun)
@@ -241,6 +243,7 @@ class GrpcFront:
         async def begin(_: api.WatchRequest) -> Watcher:
             return await self._registry.watch(_kind(request.target), request.target.namespace, options)
 
+        CURRENT.set(ADMIN)
         watcher = await _outcome(begin, request)
         if isinstance(watcher, StatusError):
             await _fail(context, watcher)

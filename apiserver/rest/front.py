@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 
+from apiserver.access.user import ADMIN, CURRENT, User
 from apiserver.metrics import RequestLabels, RequestMetrics
 from apiserver.requests import RegistryAPI
 from apiserver.rest import answers, meta_paths, problems, resources, watching
@@ -28,19 +29,6 @@ from machinery.versions import Version
 _log = logs.get()
 _STOPPING = "the API server is shutting down"
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """Who asks."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-
-
-ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
-"""Everybody, as long as the port is plain HTTP on loopback and nobody has to say who they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +84,7 @@ class RestFront:
     async def _answer(self, request: Request, target: Target | None, send: Send) -> int:
         try:
             user = self._options.authenticate(request)
+            CURRENT.set(user)
             if target is None:
                 answer = self._paths.answer(request)
                 if answer is None and self._options.health is not None and meta_paths.is_health(request.path):

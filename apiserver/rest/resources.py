@@ -21,7 +21,7 @@ from machinery.kinds import Kind
 from machinery.pb import meta
 
 if TYPE_CHECKING:
-    from apiserver.rest.front import User
+    from apiserver.access.user import User
 
 _SHOWN_OBJECT = frozenset({TABLE, PARTIAL})
 _SHOWN_LIST = frozenset({TABLE, PARTIAL_LIST})

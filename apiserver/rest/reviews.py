@@ -15,7 +15,7 @@ from apiserver.rest.bodies import Expected
 from apiserver.rest.discovery import Virtual
 
 if TYPE_CHECKING:
-    from apiserver.rest.front import User
+    from apiserver.access.user import User
 
 
 @cache

@@ -1,0 +1,32 @@
+"""What a request is about, as authorizers and priority levels see it.
+
+Source: kube-apiserver 1.36, endpoints/request (requestinfo.go) and filters/authorization.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """One request. For a path that is about no resource only `verb` (get, post, ...) and `path` are set.
+
+    `verb` of a resource request: get, list, watch, create, update, patch, delete, deletecollection, or
+    one that only reviews ask about (impersonate, bind, escalate, use). The selectors are as the client sent them.
+    """
+
+    verb: str
+    resource: str = ""
+    group: str = ""
+    version: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+    field_selector: str = ""
+    label_selector: str = ""
+
+    @property
+    def is_resource(self) -> bool:
+        return not self.path
