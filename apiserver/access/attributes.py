@@ -13,7 +13,7 @@ class Attributes:
     """One request. For a path that is about no resource only `verb` (get, post, ...) and `path` are set.
 
     `verb` of a resource request: get, list, watch, create, update, patch, delete, deletecollection, or
-    one that only reviews ask about (impersonate, bind, escalate, use). The selectors are as the client sent them.
+    one that only reviews ask about (impersonate, bind, escalate, use). Selectors are as the client sent them.
     """
 
     verb: str
