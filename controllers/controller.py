@@ -18,6 +18,7 @@ from machinery.failpoints import FailpointError
 from machinery.informer import Informer
 from machinery.kinds import Kind
 from machinery.objects import ObjectKey, controller_of, key_of
+from machinery.versions import Gates
 
 K = TypeVar("K", bound=Hashable)
 Indexers = dict[str, Callable[[Any], Iterable[str]]]
@@ -27,8 +28,8 @@ def _owners(obj: Any) -> list[str]:
     return [owner.uid for owner in obj.metadata.ownerReferences]
 
 
-def _orphaned(pod: Any) -> list[str]:
-    return [] if controller_of(pod) is not None else [pod.metadata.namespace]
+def _orphaned(obj: Any) -> list[str]:
+    return [] if controller_of(obj) is not None else [obj.metadata.namespace]
 
 
 def _claim_of(volume: Any) -> list[str]:
@@ -47,6 +48,7 @@ _MORE: dict[Kind[Any], Indexers] = {
         "node": lambda pod: [pod.spec.nodeName] if pod.spec.nodeName else [],
         "orphans": _orphaned,
     },
+    kinds.REPLICA_SET: {"orphans": _orphaned},
     kinds.PERSISTENT_VOLUME: {"claim": _claim_of, "free": _class_of_free},
 }
 
@@ -62,8 +64,8 @@ class InformerSet:
     def of(self, kind: Kind[Any]) -> Informer[Any]:
         """The informer of a kind, made at the first call.
 
-        All are indexed by `owner` (uid); pods by `node` and, without a controller, by namespace in
-        `orphans`; volumes by `claim` (ns/name) or, without one, by class in `free`.
+        All are indexed by `owner` (uid); pods by `node`; pods and replica sets without a controller by
+        namespace in `orphans`; volumes by `claim` (ns/name) or, without one, by class in `free`.
         """
         if kind not in self._informers:
             indexers = {**_EVERY, **_MORE.get(kind, {})}
@@ -107,9 +109,17 @@ class Context:
     """What a controller is built from."""
 
     def __init__(
-        self, *, client: Client, informers: InformerSet, clock: Clock, recorders: Recorders, log: Any
+        self,
+        *,
+        client: Client,
+        informers: InformerSet,
+        clock: Clock,
+        recorders: Recorders,
+        gates: Gates,
+        log: Any,
     ) -> None:
         self.client = client
+        self.gates = gates
         self.informers = informers
         self.clock = clock
         self.recorders = recorders

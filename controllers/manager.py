@@ -17,6 +17,7 @@ from controllers.nodes.lifecycle import NodeLifecycle
 from controllers.volumes.controller import ClaimController, VolumeController
 from controllers.volumes.protection import ClaimProtection, VolumeProtection
 from controllers.volumes.provisioner import Provisioner
+from controllers.workloads.deployments.controller import DeploymentController
 from controllers.workloads.disruption import Disruption, StaleDisruption
 from controllers.workloads.replica_set import ReplicaSetController
 from machinery import kinds
@@ -55,6 +56,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
         monitor_seconds=options.node_monitor_period,
         grace_seconds=options.node_monitor_grace_period,
     ),
+    "deployment-controller": lambda context, _: DeploymentController(context),
     "replicaset-controller": lambda context, _: ReplicaSetController(context),
     "disruption-controller": lambda context, _: Disruption(context),
     "disruption-controller-stale-pods": lambda context, _: StaleDisruption(context),
@@ -91,7 +93,12 @@ async def run_manager(process: Process, options: Options) -> None:
     recorders = Recorders(client, process.clock)
     informers = InformerSet(client, process.clock)
     context = Context(
-        client=client, informers=informers, clock=process.clock, recorders=recorders, log=process.log
+        client=client,
+        informers=informers,
+        clock=process.clock,
+        recorders=recorders,
+        gates=process.gates,
+        log=process.log,
     )
     controllers = [TABLE[name](context, options) for name in names]
     async with anyio.create_task_group() as tasks:

@@ -84,6 +84,7 @@ class ReplicaSetController(Controller):
             on_add=self._pod_added, on_update=self._pod_updated, on_delete=lambda pod, _: self._pod_gone(pod)
         )
         self._expected = Expectations()
+        self._terminating = context.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
 
     # --- what pods say ---
 
@@ -245,7 +246,9 @@ class ReplicaSetController(Controller):
     async def _write_status(
         self, replica_set: apps.ReplicaSet, pods: Sequence[core.Pod], failure: str
     ) -> None:
-        status = status_of(replica_set, pods, failure, to_time(self.clock.now()))
+        status = status_of(
+            replica_set, pods, failure, to_time(self.clock.now()), terminating=self._terminating
+        )
         if to_json(status) == to_json(replica_set.status):
             return
         new = apps.ReplicaSet()

@@ -152,9 +152,17 @@ def pod_of(replica_set: apps.ReplicaSet) -> core.Pod:
 
 
 def status_of(
-    replica_set: apps.ReplicaSet, pods: Sequence[core.Pod], failure: str, now: meta.Time
+    replica_set: apps.ReplicaSet,
+    pods: Sequence[core.Pod],
+    failure: str,
+    now: meta.Time,
+    *,
+    terminating: bool = False,
 ) -> apps.ReplicaSetStatus:
-    """The status for these pods; `failure` is why the last making or deleting failed, or ""."""
+    """The status for these pods; `failure` is why the last making or deleting failed, or "".
+
+    `terminating`: whether pods on their way out are counted (DeploymentReplicaSetTerminatingReplicas).
+    """
     active = [pod for pod in pods if is_active(pod)]
     template = LabelSelector.parse(
         ",".join(f"{key}={value}" for key, value in sorted(replica_set.spec.template.metadata.labels.items()))
@@ -167,6 +175,10 @@ def status_of(
         is_available(pod, replica_set.spec.minReadySeconds, now.seconds) for pod in active
     )
     status.observedGeneration = replica_set.metadata.generation
+    if terminating:
+        status.terminatingReplicas = sum(
+            is_terminating(pod) and pod.status.phase not in ("Succeeded", "Failed") for pod in pods
+        )
     old = get_condition(replica_set.status.conditions, "ReplicaFailure")
     if failure:
         if old is not None:

@@ -1,0 +1,188 @@
+"""What a deployment's replica sets say of themselves: revision, template, annotations. Pure.
+
+Source: kube-controller-manager 1.36, pkg/controller/deployment/util.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from machinery.objects import controller_of, is_terminating, owner_reference
+from machinery.pb import apps, core
+from machinery.selectors import LabelSelector
+from machinery.wire.codec import to_json
+
+T = TypeVar("T", apps.Deployment, apps.ReplicaSet)
+
+HASH_LABEL: Final = "pod-template-hash"
+REVISION: Final = "deployment.kubernetes.io/revision"
+HISTORY: Final = "deployment.kubernetes.io/revision-history"
+DESIRED: Final = "deployment.kubernetes.io/desired-replicas"
+MAX: Final = "deployment.kubernetes.io/max-replicas"
+ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_NOT_COPIED: Final = frozenset({LAST_APPLIED, REVISION, HISTORY, DESIRED, MAX, ROLLBACK_TO})
+HISTORY_CHARACTERS_MAX: Final = 2000
+_SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Without vowels and what looks like them: a hash shall not spell a word."""
+
+
+def template_hash(template: core.PodTemplateSpec, collisions: int | None) -> str:
+    """The pod-template-hash: FNV-1a of the template (and of how often that collided), in safe letters.
+
+    Upstream hashes Go's printed form of the struct, which only Go has; here it is the message's bytes. Nobody
+    compares hashes: a replica set is found by its template.
+    """
+    data = template.SerializeToString(deterministic=True)
+    if collisions is not None:
+        data += collisions.to_bytes(8, "little")
+    value = 0x811C9DC5
+    for byte in data:
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(value))
+
+
+def _comparable(template: core.PodTemplateSpec) -> Any:
+    found = to_json(template)
+    found.get("metadata", {}).get("labels", {}).pop(HASH_LABEL, None)
+    return found
+
+
+def same_template(one: core.PodTemplateSpec, other: core.PodTemplateSpec) -> bool:
+    """Whether two templates are equal but for the hash label."""
+    return bool(_comparable(one) == _comparable(other))
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a deployment does about sets that match, or no longer match, its selector."""
+
+    owned: tuple[apps.ReplicaSet, ...]
+    adopt: tuple[apps.ReplicaSet, ...]
+    release: tuple[apps.ReplicaSet, ...]
+
+
+def claim(deployment: apps.Deployment, sets: Iterable[apps.ReplicaSet]) -> Claims:
+    """Its own sets, orphans that match (to adopt), own ones that no longer match (to release)."""
+    selector = LabelSelector.from_message(deployment.spec.selector)
+    ending = is_terminating(deployment)
+    owned, adopt, release = [], [], []
+    for each in sets:
+        owner = controller_of(each)
+        matches = selector.matches(each.metadata.labels)
+        if owner is None:
+            if matches and not ending and not is_terminating(each):
+                adopt.append(each)
+        elif owner.uid == deployment.metadata.uid:
+            if matches:
+                owned.append(each)
+            elif not ending:
+                release.append(each)
+    return Claims(tuple(owned), tuple(adopt), tuple(release))
+
+
+def age_order(each: apps.ReplicaSet) -> tuple[int, str]:
+    return (each.metadata.creationTimestamp.seconds, each.metadata.name)
+
+
+def find_new(deployment: apps.Deployment, sets: Iterable[apps.ReplicaSet]) -> apps.ReplicaSet | None:
+    """The set that has the deployment's template; the oldest, should there be several."""
+    wanted = _comparable(deployment.spec.template)
+    for each in sorted(sets, key=age_order):
+        if _comparable(each.spec.template) == wanted:
+            return each
+    return None
+
+
+def _number(annotated: Any, name: str) -> int | None:
+    try:
+        return int(annotated.metadata.annotations.get(name, ""))
+    except ValueError:
+        return None
+
+
+def revision_of(annotated: Any) -> int:
+    """The revision of a set or a deployment; 0 where it has none."""
+    return _number(annotated, REVISION) or 0
+
+
+def desired_replicas(each: apps.ReplicaSet) -> int | None:
+    """spec.replicas of the deployment when the set was last sized."""
+    return _number(each, DESIRED)
+
+
+def max_replicas(each: apps.ReplicaSet) -> int | None:
+    """spec.replicas and surge of the deployment when the set was last sized."""
+    return _number(each, MAX)
+
+
+def note_sizes(each: apps.ReplicaSet, desired: int, largest: int) -> bool:
+    """Writes both onto the set; True when that changed something."""
+    annotations = each.metadata.annotations
+    new = {DESIRED: str(desired), MAX: str(largest)}
+    changed = any(annotations.get(name) != value for name, value in new.items())
+    annotations.update(new)
+    return changed
+
+
+def annotate(each: apps.ReplicaSet, deployment: apps.Deployment, revision: int) -> bool:
+    """Copies the deployment's annotations and moves the set to a later revision; True for a change."""
+    changed = False
+    annotations = each.metadata.annotations
+    for name, value in deployment.metadata.annotations.items():
+        if name not in _NOT_COPIED and annotations.get(name) != value:
+            annotations[name] = value
+            changed = True
+    text = annotations.get(REVISION, "")
+    old = _number(each, REVISION)
+    if text and old is None:
+        return False  # Not ours to mend: somebody wrote a revision that is no number.
+    if (old or 0) >= revision:
+        return changed
+    if text:
+        annotations[HISTORY] = _history(annotations.get(HISTORY, ""), text)
+    annotations[REVISION] = str(revision)
+    return True
+
+
+def _history(before: str, revision: str) -> str:
+    """The revisions that a set had, the oldest dropped when the list grows too long."""
+    rows = before.split(",") if before else []
+    while rows and len(",".join([*rows, revision])) > HISTORY_CHARACTERS_MAX:
+        rows.pop(0)
+    return ",".join([*rows, revision])
+
+
+def new_set(deployment: apps.Deployment) -> apps.ReplicaSet:
+    """A replica set of the deployment's template, of no size yet."""
+    status = deployment.status
+    collisions = status.collisionCount if status.HasField("collisionCount") else None
+    digest = template_hash(deployment.spec.template, collisions)
+    made = apps.ReplicaSet()
+    made.metadata.name = f"{deployment.metadata.name}-{digest}"
+    made.metadata.namespace = deployment.metadata.namespace
+    made.metadata.ownerReferences.append(owner_reference(deployment))
+    made.spec.template.CopyFrom(deployment.spec.template)
+    made.spec.template.metadata.labels[HASH_LABEL] = digest
+    made.metadata.labels.update(made.spec.template.metadata.labels)
+    made.spec.selector.CopyFrom(deployment.spec.selector)
+    made.spec.selector.matchLabels[HASH_LABEL] = digest
+    made.spec.minReadySeconds = deployment.spec.minReadySeconds
+    made.spec.replicas = 0
+    return made
+
+
+def last_revision(sets: Sequence[apps.ReplicaSet]) -> int:
+    """The revision before the latest; 0 where there is none."""
+    found = sorted({revision_of(each) for each in sets} | {0}, reverse=True)
+    return found[1] if len(found) > 1 else 0
+
+
+def restore_annotations(deployment: apps.Deployment, each: apps.ReplicaSet) -> None:
+    """The deployment's annotations as they were at the set's revision; the controller's own stay."""
+    kept = {k: v for k, v in deployment.metadata.annotations.items() if k in _NOT_COPIED}
+    own = {k: v for k, v in each.metadata.annotations.items() if k not in _NOT_COPIED}
+    deployment.metadata.annotations.clear()
+    deployment.metadata.annotations.update(kept | own)
