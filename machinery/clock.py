@@ -120,7 +120,7 @@ class FakeClock:
         for _ in range(self.SETTLE_ROUNDS):
             await anyio.lowlevel.checkpoint()
 
-    async def wait_for_sleepers(self, count: int = 1, *, limit_seconds: float = 5.0) -> None:
+    async def wait_for_sleepers(self, count: int = 1, *, limit_seconds: float = 60.0) -> None:
         """Waits until `count` tasks sleep here; TimeoutError after `limit_seconds` of real time."""
         with anyio.fail_after(limit_seconds):
             while len(self._waiting) < count:

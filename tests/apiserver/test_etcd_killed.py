@@ -14,11 +14,12 @@ from machinery.pb import core
 from tests.apiserver.test_grpc_front import serving
 from tests.apiserver.test_watch_cache import pod
 from tests.support.etcd import ThrowawayEtcd, skip_if_etcd_loses_writes
+from tests.support.patience import PATIENCE_SECONDS
 
 WRITERS = 8
 WRITES_BETWEEN_KILLS = 150
 KILLS = 4
-LIMIT_SECONDS = 90.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 @dataclass
@@ -65,7 +66,7 @@ class Seen:
 
 @dataclass
 class Ledger:
-    """What is known to be stored: each object's number, acknowledged by a write or read after one without answer."""
+    """What is known to be stored: each object's number, acknowledged or read after a write without answer."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     writes: int = 0

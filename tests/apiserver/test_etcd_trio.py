@@ -11,8 +11,9 @@ from machinery import kinds
 from machinery.clock import SystemClock
 from tests.apiserver.test_watch_cache import Bench, pod, take
 from tests.support.etcd_trio import EtcdTrio
+from tests.support.patience import PATIENCE_SECONDS
 
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 async def test_each_member_may_die_in_turn(etcd_trio: EtcdTrio) -> None:

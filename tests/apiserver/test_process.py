@@ -15,8 +15,9 @@ from tests.apiserver.test_etcd_killed import Ledger, Seen, write
 from tests.apiserver.test_watch_cache import pod
 from tests.support.cluster import Cluster
 from tests.support.etcd import skip_if_etcd_loses_writes
+from tests.support.patience import PATIENCE_SECONDS
 
-LIMIT_SECONDS = 90.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 WRITERS = 8
 WRITES_BETWEEN_KILLS = 100
 KILLS = 3

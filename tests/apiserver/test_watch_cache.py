@@ -21,8 +21,9 @@ from machinery.errors import StatusError
 from machinery.pb import core
 from machinery.wire import envelope
 from tests.support.etcd import ThrowawayEtcd
+from tests.support.patience import PATIENCE_SECONDS
 
-LIMIT_SECONDS = 10.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 def pod(name: str, namespace: str = "default", **labels: str) -> core.Pod:

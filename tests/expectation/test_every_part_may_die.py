@@ -55,7 +55,7 @@ async def test_killed_and_restarted(cluster: Cluster, victim: str, moment: str) 
         await cluster.start(victim)
         if moment == "nominated" and victim != "scheduler":
             arm(scheduler.http, POINT, "off")
-        running = await pod_when(client, "p", lambda p: p.status.phase == "Running", limit_seconds=40)
+        running = await pod_when(client, "p", lambda p: p.status.phase == "Running")
         assert running.spec.nodeName == wanted
         assert running.status.nominatedNodeName == ""
         volumes = (await client.list(kinds.PERSISTENT_VOLUME)).items

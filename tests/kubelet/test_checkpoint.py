@@ -19,6 +19,7 @@ from kubelet.pod_resources import PodResources
 from kubelet.requirements import Requirements, ResourceList
 from kubelet.runtime import PodSandbox
 from machinery.pb import core
+from tests.support.patience import PATIENCE_SECONDS
 
 SMALL = Requirements(ResourceList.of({"cpu": "100m", "memory": "64Mi"}), ResourceList.of({"cpu": "1"}))
 LARGE = Requirements(ResourceList.of({"cpu": "2", "memory": "1Gi"}))
@@ -129,7 +130,7 @@ def test_kill_9_in_the_middle_of_saves(tmp_path: Path, attempt: int) -> None:
         while CheckpointFile(tmp_path, "node-0").path.stat().st_mtime_ns == saved:
             pass
         os.kill(writer.pid, signal.SIGKILL)
-        writer.wait(timeout=10)
+        writer.wait(timeout=PATIENCE_SECONDS)
     found = CheckpointFile(tmp_path, "node-0").load()
     assert found is not None
     assert found == checkpoint(len(found.allocations))

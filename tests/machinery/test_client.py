@@ -18,8 +18,9 @@ from machinery.errors import StatusError
 from machinery.patch_type import PatchType
 from machinery.pb import core
 from tests.support.cluster import Cluster, eventually
+from tests.support.patience import PATIENCE_SECONDS
 
-LIMIT_SECONDS = 30
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 def config_map(name: str, **data: str) -> core.ConfigMap:

@@ -10,6 +10,7 @@ import pytest
 
 from machinery import errors, kinds
 from machinery.errors import Cause, GroupKind, StatusError
+from tests.support.patience import PATIENCE_SECONDS
 
 POD, PDB = kinds.POD, kinds.POD_DISRUPTION_BUDGET
 
@@ -121,7 +122,7 @@ async def test_a_status_survives_grpc_whole() -> None:
             call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/t.T/Fail")
             for index, error in enumerate(thrown):
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
-                    await call(str(index).encode(), timeout=5)
+                    await call(str(index).encode(), timeout=PATIENCE_SECONDS)
                 assert caught.value.code() == errors.grpc_code(error)
                 assert errors.from_server(caught.value)
                 assert errors.from_rpc_error(caught.value).to_message() == error.to_message()
@@ -133,7 +134,7 @@ async def test_no_server_is_503() -> None:
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/t.T/Fail")
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await call(b"", timeout=5)
+            await call(b"", timeout=PATIENCE_SECONDS)
     assert not errors.from_server(caught.value)
     error = errors.from_rpc_error(caught.value)
     assert (error.code, error.reason) == (503, "ServiceUnavailable")

@@ -17,8 +17,9 @@ from machinery.event_series import REMEMBERED_MAX, EventSeriesCache
 from machinery.events import NOTE_BYTES_MAX, QUEUE_MAX, EventRecorder
 from machinery.pb import core, events
 from machinery.token_bucket import TokenBucket
+from tests.support.patience import PATIENCE_SECONDS
 
-LIMIT_SECONDS = 10
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 class EventServer:

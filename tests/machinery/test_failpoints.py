@@ -14,6 +14,7 @@ import pytest
 from machinery.clock import FakeClock
 from machinery.errors import StatusError
 from machinery.failpoints import ActionError, FailpointError, Registry, Term, parse, parse_list
+from tests.support.patience import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ async def test_pause_holds_until_disarmed() -> None:
         assert registry.states()[0].waiting == 1
         assert not passed.is_set()
         registry.arm("a.b", "off")
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await passed.wait()
     assert point.state().waiting == 0
 
@@ -144,6 +145,10 @@ def test_crash_is_sigkill() -> None:
         "anyio.run(main)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, timeout=30, check=False, env=os.environ
+        [sys.executable, "-c", script],
+        capture_output=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+        env=os.environ,
     )
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"once\n")

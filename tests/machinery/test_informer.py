@@ -17,8 +17,9 @@ from machinery.errors import StatusError
 from machinery.informer import Informer
 from machinery.pb import core
 from machinery.reflector import Backoff
+from tests.support.patience import PATIENCE_SECONDS
 
-LIMIT_SECONDS = 5
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 def pod(name: str, revision: int, *, uid: str = "", node: str = "") -> core.Pod:

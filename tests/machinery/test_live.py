@@ -17,8 +17,9 @@ from machinery.leader_election import LeaderElector, LeadershipLostError, Timing
 from machinery.pb import core
 from tests.support.cluster import Cluster, eventually
 from tests.support.etcd import skip_if_etcd_loses_writes
+from tests.support.patience import PATIENCE_SECONDS
 
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 def config_map(name: str, **data: str) -> core.ConfigMap:

@@ -15,6 +15,7 @@ import structlog
 from machinery import logs
 from machinery.clock import FakeClock
 from machinery.objects import ObjectKey
+from tests.support.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -67,4 +68,4 @@ def test_an_exception_keeps_its_traceback_and_the_standard_library_is_heard() ->
 
 def test_it_does_not_load_rich_and_does_not_forbid_it() -> None:
     script = "import sys; import machinery.logs; assert 'rich' not in sys.modules; import rich.console"
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_SECONDS)

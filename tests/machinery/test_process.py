@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from machinery.clock import SystemClock
 from machinery.process import Process, component_command
 from machinery.run_files import RunFile, is_alive
+from tests.support.patience import PATIENCE_SECONDS
 
 COMPONENT = """
 import sys, anyio, click
@@ -50,7 +51,7 @@ def main(process, mode):
 
 main()
 """
-LIMIT_SECONDS = 20.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 class Started:

@@ -13,6 +13,7 @@ import pytest
 
 from machinery import failpoints
 from machinery.serving import Serving
+from tests.support.patience import PATIENCE_SECONDS
 
 POINT = failpoints.declare("test-serving.step")
 
@@ -29,7 +30,7 @@ async def running(serving: Serving) -> AsyncIterator[Serving]:
 
 async def ask(serving: Serving, path: str, method: str = "GET", body: str = "") -> tuple[int, str]:
     host, _, port = serving.address.rpartition(":")
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with await anyio.connect_tcp(host, int(port)) as stream:
             head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
             await stream.send(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
@@ -105,7 +106,7 @@ async def test_it_ends_in_time_although_a_request_hangs() -> None:
 
     serving = Serving()
     serving.add_route("/hang", hang)
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with running(serving):
             host, _, port = serving.address.rpartition(":")
             stream = await anyio.connect_tcp(host, int(port))
@@ -116,7 +117,7 @@ async def test_it_ends_in_time_although_a_request_hangs() -> None:
 
 async def test_stop_ends_it_too() -> None:
     serving = Serving()
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as group:
             await group.start(serving.run)
             serving.stop()
@@ -127,4 +128,4 @@ def test_it_imports_no_http_until_it_runs() -> None:
         "import sys, machinery.serving;"
         "assert not {'starlette', 'uvicorn', 'prometheus_client', 'grpc'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_SECONDS)

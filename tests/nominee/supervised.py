@@ -17,10 +17,11 @@ from nominee.supervisor.clock import wait_until
 from nominee.supervisor.core import Policy
 from nominee.supervisor.directory import StateDirectory, is_alive, write_atomically
 from nominee.supervisor.spec import ClusterSpec, ProcessSpec
+from tests.support.patience import PATIENCE_SECONDS
 
 FAKE = Path(__file__).with_name("fake_component.py")
 STAGES = {"etcd": 3, "apiserver": 2, "scheduler": 1, "autoscaler": 0}
-LIMIT_SECONDS = 20.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 class Supervised:

@@ -17,8 +17,9 @@ from nominee.components import COMPONENTS, is_installed
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import StateDirectory, is_alive
 from tests.nominee.test_cli import nominee
+from tests.support.patience import PATIENCE_SECONDS
 
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 REPOSITORY = Path(__file__).parents[2]
 POD = """
 apiVersion: v1

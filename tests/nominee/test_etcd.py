@@ -15,6 +15,7 @@ from machinery.run_files import RunFile, is_alive
 from nominee import etcd
 from nominee.etcd import EtcdAddresses, EtcdBinary, EtcdError
 from tests.support.etcd import ThrowawayEtcd
+from tests.support.patience import PATIENCE_SECONDS
 
 
 def binary(*version: int) -> EtcdBinary:
@@ -91,7 +92,7 @@ def test_a_second_one_in_the_same_directory_is_refused(own_etcd: ThrowawayEtcd) 
         [sys.executable, "-m", "nominee.etcd", "--dir", str(own_etcd.directory)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert second.returncode == 1
@@ -119,8 +120,8 @@ def test_etcd_dies_with_its_parent(tmp_path: Path) -> None:
     assert is_alive(pid)
     waiter = os.pidfd_open(pid)
     parent.send_signal(signal.SIGKILL)
-    parent.communicate(timeout=10)
+    parent.communicate(timeout=PATIENCE_SECONDS)
     try:
-        assert select.select([waiter], [], [], 10)[0], "etcd outlived its parent"
+        assert select.select([waiter], [], [], PATIENCE_SECONDS)[0], "etcd outlived its parent"
     finally:
         os.close(waiter)

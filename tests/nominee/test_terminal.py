@@ -14,8 +14,9 @@ import pytest
 
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import StateDirectory, is_alive, lock_holder
+from tests.support.patience import PATIENCE_SECONDS
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 def on_a_terminal(directory: Path) -> tuple[subprocess.Popen[bytes], int]:

@@ -25,10 +25,11 @@ import pytest
 
 from machinery.client import Client, connect
 from machinery.run_files import RunFile
+from tests.support.patience import PATIENCE_SECONDS
 
-READY_SECONDS_MAX = 30.0
-STOP_SECONDS_MAX = 15.0
-WAIT_SECONDS_MAX = 20.0
+READY_SECONDS_MAX = PATIENCE_SECONDS
+STOP_SECONDS_MAX = PATIENCE_SECONDS
+WAIT_SECONDS_MAX = PATIENCE_SECONDS
 _LOG_LINES_PRINTED = 60
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _MODULES = {"etcd": "nominee.etcd", "cloud": "autoscaler.cloud"}

@@ -23,9 +23,10 @@ from aetcd.rpc import DeleteRangeRequest, KVStub
 
 from machinery.clock import SystemClock
 from nominee import etcd as nominee_etcd
+from tests.support.patience import PATIENCE_SECONDS
 
-START_SECONDS_MAX = 30.0
-STOP_SECONDS_MAX = 10.0
+START_SECONDS_MAX = PATIENCE_SECONDS
+STOP_SECONDS_MAX = PATIENCE_SECONDS
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -88,7 +89,9 @@ class ThrowawayEtcd:
     def wipe(self) -> None:
         """Delete every key (the revision goes on)."""
         with grpc.insecure_channel(self.address) as channel:
-            KVStub(channel).DeleteRange(DeleteRangeRequest(key=b"\0", range_end=b"\0"), timeout=10)
+            KVStub(channel).DeleteRange(
+                DeleteRangeRequest(key=b"\0", range_end=b"\0"), timeout=PATIENCE_SECONDS
+            )
 
     def log(self) -> str:
         """What it has printed."""

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from nominee import etcd as nominee_etcd
+from tests.support.patience import PATIENCE_SECONDS
 
-START_SECONDS_MAX = 30.0
+START_SECONDS_MAX = PATIENCE_SECONDS
 _NAMES = ("a", "b", "c")
 # Becomes etcd after asking to die with this process.
 _WRAPPER = (
@@ -69,7 +70,7 @@ class EtcdTrio:
         """SIGKILL one member."""
         process = self._processes.pop(name)
         process.kill()
-        process.wait(10)
+        process.wait(PATIENCE_SECONDS)
 
     def stop(self) -> None:
         for name in list(self._processes):

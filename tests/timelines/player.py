@@ -22,9 +22,10 @@ from machinery.pb import core
 from machinery.wire import manifests
 from nominee.http import request
 from tests.support.cluster import Cluster, eventually
+from tests.support.patience import PATIENCE_SECONDS
 from tests.timelines.recording import Change, Recording, Step, node_shapes, normalised
 
-WAIT_SECONDS_MAX = 40.0
+WAIT_SECONDS_MAX = PATIENCE_SECONDS
 SETTLE_SECONDS = 1.0
 """How long nothing may change at the end: a change too many would come at once."""
 VERSION = "1.36"

@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 
 from machinery.clock import SystemClock
+from tests.support.patience import PATIENCE_SECONDS
 
 KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = PATIENCE_SECONDS
 _REPOSITORY = Path(__file__).resolve().parents[3]
 POD = """
 apiVersion: v1
@@ -87,7 +88,7 @@ class Session:
     def pod(self, name: str, *, app: str = "p", cpu: str = "100m") -> None:
         """A pod that runs."""
         self("apply", "-f", "-", stdin=POD.format(name=name, app=app, cpu=cpu))
-        self("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=20s")
+        self("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=100s")
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +96,14 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     directory = tmp_path_factory.mktemp("kubectl") / "cluster"
     nominee = [str(Path(sys.executable).with_name("nominee"))]
     up = [*nominee, "up", "--dir", str(directory), "--nodes", "2", "--detach"]
-    started = subprocess.run(up, cwd=_REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
+    started = subprocess.run(
+        up, cwd=_REPOSITORY, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+    )
     assert started.returncode == 0, started.stderr
     session = Session(directory)
     yield session
     down = [*nominee, "down", "--dir", str(directory)]
-    subprocess.run(down, cwd=_REPOSITORY, capture_output=True, timeout=60, check=False)
+    subprocess.run(down, cwd=_REPOSITORY, capture_output=True, timeout=LIMIT_SECONDS, check=False)
     print(f"{session.commands} commands")
 
 
@@ -233,7 +236,7 @@ def test_create_by_words(kubectl: Session) -> None:
     assert "deployment.apps/web" in kubectl("get", "all", "-n", "words")
     assert kubectl("set", "resources", "deploy/web", "-n", "words", "--requests=cpu=1m").endswith("updated\n")
     assert kubectl("delete", "pc", "high") == 'priorityclass.scheduling.k8s.io "high" deleted\n'
-    assert "deleted" in kubectl("delete", "ns", "words", "--timeout=30s")
+    assert "deleted" in kubectl("delete", "ns", "words", "--timeout=100s")
     assert "not found" in kubectl.fails("get", "ns", "words")
 
 
@@ -267,7 +270,7 @@ def test_resize(kubectl: Session) -> None:
     patch = json.dumps({"spec": {"containers": [{"name": "c", "resources": resources}]}})
     assert kubectl("patch", "pod", "z1", "--subresource=resize", "-p", patch) == "pod/z1 patched\n"
     path = "{.status.containerStatuses[0].resources.requests.cpu}"
-    kubectl("wait", f"--for=jsonpath={path}=200m", "pod/z1", "--timeout=20s")
+    kubectl("wait", f"--for=jsonpath={path}=200m", "pod/z1", "--timeout=100s")
     assert kubectl.json("get", "pod", "z1", "--subresource=resize")["metadata"]["name"] == "z1"
     eventually(lambda: "ResizeCompleted" in kubectl("events", "--for", "pod/z1"))
 
@@ -299,9 +302,9 @@ def test_describe_and_events(kubectl: Session) -> None:
 
 def test_replica_sets_and_scale(kubectl: Session) -> None:
     kubectl("apply", "-f", "-", stdin=REPLICA_SET)
-    kubectl("wait", "--for=jsonpath={.status.readyReplicas}=2", "rs/web", "--timeout=30s")
+    kubectl("wait", "--for=jsonpath={.status.readyReplicas}=2", "rs/web", "--timeout=100s")
     assert kubectl("scale", "rs/web", "--replicas=3") == "replicaset.apps/web scaled\n"
-    kubectl("wait", "--for=jsonpath={.status.readyReplicas}=3", "rs/web", "--timeout=30s")
+    kubectl("wait", "--for=jsonpath={.status.readyReplicas}=3", "rs/web", "--timeout=100s")
     scale = kubectl.json("get", "rs", "web", "--subresource=scale")
     assert (scale["kind"], scale["spec"]["replicas"], scale["status"]["selector"]) == ("Scale", 3, "app=web")
     wrong = kubectl.fails("scale", "rs/web", "--current-replicas=9", "--replicas=1")
@@ -313,7 +316,7 @@ def test_replica_sets_and_scale(kubectl: Session) -> None:
     assert re.search(r"^Replicas: +\d current / 1 desired$", kubectl("describe", "rs", "web"), re.M)
     assert kubectl("set", "image", "rs/web", "c=other") == "replicaset.apps/web image updated\n"
     assert kubectl.json("get", "rs", "web")["spec"]["template"]["spec"]["containers"][0]["image"] == "other"
-    assert kubectl("delete", "rs", "web", "--timeout=30s") == 'replicaset.apps "web" deleted\n'
+    assert kubectl("delete", "rs", "web", "--timeout=100s") == 'replicaset.apps "web" deleted\n'
     eventually(lambda: kubectl("get", "pods", "-l", "app=web", "-o", "name") == "")
 
 
@@ -325,7 +328,7 @@ def test_drain(kubectl: Session) -> None:
     refused = kubectl.fails("drain", node, "--force", "--timeout=1s", "--pod-selector=app=evict")
     assert "violate the pod's disruption budget" in refused or "timed out" in refused
     kubectl("delete", "pdb", "keep")
-    done = kubectl("drain", node, "--force", "--timeout=30s", "--pod-selector=app=evict")
+    done = kubectl("drain", node, "--force", "--timeout=100s", "--pod-selector=app=evict")
     assert "pod/e1 evicted" in done
     assert "not found" in kubectl.fails("get", "pod", "e1")
     kubectl("uncordon", node)
@@ -335,12 +338,12 @@ def test_delete(kubectl: Session) -> None:
     kubectl.pod("x1", app="delete")
     kubectl.pod("x2", app="delete")
     assert kubectl("delete", "pod", "x1", "--dry-run=server") == 'pod "x1" deleted (server dry run)\n'
-    assert kubectl("delete", "pod", "x1", "--wait=true", "--timeout=20s") == 'pod "x1" deleted\n'
+    assert kubectl("delete", "pod", "x1", "--wait=true", "--timeout=100s") == 'pod "x1" deleted\n'
     assert kubectl("delete", "pod", "x2", "--force", "--grace-period=0") == ('pod "x2" force deleted\n')
     assert "not found" in kubectl.fails("delete", "pod", "x2")
     kubectl.pod("x3", app="delete")
     kubectl("delete", "pods", "-l", "app=delete", "--wait=false")
-    kubectl("wait", "--for=delete", "pod/x3", "--timeout=20s")
+    kubectl("wait", "--for=delete", "pod/x3", "--timeout=100s")
 
 
 def test_what_is_not_emulated_is_said(kubectl: Session) -> None:
@@ -356,7 +359,7 @@ def test_watch(kubectl: Session) -> None:
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=kubectl.environment) as watching:
         try:
             kubectl.pod("w1", app="watch")
-            kubectl("delete", "pod", "w1", "--timeout=20s")
+            kubectl("delete", "pod", "w1", "--timeout=100s")
             assert watching.stdout is not None
             for line in watching.stdout:
                 lines.append(line)

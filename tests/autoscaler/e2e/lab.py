@@ -113,14 +113,14 @@ class Lab:
     def loop(self) -> dict[str, Any]:
         """What the autoscaler's last loop says."""
         address = self.cluster.run_file("autoscaler").http
-        with urllib.request.urlopen(f"http://{address}/debug/loop", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{address}/debug/loop", timeout=WAIT_SECONDS_MAX) as answer:
             found: dict[str, Any] = json.loads(answer.read())
         return found
 
     def metrics(self) -> str:
         """The autoscaler's metrics, as text."""
         address = self.cluster.run_file("autoscaler").http
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=WAIT_SECONDS_MAX) as answer:
             return str(answer.read(), "utf-8")
 
     async def stays_for(self, name: str) -> str:
@@ -138,7 +138,7 @@ class Lab:
         request = urllib.request.Request(
             f"http://{address}/failpoints/{name}", data=action.encode(), method="PUT"
         )
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=WAIT_SECONDS_MAX) as answer:
             assert answer.status < 300
 
 

@@ -76,12 +76,12 @@ class Lab:
             data=action.encode(),
             method="PUT",
         )
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=WAIT_SECONDS_MAX) as answer:
             assert answer.status < 300
 
     def allocations(self, node: str = "node-0") -> dict[str, Any]:
         url = f"http://{self.cluster.run_file(KUBELET).http}/debug/allocations?node={node}"
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=WAIT_SECONDS_MAX) as answer:
             document: dict[str, Any] = json.load(answer)
         pods: dict[str, Any] = document[node]["pods"]
         return pods

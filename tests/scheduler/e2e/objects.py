@@ -14,9 +14,10 @@ from machinery.errors import StatusError, is_not_found
 from machinery.pb import core, storage
 from machinery.wire import codec
 from nominee.http import request
+from tests.support.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")
-WAIT_SECONDS_MAX = 20.0
+WAIT_SECONDS_MAX = PATIENCE_SECONDS
 
 
 def node(name: str, *, cpu: str = "4", labels: Mapping[str, str] | None = None) -> core.Node:

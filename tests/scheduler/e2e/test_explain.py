@@ -11,8 +11,9 @@ import anyio
 from machinery.client import retry_unavailable
 from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition
 from tests.support.cluster import Cluster
+from tests.support.patience import PATIENCE_SECONDS
 
-COMMAND_SECONDS_MAX = 30.0
+COMMAND_SECONDS_MAX = PATIENCE_SECONDS
 
 
 async def nominee(*words: str) -> tuple[int, str, str]:

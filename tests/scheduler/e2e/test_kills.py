@@ -68,5 +68,5 @@ async def test_the_api_server_is_killed_under_bindings(cluster: Cluster) -> None
             await until(lambda: unbound(client), left.__gt__)
             cluster.kill("apiserver")
             await cluster.start("apiserver")
-        await until(lambda: unbound(client), lambda count: count == 0, limit_seconds=40)
+        await until(lambda: unbound(client), lambda count: count == 0)
         await assert_nothing_is_overfilled(client)

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-LIMIT_SECONDS = 10.0
+from tests.support.patience import PATIENCE_SECONDS
+
+LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 class Outside:

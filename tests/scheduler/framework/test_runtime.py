@@ -30,6 +30,7 @@ from scheduler.framework.runtime import Framework, PluginConfigError, ScoreError
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.registry import IN_TREE
 from tests.scheduler.builders import Desk, Scripted, desk, node, pod
+from tests.support.patience import PATIENCE_SECONDS
 
 
 @dataclass
@@ -278,7 +279,7 @@ async def test_pre_bind_runs_neighbours_that_allow_it_beside_each_other() -> Non
     ]
     framework, state = ready(*steps, without=("VolumeBinding",)).framework, CycleState()
     assert framework.run_pre_bind_pre_flights(state, pod("a"), "n1").is_success
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         assert await framework.run_pre_bind_plugins(state, pod("a"), "n1") is None
     assert log[0] == "A begins"
     assert log.index("B begins") < log.index("A ends")

@@ -19,6 +19,7 @@ from scheduler.framework.types import PodInfo
 from scheduler.plugins.volume_binding import VolumeBinding
 from tests.scheduler.builders import Desk, desk, node, pod
 from tests.scheduler.fake_api import FakeApi
+from tests.support.patience import PATIENCE_SECONDS
 
 SELECTED = "volume.kubernetes.io/selected-node"
 
@@ -123,7 +124,7 @@ async def finish(stage: Stage, *steps: Any, node_name: str = "n1") -> Status | N
     async def run() -> None:
         found.append(await stage.pre_bind(node_name))
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             for step in steps:

@@ -20,6 +20,7 @@ from machinery.objects import ObjectKey, key_of
 from machinery.pb import core, events
 from machinery.strategic_merge import strategic_merge_patch
 from machinery.wire import codec
+from tests.support.patience import PATIENCE_SECONDS
 
 
 @dataclass
@@ -68,8 +69,8 @@ class FakeApi:
         return [(verb, body) for verb, key, body in self.requests if key == f"default/{name}"]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Waits for a condition on what is stored or noted, at most 5 s."""
-        with anyio.fail_after(5):
+        """Waits for a condition on what is stored or noted."""
+        with anyio.fail_after(PATIENCE_SECONDS):
             while not condition():  # noqa: ASYNC110  # conditions of several tasks give no common notice
                 await anyio.sleep(0.001)
 
