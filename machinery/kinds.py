@@ -12,7 +12,20 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.pb import apps, coordination, core, events, flowcontrol, meta, policy, scheduling, storage
+from machinery.pb import (
+    apps,
+    batch,
+    coordination,
+    core,
+    devices,
+    discovery,
+    events,
+    flowcontrol,
+    meta,
+    policy,
+    scheduling,
+    storage,
+)
 
 
 class Object(Protocol):
@@ -30,7 +43,8 @@ class Kind(Generic[M]):
     """One kind: its names, its message and where it lies in etcd.
 
     `plural` is the resource of requests ("pods"); `storage_prefix` comes between `/registry/` and the
-    namespace or name ("minions" for nodes). Kinds compare by identity: there is one `Kind` per kind.
+    namespace or name ("minions" for nodes); `categories` are names for several kinds at once (`all`).
+    Kinds compare by identity: there is one `Kind` per kind.
     """
 
     group: str
@@ -43,6 +57,7 @@ class Kind(Generic[M]):
     storage_prefix: str = ""
     short_names: tuple[str, ...] = ()
     subresources: frozenset[str] = field(default_factory=frozenset)
+    categories: tuple[str, ...] = ()
 
     @property
     def api_version(self) -> str:
@@ -76,6 +91,9 @@ def _subresources(*names: str) -> frozenset[str]:
     return frozenset(names)
 
 
+_ALL = ("all",)  # what `kubectl get all` means
+
+
 NAMESPACE = Kind(
     "", "v1", "Namespace", "namespaces", core.Namespace, core.NamespaceList, namespaced=False,
     short_names=("ns",), subresources=_subresources("status", "finalize"),
@@ -86,11 +104,11 @@ NODE = Kind(
 )  # fmt: skip
 POD = Kind(
     "", "v1", "Pod", "pods", core.Pod, core.PodList, short_names=("po",),
-    subresources=_subresources("status", "binding", "resize", "eviction"),
+    subresources=_subresources("status", "binding", "resize", "eviction"), categories=_ALL,
 )  # fmt: skip
 SERVICE = Kind(
     "", "v1", "Service", "services", core.Service, core.ServiceList, storage_prefix="services/specs",
-    short_names=("svc",), subresources=_subresources("status"),
+    short_names=("svc",), subresources=_subresources("status"), categories=_ALL,
 )  # fmt: skip
 CONFIG_MAP = Kind(
     "", "v1", "ConfigMap", "configmaps", core.ConfigMap, core.ConfigMapList, short_names=("cm",)
@@ -136,19 +154,19 @@ VOLUME_ATTACHMENT = Kind(
 )  # fmt: skip
 REPLICA_SET = Kind(
     "apps", "v1", "ReplicaSet", "replicasets", apps.ReplicaSet, apps.ReplicaSetList, short_names=("rs",),
-    subresources=_subresources("status", "scale"),
+    subresources=_subresources("status", "scale"), categories=_ALL,
 )  # fmt: skip
 DEPLOYMENT = Kind(
     "apps", "v1", "Deployment", "deployments", apps.Deployment, apps.DeploymentList, short_names=("deploy",),
-    subresources=_subresources("status", "scale"),
+    subresources=_subresources("status", "scale"), categories=_ALL,
 )  # fmt: skip
 DAEMON_SET = Kind(
     "apps", "v1", "DaemonSet", "daemonsets", apps.DaemonSet, apps.DaemonSetList, short_names=("ds",),
-    subresources=_subresources("status"),
+    subresources=_subresources("status"), categories=_ALL,
 )  # fmt: skip
 STATEFUL_SET = Kind(
     "apps", "v1", "StatefulSet", "statefulsets", apps.StatefulSet, apps.StatefulSetList, short_names=("sts",),
-    subresources=_subresources("status"),
+    subresources=_subresources("status", "scale"), categories=_ALL,
 )  # fmt: skip
 SECRET = Kind("", "v1", "Secret", "secrets", core.Secret, core.SecretList)
 SERVICE_ACCOUNT = Kind(
@@ -165,7 +183,31 @@ RESOURCE_QUOTA = Kind(
 REPLICATION_CONTROLLER = Kind(
     "", "v1", "ReplicationController", "replicationcontrollers", core.ReplicationController,
     core.ReplicationControllerList, storage_prefix="controllers", short_names=("rc",),
-    subresources=_subresources("status"),
+    subresources=_subresources("status", "scale"), categories=_ALL,
+)  # fmt: skip
+JOB = Kind(
+    "batch", "v1", "Job", "jobs", batch.Job, batch.JobList, subresources=_subresources("status"),
+    categories=_ALL,
+)  # fmt: skip
+ENDPOINT_SLICE = Kind(
+    "discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", discovery.EndpointSlice,
+    discovery.EndpointSliceList,
+)  # fmt: skip
+DEVICE_CLASS = Kind(
+    "resource.k8s.io", "v1", "DeviceClass", "deviceclasses", devices.DeviceClass, devices.DeviceClassList,
+    namespaced=False,
+)  # fmt: skip
+RESOURCE_CLAIM = Kind(
+    "resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", devices.ResourceClaim,
+    devices.ResourceClaimList, subresources=_subresources("status"),
+)  # fmt: skip
+RESOURCE_CLAIM_TEMPLATE = Kind(
+    "resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates", devices.ResourceClaimTemplate,
+    devices.ResourceClaimTemplateList,
+)  # fmt: skip
+RESOURCE_SLICE = Kind(
+    "resource.k8s.io", "v1", "ResourceSlice", "resourceslices", devices.ResourceSlice,
+    devices.ResourceSliceList, namespaced=False,
 )  # fmt: skip
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases", coordination.Lease, coordination.LeaseList)
 FLOW_SCHEMA = Kind(
@@ -206,6 +248,12 @@ KINDS: tuple[Kind[Any], ...] = (
     LIMIT_RANGE,
     RESOURCE_QUOTA,
     REPLICATION_CONTROLLER,
+    JOB,
+    ENDPOINT_SLICE,
+    DEVICE_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_SLICE,
     FLOW_SCHEMA,
     PRIORITY_LEVEL_CONFIGURATION,
 )

@@ -25,7 +25,6 @@ _SUBRESOURCE_KINDS = {
     "eviction": ("policy", "v1", "Eviction"),
     "scale": ("autoscaling", "v1", "Scale"),
 }
-_CATEGORIES = {"pods": ["all"], "replicasets": ["all"], "deployments": ["all"], "services": ["all"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +66,8 @@ _ORDER = (
     "scheduling.k8s.io",
     "coordination.k8s.io",
     "discovery.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
     "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
 )
 
 
@@ -151,8 +150,8 @@ def _listed(each: Kind[Any] | Virtual) -> list[dict[str, Any]]:
         return [made]
     if each.short_names:
         made["shortNames"] = list(each.short_names)
-    if each.plural in _CATEGORIES:
-        made["categories"] = _CATEGORIES[each.plural]
+    if each.categories:
+        made["categories"] = list(each.categories)
     named = f"{each.group}/{each.version}/{each.kind}".encode()
     made["storageVersionHash"] = _hash(named)
     listed = [made]
@@ -214,8 +213,8 @@ def _aggregated_resource(each: Kind[Any] | Virtual) -> dict[str, Any]:
         return made
     if each.short_names:
         made["shortNames"] = list(each.short_names)
-    if each.plural in _CATEGORIES:
-        made["categories"] = _CATEGORIES[each.plural]
+    if each.categories:
+        made["categories"] = list(each.categories)
     subresources = []
     for name in sorted(each.subresources):
         own = (each.group, each.version, each.kind)

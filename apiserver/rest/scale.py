@@ -17,6 +17,7 @@ from machinery import errors
 from machinery.errors import StatusError
 from machinery.kinds import Kind
 from machinery.patch import merge_patch
+from machinery.pb import meta
 from machinery.selectors import LabelSelector
 from machinery.wire import codec
 
@@ -32,8 +33,15 @@ def of(obj: Any) -> autoscaling.Scale:
     made.metadata.creationTimestamp.CopyFrom(metadata.creationTimestamp)
     made.spec.replicas = obj.spec.replicas
     made.status.replicas = obj.status.replicas
-    made.status.selector = str(LabelSelector.from_message(obj.spec.selector))
+    made.status.selector = _selector(obj.spec.selector)
     return made
+
+
+def _selector(selector: Any) -> str:
+    """A replication controller's selector is a map, all others' a LabelSelector."""
+    if isinstance(selector, meta.LabelSelector):
+        return str(LabelSelector.from_message(selector))
+    return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
 
 
 async def put(
