@@ -101,6 +101,26 @@ GATES: tuple[GateRow, ...] = (
     ),
     _row("DRAExtendedResource", "apiserver scheduler kubelet", "alpha 1.34 off; beta 1.36 on"),
     _row("DRADeviceBindingConditions", "apiserver scheduler", "alpha 1.34 off; beta 1.36 on"),
+    _row(
+        "DRAAdminAccess", "apiserver scheduler controllers kubelet",
+        "alpha 1.32 off; beta 1.34 on; GA 1.36 locked on",
+    ),
+    _row(
+        "DRAPrioritizedList", "apiserver scheduler controllers",
+        "alpha 1.33 off; beta 1.34 on; GA 1.36 on; GA 1.37 locked on",
+    ),
+    _row("DRAPartitionableDevices", "apiserver scheduler kubelet", "alpha 1.33 off; beta 1.36 on"),
+    _row(
+        "DRADeviceTaints", "apiserver scheduler controllers",
+        "alpha 1.33 off; beta 1.36 on; GA 1.37 on",
+    ),
+    _row("DRAConsumableCapacity", "apiserver scheduler kubelet", "alpha 1.34 off; beta 1.36 on"),
+    _row(
+        "DRAResourceClaimDeviceStatus", "apiserver scheduler",
+        "alpha 1.32 off; beta 1.33 on; GA 1.37 locked on",
+    ),
+    _row("DRASchedulerFilterTimeout", "scheduler", "beta 1.34 on"),
+    _row("DRAListTypeAttributes", "apiserver scheduler", "alpha 1.36 off"),
     # Controllers
     _row("SeparateTaintEvictionController", "controllers", "beta 1.29 on; GA 1.34 locked on"),
 )  # fmt: skip
