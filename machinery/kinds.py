@@ -23,6 +23,7 @@ from machinery.pb import (
     flowcontrol,
     meta,
     policy,
+    rbac,
     scheduling,
     storage,
 )
@@ -219,6 +220,18 @@ PRIORITY_LEVEL_CONFIGURATION = Kind(
     flowcontrol.PriorityLevelConfiguration, flowcontrol.PriorityLevelConfigurationList, namespaced=False,
     subresources=_subresources("status"),
 )  # fmt: skip
+ROLE = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles", rbac.Role, rbac.RoleList)
+ROLE_BINDING = Kind(
+    "rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", rbac.RoleBinding, rbac.RoleBindingList
+)
+CLUSTER_ROLE = Kind(
+    "rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", rbac.ClusterRole, rbac.ClusterRoleList,
+    namespaced=False,
+)  # fmt: skip
+CLUSTER_ROLE_BINDING = Kind(
+    "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", rbac.ClusterRoleBinding,
+    rbac.ClusterRoleBindingList, namespaced=False,
+)  # fmt: skip
 
 KINDS: tuple[Kind[Any], ...] = (
     NAMESPACE,
@@ -248,6 +261,10 @@ KINDS: tuple[Kind[Any], ...] = (
     LIMIT_RANGE,
     RESOURCE_QUOTA,
     REPLICATION_CONTROLLER,
+    ROLE,
+    ROLE_BINDING,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
     JOB,
     ENDPOINT_SLICE,
     DEVICE_CLASS,

@@ -14,6 +14,7 @@ from k8s.io.api.discovery.v1 import generated_pb2 as discovery
 from k8s.io.api.events.v1 import generated_pb2 as events
 from k8s.io.api.flowcontrol.v1 import generated_pb2 as flowcontrol
 from k8s.io.api.policy.v1 import generated_pb2 as policy
+from k8s.io.api.rbac.v1 import generated_pb2 as rbac
 from k8s.io.api.resource.v1 import generated_pb2 as devices
 from k8s.io.api.scheduling.v1 import generated_pb2 as scheduling
 from k8s.io.api.storage.v1 import generated_pb2 as storage
@@ -34,6 +35,7 @@ __all__ = [
     "intstr",
     "meta",
     "policy",
+    "rbac",
     "resource",
     "runtime",
     "scheduling",
