@@ -56,6 +56,7 @@ class _Told:
     action: str
     note: str
     micros: int
+    instance: str
 
 
 class EventRecorder:
@@ -90,11 +91,20 @@ class EventRecorder:
         self.failed = 0
 
     def event(
-        self, regarding: Any, type_: str, reason: str, *, action: str, note: str, related: Any = None
+        self,
+        regarding: Any,
+        type_: str,
+        reason: str,
+        *,
+        action: str,
+        note: str,
+        related: Any = None,
+        instance: str = "",
     ) -> None:
         """Tell something about an object (or an ObjectReference). `type_` is Normal or Warning.
 
-        An empty action is the reason, as for upstream's older recorders.
+        An empty action is the reason, as for upstream's older recorders. `instance`: who tells it, where one
+        recorder speaks for several (the kubelets of a process); empty is the recorder's own.
         """
         if len(self._queue) >= QUEUE_MAX:
             self.dropped += 1
@@ -110,6 +120,7 @@ class EventRecorder:
                 action or reason,
                 _cut(note),
                 self._last_micros,
+                instance or self._instance,
             )
         )
         self._wake.set()
@@ -153,7 +164,7 @@ class EventRecorder:
     def _message(self, told: _Told) -> events.Event:
         event = events.Event(
             reportingController=self._controller,
-            reportingInstance=self._instance,
+            reportingInstance=told.instance,
             type=told.type,
             reason=told.reason,
             action=told.action,

@@ -17,6 +17,7 @@ from kubelet.allocation import handle
 from kubelet.checkpoint import Checkpoint, CheckpointFile, CorruptCheckpointError
 from kubelet.feasibility import restarts_for
 from kubelet.features import StatusFeatures
+from kubelet.lifecycle import Told
 from kubelet.node_object import Identity
 from kubelet.node_state import TERMINAL_PHASES, NodeState, PodRecord
 from kubelet.pod_resources import PodResources
@@ -31,6 +32,7 @@ from machinery.events import EventRecorder
 from machinery.objects import key_of
 from machinery.pb import core
 from machinery.resources import CPU, MEMORY
+from machinery.versions import Version
 
 POD_ADDRESSES = range(2, 255)
 
@@ -55,9 +57,12 @@ class Surroundings:
     clock: Clock
     timers: Timers
     recorder: EventRecorder
+    container_recorder: EventRecorder
+    """A second one for what happens most: however many pods start, a resize's event does not wait behind."""
     enqueue: Callable[[str, str], None]
     """Queues a pod (node, uid) for the pod worker."""
     status: StatusFeatures
+    version: Version
     disk: anyio.CapacityLimiter
 
 
@@ -216,7 +221,9 @@ class Agent:
             case actions.SyncPod(uid):
                 self.around.enqueue(self.name, uid)
             case actions.RecordEvent(pod, type_, reason, message):
-                self.around.recorder.event(pod, type_, reason, action=reason, note=message)
+                self.around.recorder.event(
+                    pod, type_, reason, action=reason, note=message, instance=self.name
+                )
             case actions.ScheduleRetry(seconds):
                 self._schedule_retry(seconds)
             case actions.Evaluated():
@@ -251,6 +258,13 @@ class Agent:
             )
 
     # What the pod worker asks
+
+    def tell(self, told: Iterable[Told]) -> None:
+        """Records what happens to containers."""
+        for each in told:
+            self.around.container_recorder.event(
+                each.regarding, "Normal", each.reason, action="", note=each.note, instance=self.name
+            )
 
     def now(self) -> float:
         return self.around.clock.now()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubelet import actuation, events, runtime
+from kubelet import actuation, events, lifecycle, runtime
 from kubelet.node_state import TERMINAL_PHASES, PodRecord
 from kubelet.options import Delays, exit_code, pre_stop_sleep, run_duration
 from kubelet.pod_resources import PodResources
@@ -102,6 +102,8 @@ class PodWorker:
         agent.set_sandbox(sandbox)
         await agent.checkpointer.saved()
         await START_AFTER.hit(pod=key_of(record.pod), node=agent.name)
+        names = [container.name for container in sandbox.containers]
+        agent.tell(lifecycle.started(record.pod, names, agent.around.version))
         return sandbox
 
     async def _make_ready(self, agent: Agent, sandbox: PodSandbox, delays: Delays) -> PodSandbox:
@@ -169,6 +171,8 @@ class PodWorker:
         sandbox = runtime.with_resources(sandbox, changed, pod_resources=allocated.pod)
         if plan.restart:
             sandbox = runtime.restart(sandbox, plan.restart, allocated, now=agent.now())
+            agent.tell(lifecycle.restarting(record.pod, plan.restart))
+            agent.tell(lifecycle.started(record.pod, plan.restart, agent.around.version))
         agent.set_sandbox(sandbox)
         await agent.checkpointer.saved()
         await ACTUATE_AFTER.hit(pod=key_of(record.pod), node=agent.name)
@@ -183,6 +187,8 @@ class PodWorker:
         if sandbox is not None and sandbox.running:
             if due.stop is None:
                 await TERMINATE_BEFORE.hit(pod=key_of(record.pod), node=agent.name)
+                running = [c.name for c in sandbox.containers if c.state == "running"]
+                agent.tell(lifecycle.stopping(record.pod, running))
             if self._stops_later(agent, record, due):
                 await self.writer.write(agent, self._view(agent, record, sandbox))
                 return

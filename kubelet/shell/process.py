@@ -92,7 +92,9 @@ class Kubelet:
         clock = process.clock
         self.agents: dict[str, Agent] = {}
         self.timers = Timers(clock)
-        self.recorder = EventRecorder(client, "kubelet", clock=clock, instance=process.name)
+        self.recorder, self.container_recorder = (
+            EventRecorder(client, "kubelet", clock=clock, instance=process.name) for _ in range(2)
+        )
         # Other processes' nodes are of no interest, but one selector cannot name a hundred nodes: all bound
         # pods come, and those of others are dropped on arrival.
         self.pods = Informer(
@@ -118,6 +120,8 @@ class Kubelet:
             clock=clock,
             timers=self.timers,
             recorder=self.recorder,
+            container_recorder=self.container_recorder,
+            version=process.version,
             enqueue=lambda node, uid: self.queue.add((node, uid)),
             status=status,
             disk=anyio.CapacityLimiter(DISK_THREADS_MAX),
@@ -132,8 +136,9 @@ class Kubelet:
         self._watch()
         self.process.serving.add_route("/debug/allocations", self.debug)
         group = self.group
-        for run in (self.pods.run, self.node_objects.run, self.timers.run, self.recorder.run, self.queue.run):
-            group.start_soon(run)
+        recorders = (self.recorder, self.container_recorder)
+        for part in (self.pods, self.node_objects, self.timers, *recorders, self.queue):
+            group.start_soon(part.run)
         self.process.step = "list pods and nodes"
         await self.pods.wait_synced()
         await self.node_objects.wait_synced()

@@ -6,18 +6,44 @@ import json
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 
 from machinery import kinds, objects
 from machinery.client import Client, retry_unavailable
+from machinery.clock import from_time
 from machinery.errors import StatusError, is_not_found
+from machinery.informer import Informer
 from machinery.pb import core
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 
 KUBELET = "kubelet-0"
+
+
+@dataclass
+class History:
+    """Every state of every pod of `default`, so that a test that looks late misses none."""
+
+    states: dict[str, list[core.Pod]] = field(default_factory=dict)
+    looked_at: dict[str, int] = field(default_factory=dict)
+    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    def note(self, seen: core.Pod) -> None:
+        self.states.setdefault(seen.metadata.name, []).append(seen)
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def next(self, name: str, condition: Callable[[core.Pod], bool]) -> core.Pod:
+        """The first state for which the condition holds, from the one that was given out last."""
+        while True:
+            states = self.states.get(name, [])
+            for index in range(self.looked_at.get(name, 0), len(states)):
+                if condition(states[index]):
+                    self.looked_at[name] = index
+                    return states[index]
+            await self._changed.wait()
 
 
 @dataclass
@@ -26,6 +52,7 @@ class Lab:
 
     cluster: Cluster
     client: Client
+    history: History
 
     async def create(self, pod: core.Pod, node: str = "node-0") -> core.Pod:
         """Creates a pod and binds it."""
@@ -42,15 +69,22 @@ class Lab:
             raise
 
     async def pod(self, name: str, condition: Callable[[core.Pod], bool]) -> core.Pod:
-        """The pod, as soon as the condition holds."""
-        seen: core.Pod | None = None
+        """The pod as it was when the condition held first, after what this gave out before."""
         with anyio.move_on_after(WAIT_SECONDS_MAX):
-            while True:
-                seen = await self.get(name)
-                if seen is not None and condition(seen):
-                    return seen
+            return await self.history.next(name, condition)
+        raise AssertionError(f"pod {name} never came to it: {self.history.states.get(name, [])[-1:]}")
+
+    async def told(self, name: str, *, until: str) -> list[str]:
+        """The reasons of a pod's events in the order of telling, as soon as one of them is `until`."""
+        seen: list[core.Event] = []
+        with anyio.move_on_after(WAIT_SECONDS_MAX):
+            while not any(event.reason == until for event in seen):
+                found = (await self.client.list(kinds.EVENT, "default")).items
+                seen = [event for event in found if event.involvedObject.name == name]
                 await anyio.sleep(0.02)
-        raise AssertionError(f"pod {name} never came to it: {seen}")
+        times = sorted(seen, key=lambda event: from_time(event.eventTime))
+        assert any(event.reason == until for event in seen), times
+        return [event.reason for event in times]
 
     async def gone(self, name: str) -> None:
         with anyio.move_on_after(WAIT_SECONDS_MAX):
@@ -92,11 +126,14 @@ async def lab(cluster: Cluster, *arguments: str, nodes: int = 1) -> AsyncIterato
     """Etcd, API server and a kubelet with these arguments."""
     cluster.arguments("apiserver", "--disable-admission-plugins", "TaintNodesByCondition")
     cluster.arguments(KUBELET, "--nodes", str(nodes), *arguments)
-    await cluster.start("etcd")
-    await cluster.start("apiserver")
-    await cluster.start(KUBELET)
-    async with cluster.client() as client:
-        yield Lab(cluster, client)
+    await cluster.start("etcd", "apiserver", KUBELET)
+    async with cluster.client() as client, anyio.create_task_group() as tasks:
+        history, pods = History(), Informer(client, kinds.POD, namespace="default")
+        pods.add_handler(on_add=history.note, on_update=lambda _old, new: history.note(new))
+        tasks.start_soon(pods.run)
+        await pods.wait_synced()
+        yield Lab(cluster, client, history)
+        tasks.cancel_scope.cancel()
 
 
 def pod(name: str, requests: Mapping[str, str], *, limits: Mapping[str, str] = {}, **spec: Any) -> core.Pod:

@@ -39,6 +39,9 @@ async def test_a_pod_runs_and_is_ready(cluster: Cluster) -> None:
         ]  # fmt: skip
         assert condition(seen, "Ready").observedGeneration == 1  # type: ignore[union-attr]
         assert seen.status.containerStatuses[0].state.running.startedAt.seconds > 0
+        assert await here.told("a", until="Started") == ["Pulled", "Created", "Started"]
+        await here.client.delete(kinds.POD, "a", "default")
+        assert (await here.told("a", until="Killing"))[-1] == "Killing"
 
 
 async def test_what_does_not_fit_is_rejected(cluster: Cluster) -> None:
@@ -88,7 +91,7 @@ async def test_a_slow_container_is_killed_when_its_grace_is_over(cluster: Cluste
 
 
 async def test_delays_show_pending_then_running_then_ready(cluster: Cluster) -> None:
-    async with lab(cluster, "--start-delay", "500ms", "--ready-delay", "500ms") as here:
+    async with lab(cluster, "--start-delay", "200ms", "--ready-delay", "200ms") as here:
         await here.create(pod("a", {"cpu": "1"}))
         seen = await here.pod("a", lambda one: bool(one.status.containerStatuses))
         assert seen.status.phase == "Pending"

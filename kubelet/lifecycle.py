@@ -1,0 +1,58 @@
+"""What a kubelet tells of a container's life: pulled, created, started, stopping. Pure.
+
+Reasons and texts as kubelet 1.36's; those up to 1.34 named the container in the text, later ones leave that
+to the event's field path. Images are always there: the emulated runtime pulls nothing.
+Source: pkg/kubelet/kuberuntime, pkg/kubelet/images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from machinery.events import reference
+from machinery.pb import core
+from machinery.versions import Version
+
+_SHORT_SINCE = Version(1, 35)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One event; `regarding` names the container in its field path."""
+
+    regarding: core.ObjectReference
+    reason: str
+    note: str
+
+
+def _refer(pod: core.Pod, name: str) -> core.ObjectReference:
+    init = any(container.name == name for container in pod.spec.initContainers)
+    found = reference(pod)
+    found.fieldPath = f"spec.{'initContainers' if init else 'containers'}{{{name}}}"
+    return found
+
+
+def started(pod: core.Pod, names: Iterable[str], version: Version) -> Iterator[Told]:
+    """That containers were started, in order."""
+    images = {c.name: c.image for c in (*pod.spec.initContainers, *pod.spec.containers)}
+    short = version >= _SHORT_SINCE
+    for name in names:
+        regarding = _refer(pod, name)
+        access = " and can be accessed by the pod" if short else ""
+        pulled = f'Container image "{images.get(name, "")}" already present on machine{access}'
+        yield Told(regarding, "Pulled", pulled)
+        yield Told(regarding, "Created", "Container created" if short else f"Created container: {name}")
+        yield Told(regarding, "Started", "Container started" if short else f"Started container {name}")
+
+
+def stopping(pod: core.Pod, names: Iterable[str]) -> Iterator[Told]:
+    """That containers are about to be stopped for good."""
+    for name in names:
+        yield Told(_refer(pod, name), "Killing", f"Stopping container {name}")
+
+
+def restarting(pod: core.Pod, names: Iterable[str]) -> Iterator[Told]:
+    """That containers are stopped because a resize of them needs a restart."""
+    for name in names:
+        yield Told(_refer(pod, name), "Killing", f"Container {name} resize requires restart")

@@ -1,0 +1,59 @@
+"""What a kubelet tells of containers."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubelet.lifecycle import restarting, started, stopping
+from machinery.pb import core
+from machinery.versions import Version
+from machinery.wire import codec
+
+POD = codec.from_json(
+    core.Pod,
+    {
+        "metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVersion": "7"},
+        "spec": {
+            "initContainers": [{"name": "i", "image": "setup"}],
+            "containers": [{"name": "c", "image": "pause:3"}],
+        },
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "notes"),
+    [
+        (
+            Version(1, 36),
+            [
+                'Container image "pause:3" already present on machine and can be accessed by the pod',
+                "Container created",
+                "Container started",
+            ],
+        ),
+        (
+            Version(1, 34),
+            [
+                'Container image "pause:3" already present on machine',
+                "Created container: c",
+                "Started container c",
+            ],
+        ),
+    ],
+)
+def test_a_container_that_starts(version: Version, notes: list[str]) -> None:
+    told = list(started(POD, ["c"], version))
+    assert [each.reason for each in told] == ["Pulled", "Created", "Started"]
+    assert [each.note for each in told] == notes
+    assert {each.regarding.fieldPath for each in told} == {"spec.containers{c}"}
+    assert {each.regarding.resourceVersion for each in told} == {"7"}
+
+
+def test_a_container_that_stops() -> None:
+    told = [*stopping(POD, ["i", "c"]), *restarting(POD, ["c"])]
+    assert [(each.reason, each.regarding.fieldPath, each.note) for each in told] == [
+        ("Killing", "spec.initContainers{i}", "Stopping container i"),
+        ("Killing", "spec.containers{c}", "Stopping container c"),
+        ("Killing", "spec.containers{c}", "Container c resize requires restart"),
+    ]
