@@ -1,0 +1,135 @@
+"""A compiled selector: does one device match?
+
+Source: k8s.io/dynamic-resource-allocation/cel 1.36. Errors are CompileError and EvaluationError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from machinery.cel.errors import CompileError, EvaluationError, compile_text, evaluation_text
+from machinery.cel.functions import quantity_value, semver_value
+from machinery.cel.semver import SemverError
+from machinery.cel.tokens import SIZE_MAX, size_at_worst, with_empty_domains
+from machinery.pb import devices
+from machinery.quantity import QuantityError
+
+EXPRESSION_LENGTH_MAX = 10 * 1024
+_COMPILED_MAX = 256
+DeviceValue = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """`list_attributes`: DRAListTypeAttributes; `multiple_allocations`: DRAConsumableCapacity."""
+
+    list_attributes: bool = False
+    multiple_allocations: bool = True
+
+
+class DeviceSelector:
+    """One expression, compiled; use `compile_selector`."""
+
+    __slots__ = ("_error_type", "_program", "expression")
+
+    def __init__(self, expression: str, program: Any, error_type: Any) -> None:
+        self.expression = expression
+        self._program = program
+        self._error_type = error_type
+
+    def matches(self, device: DeviceValue) -> bool:
+        """Whether the device (see `device_value`) matches; EvaluationError when that cannot be said."""
+        try:
+            result = self._program.eval(data={"device": device})
+        except RuntimeError as error:
+            raise EvaluationError(evaluation_text(str(error))) from error
+        kind, value = result.type(), result.value()
+        if kind == self._error_type:
+            raise EvaluationError(evaluation_text(str(value)))
+        if not isinstance(value, bool):
+            raise EvaluationError(f"CEL result of type {kind.name().lower()} could not be converted to bool")
+        return value
+
+
+@lru_cache(maxsize=_COMPILED_MAX)
+def compile_selector(expression: str, features: Features = Features()) -> DeviceSelector:
+    """The compiled expression, from a cache of the last ones; CompileError."""
+    from machinery.cel import environment  # the library loads with the first expression
+
+    checked = _checked(expression, features, environment)
+    if checked not in (environment.BOOL, environment.DYN):
+        raise CompileError(f"must evaluate to bool or the unknown type, not {checked.name().lower()}")
+    if size_at_worst(expression) > SIZE_MAX:
+        raise CompileError("too complex, exceeds cost limit")
+    evaluating = environment.evaluating(list_attributes=features.list_attributes)
+    try:
+        program = evaluating.compile(with_empty_domains(expression))
+    except RuntimeError:
+        # What the rewriting does not know (`has(device.attributes.x)`) is evaluated as it was written.
+        program = evaluating.compile(expression)
+    return DeviceSelector(expression, program, environment.ERROR)
+
+
+def _checked(expression: str, features: Features, environment: Any) -> Any:
+    """The expression's type."""
+    how = {
+        "list_attributes": features.list_attributes,
+        "multiple_allocations": features.multiple_allocations,
+    }
+    try:
+        return environment.checking(**how).compile(expression).return_type()
+    except RuntimeError as error:
+        text = str(error)
+    if "undeclared reference to 'device' " in text:
+        try:
+            return environment.checking(**how, whole=True).compile(expression).return_type()
+        except RuntimeError as error:
+            text = str(error)
+    raise CompileError(f"compilation failed: {compile_text(text)}")
+
+
+def device_value(driver: str, device: devices.Device, features: Features = Features()) -> DeviceValue:
+    """What expressions see of a device: attributes and capacity by domain, then by name. EvaluationError."""
+    attributes: dict[str, dict[str, Any]] = {}
+    for name, attribute in device.attributes.items():
+        domain, _, identifier = name.rpartition("/")
+        try:
+            value = _attribute(attribute, features)
+        except (SemverError, ValueError) as error:
+            raise EvaluationError(f"attribute {name}: {error}") from error
+        attributes.setdefault(domain or driver, {})[identifier] = value
+    capacity: dict[str, dict[str, Any]] = {}
+    for name, amount in device.capacity.items():
+        domain, _, identifier = name.rpartition("/")
+        try:
+            capacity.setdefault(domain or driver, {})[identifier] = quantity_value(amount.value.string or "0")
+        except QuantityError as error:
+            raise EvaluationError(f"capacity {name}: {error}") from error
+    seen: dict[str, Any] = {"driver": driver, "attributes": attributes, "capacity": capacity}
+    if features.multiple_allocations:
+        seen["allowMultipleAllocations"] = device.allowMultipleAllocations
+    return seen
+
+
+def _attribute(attribute: devices.DeviceAttribute, features: Features) -> Any:
+    if attribute.HasField("int"):
+        return attribute.int
+    if attribute.HasField("bool"):
+        return attribute.bool
+    if attribute.HasField("string"):
+        return attribute.string
+    if attribute.HasField("version"):
+        try:
+            return semver_value(attribute.version)
+        except SemverError as error:
+            raise SemverError(f"parse semantic version: {error}") from error
+    if features.list_attributes:
+        for values in (attribute.ints, attribute.bools, attribute.strings):
+            if values:
+                return list(values)
+        if attribute.versions:
+            return [semver_value(version) for version in attribute.versions]
+    raise ValueError("unsupported attribute value")
