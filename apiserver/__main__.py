@@ -33,6 +33,28 @@ from machinery.process import Process, component_command
     callback=duration_seconds,
     help="How often etcd's history is dropped; 0 keeps it.",
 )
+@click.option(
+    "--max-requests-inflight",
+    type=click.IntRange(min=0),
+    default=400,
+    show_default=True,
+    help="With the next one: the seats that priority levels share. Without priority and fairness: reading"
+    " requests under way.",
+)
+@click.option(
+    "--max-mutating-requests-inflight",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="Seats besides; without priority and fairness: writing requests under way.",
+)
+@click.option(
+    "--enable-priority-and-fairness",
+    type=bool,
+    default=True,
+    show_default=True,
+    help="Queue requests by priority level and flow, instead of refusing above the two limits.",
+)
 def main(
     process: Process,
     etcd_servers: str,
@@ -42,6 +64,9 @@ def main(
     disable_admission_plugins: str,
     event_ttl: float,
     etcd_compaction_interval: float,
+    max_requests_inflight: int,
+    max_mutating_requests_inflight: int,
+    enable_priority_and_fairness: bool,
 ) -> None:
     """The API server: Kubernetes objects on etcd, over gRPC and REST."""
     from apiserver.options import Options
@@ -55,6 +80,9 @@ def main(
         disabled_admission=_names(disable_admission_plugins),
         event_ttl_seconds=int(event_ttl),
         compaction_seconds=etcd_compaction_interval,
+        requests_in_flight=max_requests_inflight,
+        mutating_requests_in_flight=max_mutating_requests_inflight,
+        priority_and_fairness=enable_priority_and_fairness,
     )
     process.run(lambda: run_apiserver(process, options))
 

@@ -8,6 +8,7 @@ repeated fields.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -19,6 +20,8 @@ from nominee_api.v1 import api_pb2 as api
 from apiserver import bodies
 from apiserver.access.user import ADMIN, CURRENT
 from apiserver.cached_object import CachedObject
+from apiserver.flow_control.controller import Asked, FlowControl, Ticket
+from apiserver.list_options import EXACT
 from apiserver.metrics import RequestLabels, RequestMetrics
 from apiserver.requests import ListOptions, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.storage.interface import Storage, StorageError
@@ -43,6 +46,14 @@ _Context = grpc.aio.ServicerContext[Any, Any]
 _log = logs.get()
 
 # What a connection breaks down to when the process stops: clients try again elsewhere or later.
+_ASKS = {
+    "GET": "get",
+    "LIST": "list",
+    "POST": "create",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
 _STOPPING = "the API server is shutting down"
 
 
@@ -82,12 +93,18 @@ class GrpcFront:
     """The service over a registry."""
 
     def __init__(
-        self, registry: RegistryAPI, storage: Storage, identity: ServerIdentity, clock: Clock
+        self,
+        registry: RegistryAPI,
+        storage: Storage,
+        identity: ServerIdentity,
+        clock: Clock,
+        flow_control: FlowControl | None = None,
     ) -> None:
         self._registry = registry
         self._storage = storage
         self._identity = identity
         self._clock = clock
+        self.flow_control = flow_control or FlowControl(clock)
         self.metrics = RequestMetrics()
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -119,6 +136,7 @@ class GrpcFront:
     ) -> grpc.RpcMethodHandler[Any, Any]:
         """A method for one kind: looked up, timed, counted, its errors made statuses."""
         writes = verb not in ("GET", "LIST")
+        asks = _ASKS[verb]
 
         async def run(request: _Request) -> bytes:
             target = request.target
@@ -134,7 +152,11 @@ class GrpcFront:
         async def handle(request: _Request, context: _Context) -> bytes:
             begun = self._clock.monotonic()
             CURRENT.set(ADMIN)
-            answer = await _outcome(run, request)
+            ticket = self._arrive(asks, request)
+            try:
+                answer = await _outcome(run if ticket.admitted else _in_turn(ticket, context, run), request)
+            finally:
+                ticket.leave()
             code = answer.code if isinstance(answer, StatusError) else 200
             self.metrics.answered(_labels(verb, request.target), code, self._clock.monotonic() - begun)
             if isinstance(answer, StatusError):
@@ -144,6 +166,23 @@ class GrpcFront:
         return grpc.unary_unary_rpc_method_handler(
             handle, request_deserializer=request_type.FromString, response_serializer=_as_is
         )
+
+    def _arrive(self, verb: str, request: Any) -> Ticket:
+        """A request's place among all others."""
+        target = request.target
+        resource = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
+        asked = Asked(verb, target.group, resource, target.namespace)
+        width = None
+        if verb == "list" and not request.field_selector.startswith("metadata.name="):
+            version, limit = request.resource_version, request.limit
+            exact = request.resource_version_match == EXACT or (limit and version not in ("", "0"))
+            width = self.flow_control.list_seats(
+                asked,
+                limit=limit,
+                from_cache=not exact and not getattr(request, "continue"),
+                selects=bool(request.field_selector or request.label_selector),
+            )
+        return self.flow_control.arrive(CURRENT.get(), asked, width)
 
     async def _get(self, request: api.GetRequest, kind: Kind[Any]) -> bytes:
         target = request.target
@@ -244,7 +283,12 @@ class GrpcFront:
             return await self._registry.watch(_kind(request.target), request.target.namespace, options)
 
         CURRENT.set(ADMIN)
-        watcher = await _outcome(begin, request)
+        ticket = self._arrive("watch", request)
+        try:
+            # Once it stands, a watch holds no seat.
+            watcher = await _outcome(begin if ticket.admitted else _in_turn(ticket, context, begin), request)
+        finally:
+            ticket.leave()
         if isinstance(watcher, StatusError):
             await _fail(context, watcher)
         labels = _labels("WATCH", request.target)
@@ -267,6 +311,19 @@ class GrpcFront:
                 await self._clock.sleep(GATHER_SECONDS)
         except StatusError as error:
             await context.write(error_frame(error))
+
+
+def _in_turn(
+    ticket: Ticket, context: _Context, method: Callable[[_Asked], Awaitable[_Answer]]
+) -> Callable[[_Asked], Awaitable[_Answer]]:
+    """The same, when it is this request's turn."""
+
+    async def waiting(request: _Asked) -> _Answer:
+        remaining = context.time_remaining()
+        await ticket.wait(remaining / 4 if remaining is not None else math.inf)
+        return await method(request)
+
+    return waiting
 
 
 def _as_is(data: bytes) -> bytes:

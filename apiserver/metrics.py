@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+    from apiserver.flow_control.controller import FlowControl
     from apiserver.watch_cache import WatchCache
 
 # Seconds.
@@ -86,14 +87,21 @@ class RequestMetrics:
 class ServerCollector:
     """For prometheus-client's registry: requests, and what the watch cache holds."""
 
-    def __init__(self, requests: RequestMetrics, cache: WatchCache) -> None:
+    def __init__(
+        self, requests: RequestMetrics, cache: WatchCache, flow_control: FlowControl | None = None
+    ) -> None:
         self._requests = requests
         self._cache = cache
+        self._flow_control = flow_control
 
     def collect(self) -> Iterable[Metric]:
         from prometheus_client.core import GaugeMetricFamily
 
         yield from self._requests.collect()
+        if self._flow_control is not None:
+            from apiserver.flow_control import metrics as flow_metrics
+
+            yield from flow_metrics.collect(self._flow_control)
         objects = GaugeMetricFamily(
             "apiserver_storage_objects", "Objects in storage by resource.", labels=["resource"]
         )

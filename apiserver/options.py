@@ -23,6 +23,9 @@ class Options:
     event_ttl_seconds: int = 3600
     # 0 keeps etcd's history.
     compaction_seconds: float = 300.0
+    requests_in_flight: int = 400
+    mutating_requests_in_flight: int = 200
+    priority_and_fairness: bool = True
 
 
 def parse_duration(text: str) -> float:

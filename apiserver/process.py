@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
+from apiserver.flow_control.controller import FlowControl, Limits
 from apiserver.grpc_front import ServerIdentity
 from apiserver.options import Options
 from apiserver.reads import Reads
@@ -27,6 +28,11 @@ async def run_apiserver(process: Process, options: Options) -> None:
     if unknown:
         names, known = ", ".join(sorted(unknown)), ", ".join(ADMISSION_PLUGINS)
         raise BadConfiguration(f"unknown admission plugins: {names}; known are {known}")
+    if options.priority_and_fairness and options.requests_in_flight + options.mutating_requests_in_flight <= 0:
+        raise BadConfiguration(
+            "with priority and fairness --max-requests-inflight and --max-mutating-requests-inflight"
+            " cannot both be 0"
+        )
     servers = endpoints(options.etcd_servers) or [(await process.wait_for("etcd")).grpc]
     process.step = f"load from etcd at {','.join(servers)}"
 
@@ -45,6 +51,13 @@ async def run_apiserver(process: Process, options: Options) -> None:
         await bootstrap(registry)
         return registry
 
+    flow_control = FlowControl(
+        process.clock,
+        Limits(
+            options.requests_in_flight, options.mutating_requests_in_flight, options.priority_and_fairness
+        ),
+    )
+
     def make_rest(registry: RegistryAPI, metrics: RequestMetrics) -> RestServer:
         # Starlette and what comes with it are there since the serving port was opened.
         from apiserver.rest.front import FrontOptions, RestFront
@@ -57,6 +70,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
             process.clock,
             FrontOptions(process.version, health=process.serving.application),
             metrics,
+            flow_control,
         )
         server = RestServer(front, listener)
         front.address = server.address
@@ -73,6 +87,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
         identity,
         process.clock,
         make_rest=make_rest,
+        flow_control=flow_control,
     )
 
     def etcd_check() -> None:

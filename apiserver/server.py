@@ -12,6 +12,8 @@ import anyio.abc
 import grpc.aio
 
 from apiserver.compaction import compact_regularly
+from apiserver.flow_control import stored
+from apiserver.flow_control.controller import FlowControl
 from apiserver.grpc_front import GrpcFront, ServerIdentity
 from apiserver.metrics import RequestMetrics, ServerCollector
 from apiserver.requests import RegistryAPI
@@ -67,6 +69,7 @@ class ApiServer:
         clock: Clock,
         *,
         make_rest: MakeFront | None = None,
+        flow_control: FlowControl | None = None,
     ) -> None:
         self._options = options
         self._make_registry = make_registry
@@ -75,6 +78,7 @@ class ApiServer:
         self.cache: WatchCache | None = None
         self.metrics: ServerCollector | None = None
         self._make_rest = make_rest
+        self._flow_control = flow_control
         self.address = ""
         self.rest_address = ""
 
@@ -102,8 +106,8 @@ class ApiServer:
         if not await _first(cache.wait_loaded, stopping.wait):
             return
         registry = await self._make_registry(storage, cache)
-        front = GrpcFront(registry, storage, self._identity, self._clock)
-        self.metrics = ServerCollector(front.metrics, cache)
+        front = GrpcFront(registry, storage, self._identity, self._clock, self._flow_control)
+        self.metrics = ServerCollector(front.metrics, cache, front.flow_control)
         server = grpc.aio.server(options=SERVER_OPTIONS, maximum_concurrent_rpcs=_CALLS_MAX)
         server.add_generic_rpc_handlers((front.handler(),))
         host = self._options.bind.rpartition(":")[0]
@@ -119,6 +123,9 @@ class ApiServer:
                 rest = self._make_rest(registry, front.metrics)
                 await group.start(rest.run)
                 self.rest_address = rest.address
+            if self._flow_control is not None:
+                self._flow_control.stored_of = stored.sizes(cache)
+                group.start_soon(stored.run, self._flow_control, registry, cache, self._clock)
             _log.info("Serving", address=self.address, revision=cache.revision)
             await on_ready(self.address)
             await stopping.wait()

@@ -13,9 +13,10 @@ from typing import Any
 import anyio
 
 from apiserver.access.user import ADMIN, CURRENT, User
+from apiserver.flow_control.controller import FlowControl, Ticket, TooManyRequests
 from apiserver.metrics import RequestLabels, RequestMetrics
 from apiserver.requests import RegistryAPI
-from apiserver.rest import answers, meta_paths, problems, resources, watching
+from apiserver.rest import answers, flow, meta_paths, problems, resources, watching
 from apiserver.rest.http import Answer, ClientGone, Receive, Request, Send
 from apiserver.rest.media import JSON, Media, negotiate
 from apiserver.rest.target import Target, parse
@@ -45,9 +46,15 @@ class RestFront:
     """Serves a registry."""
 
     def __init__(
-        self, registry: RegistryAPI, clock: Clock, options: FrontOptions, metrics: RequestMetrics
+        self,
+        registry: RegistryAPI,
+        clock: Clock,
+        options: FrontOptions,
+        metrics: RequestMetrics,
+        flow_control: FlowControl | None = None,
     ) -> None:
         self._clock = clock
+        self._flow_control = flow_control or FlowControl(clock)
         self._options = options
         self._metrics = metrics
         self._resources = resources.Resources(registry, clock)
@@ -79,22 +86,31 @@ class RestFront:
             failure = errors.internal(f"{type(error).__name__}: {error}")
             code = failure.code
             await self._failed(request, failure).send(send)
+        finally:
+            if request.ticket is not None:
+                request.ticket.leave()
         self._metrics.answered(_labels(request, target), code, self._clock.monotonic() - begun)
 
     async def _answer(self, request: Request, target: Target | None, send: Send) -> int:
+        watch = target is not None and resources.is_watch(request, target)
         try:
             user = self._options.authenticate(request)
             CURRENT.set(user)
+            ticket = request.ticket = flow.arrive(self._flow_control, user, request, target, watch=watch)
+            if not ticket.admitted:
+                await ticket.wait()
             if target is None:
                 answer = self._paths.answer(request)
                 if answer is None and self._options.health is not None and meta_paths.is_health(request.path):
                     await self._options.health(request.scope, request.receive, send)
                     return 200
                 answer = answer or _not_found(request.path)
-            elif resources.is_watch(request, target):
-                return await self._watch(request, target, send)
+            elif watch:
+                return await self._watch(request, target, ticket, send)
             else:
                 answer = await self._resources.answer(request, target, user)
+        except TooManyRequests as error:
+            answer = flow.refused(error)
         except StatusError as error:
             answer = self._failed(request, error)
         except StorageError as error:
@@ -105,6 +121,7 @@ class RestFront:
                 raise
             answer = self._failed(request, errors.service_unavailable(_STOPPING))
         answer.warnings = request.warnings
+        answer.headers.update(flow.headers(request.ticket))
         await answer.send(send)
         return answer.code
 
@@ -123,11 +140,14 @@ class RestFront:
             headers["connection"] = "close"
         return Answer(body, error.code, form.form, headers=headers)
 
-    async def _watch(self, request: Request, target: Target, send: Send) -> int:
+    async def _watch(self, request: Request, target: Target, ticket: Ticket, send: Send) -> int:
         """Streams until the watch or the client ends."""
         watch = await self._resources.watch(request, target)
+        # Once it stands, a watch holds no seat.
+        ticket.leave()
         frames = watching.Frames(watch.media, request.asked("includeObject"), self._clock)
-        start = Answer(content_type=watching.content_type(watch.media), pieces=_nothing())
+        form = watching.content_type(watch.media)
+        start = Answer(content_type=form, pieces=_nothing(), headers=flow.headers(ticket))
         labels = _labels(request, target)._replace(verb="WATCH")
 
         async def write(data: bytes) -> None:

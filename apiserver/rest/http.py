@@ -6,12 +6,15 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from apiserver.rest import problems
 from apiserver.rest.media import JSON
 from machinery import errors
+
+if TYPE_CHECKING:
+    from apiserver.flow_control.controller import Ticket
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -46,6 +49,8 @@ class Request:
         self.receive = receive
         # What the client is told besides the answer, whatever that is.
         self.warnings: list[str] = []
+        # Its place among all others, once it has one.
+        self.ticket: Ticket | None = None
 
     @cached_property
     def headers(self) -> dict[str, str]:

@@ -1,0 +1,398 @@
+"""Flow control as the fronts use it: a ticket for each request, given back when the request is over.
+
+    ticket = flow_control.arrive(user, Asked("create", "", "pods", "default"))
+    try:
+        if not ticket.admitted:
+            await ticket.wait()       # StatusError 429
+        ...
+    finally:
+        ticket.leave()
+
+With free seats this costs a look-up and some additions. Source: kube-apiserver 1.36,
+server/filters/priority-and-fairness.go, util/flowcontrol/apf_controller.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from apiserver.access.user import User
+from apiserver.flow_control import bootstrap, borrowing
+from apiserver.flow_control import seats as seats_rules
+from apiserver.flow_control.borrowing import Bounds
+from apiserver.flow_control.configuration import (
+    Asked,
+    Configuration,
+    Level,
+    Schema,
+    level_of,
+    schema_of,
+)
+from apiserver.flow_control.counts import Counts
+from apiserver.flow_control.queue_set import QueueSet, Request
+from apiserver.flow_control.retry_after import RetryAfter
+from apiserver.flow_control.seats import Stored
+from apiserver.flow_control.shuffle_sharding import flow_hash, hand
+from machinery.clock import Clock
+from machinery.errors import StatusError
+from machinery.pb import flowcontrol, meta
+
+TOO_MANY = "Too many requests, please try again later."
+WAIT_SECONDS_MAX = 15.0
+"""In a queue: a quarter of the 60 s that a request may take."""
+_KNOWN_MAX = 4096
+"""Kinds of requests whose way is remembered; made-up names must not fill the memory."""
+_READ_VERBS = frozenset({"get", "list", "watch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """As the flags `--max-requests-inflight` and `--max-mutating-requests-inflight`: their sum are the
+    server's seats. Without `fair` each is a limit by itself, and 0 is none."""
+
+    reading: int = 400
+    mutating: int = 200
+    fair: bool = True
+    wait_seconds: float = WAIT_SECONDS_MAX
+
+    @property
+    def seats(self) -> int:
+        return self.reading + self.mutating
+
+
+class LevelState:
+    """A level in force: its queues, its seats, and what it has told those it refused."""
+
+    __slots__ = ("bounds", "counts", "exempt", "level", "most_seats", "queues", "retry_after", "smoothed")
+
+    def __init__(self, level: Level, bounds: Bounds, now: float) -> None:
+        self.level = level
+        self.exempt = level.exempt
+        self.bounds = bounds
+        self.most_seats = seats_rules.seats_max(bounds.nominal)
+        # An exempt one has no queues and no limit, but its demand counts.
+        self.queues = QueueSet(None if level.exempt else level.queuing, bounds.nominal, now)
+        self.retry_after = RetryAfter()
+        self.smoothed = 0.0
+        self.counts: dict[str, Counts] = {}
+
+    def counts_of(self, schema: str) -> Counts:
+        found = self.counts.get(schema)
+        if found is None:
+            found = self.counts[schema] = Counts()
+        return found
+
+
+class _Way:
+    """Where requests of one kind by one user go."""
+
+    __slots__ = ("counts", "hand", "reads", "schema", "state", "watch")
+
+    def __init__(self, schema: Schema, state: LevelState, cards: tuple[int, ...], asked: Asked) -> None:
+        self.schema = schema
+        self.state = state
+        self.hand = cards
+        self.counts = state.counts_of(schema.name)
+        self.watch = asked.verb == "watch"
+        self.reads = asked.verb in _READ_VERBS
+
+
+class Ticket:
+    """One request's: `admitted` or not yet. `leave` is to be called whatever happens; again does nothing."""
+
+    __slots__ = ("_control", "_future", "_gone", "_request", "_seats", "_started", "_way", "admitted")
+
+    def __init__(self, control: FlowControl, way: _Way, seats: int, started: float) -> None:
+        self._control = control
+        self._way = way
+        self._seats = seats
+        self._started = started
+        self._request: Request | None = None
+        self._future: asyncio.Future[None] | None = None
+        self._gone = False
+        self.admitted = False
+
+    @property
+    def schema_uid(self) -> str:
+        return self._way.schema.uid
+
+    @property
+    def level_uid(self) -> str:
+        return self._way.state.level.uid
+
+    @property
+    def schema(self) -> str:
+        return self._way.schema.name
+
+    @property
+    def level(self) -> str:
+        return self._way.state.level.name
+
+    async def wait(self, seconds_max: float = math.inf) -> None:
+        """Until it is this request's turn; StatusError 429 where it has none in time."""
+        await self._control.wait(self, seconds_max)
+
+    def leave(self) -> None:
+        """The request is over, or as much of it as is limited: of a watch its beginning."""
+        if self._gone:
+            return
+        self._gone = True
+        if self.admitted:
+            self._control.left(self._way, self._request, self._seats, self._started)
+        elif self._request is not None:
+            self._control.gave_up(self, "cancelled")
+
+    # For the controller.
+
+    def _begin(self, now: float) -> None:
+        self.admitted = True
+        self._started = now
+
+    def wake(self) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+
+class TooManyRequests(StatusError):
+    """429: no seat, and no place to wait for one."""
+
+    def __init__(self, retry_after_seconds: int) -> None:
+        super().__init__(
+            429,
+            "TooManyRequests",
+            TOO_MANY,
+            details=meta.StatusDetails(),
+            retry_after_seconds=retry_after_seconds,
+        )
+
+
+class FlowControl:
+    """All levels of a server. `stored_of` tells of a group's resource what is stored, for lists' widths."""
+
+    def __init__(self, clock: Clock, limits: Limits | None = None) -> None:
+        self._clock = clock
+        self.limits = limits or Limits()
+        self.stored_of: Callable[[str, str], Stored] | None = None
+        self.levels: dict[str, LevelState] = {}
+        self._schemas: tuple[Schema, ...] = ()
+        self._configuration = Configuration((), {})
+        self._ways: dict[tuple[str, tuple[str, ...], Asked], _Way] = {}
+        # Under way and waiting, by whether they only read.
+        self.in_flight = {True: 0, False: 0}
+        self.in_queue = {True: 0, False: 0}
+        self.dropped = {True: 0, False: 0}
+        # Until what is stored is read.
+        self.configure(bootstrap.suggested_schemas(), bootstrap.suggested_levels())
+
+    # Configuration.
+
+    def configure(
+        self,
+        schemas: Iterable[flowcontrol.FlowSchema],
+        levels: Iterable[flowcontrol.PriorityLevelConfiguration],
+    ) -> None:
+        """What is stored now; the mandatory ones are there in any case."""
+        found_levels = {each.metadata.name: each for each in levels}
+        found_schemas = {each.metadata.name: each for each in schemas}
+        for level in bootstrap.mandatory_levels():
+            stored = found_levels.get(level.metadata.name)
+            if stored is not None:
+                level.metadata.uid = stored.metadata.uid
+                if stored.spec.type == level.spec.type and stored.spec.HasField("exempt"):
+                    level.spec.exempt.CopyFrom(stored.spec.exempt)
+            found_levels[level.metadata.name] = level
+        for schema in bootstrap.mandatory_schemas():
+            if schema.metadata.name in found_schemas:
+                schema.metadata.uid = found_schemas[schema.metadata.name].metadata.uid
+            found_schemas[schema.metadata.name] = schema
+        self._take(
+            Configuration.of(map(schema_of, found_schemas.values()), map(level_of, found_levels.values()))
+        )
+
+    def _take(self, configuration: Configuration) -> None:
+        now = self._clock.monotonic()
+        self._ways.clear()
+        self._configuration = configuration
+        bounded = borrowing.bounds(configuration.levels, self.limits.seats)
+        states: dict[str, LevelState] = {}
+        for name, level in configuration.levels.items():
+            before = self.levels.get(name)
+            if before is None or before.level.queuing != level.queuing or before.exempt != level.exempt:
+                # Who waits in the old queues is served from there with what they have.
+                states[name] = LevelState(level, bounded[name], now)
+                if before is not None:
+                    states[name].counts = before.counts
+                continue
+            before.level, before.bounds = level, bounded[name]
+            before.most_seats = seats_rules.seats_max(bounded[name].nominal)
+            states[name] = before
+            if not level.exempt:
+                self._begun(before.queues.set_limit(bounded[name].nominal, now), now)
+        self.levels = states
+
+    async def rebalance(self) -> None:
+        """Lend idle seats, every ten seconds, until cancelled."""
+        while True:
+            await self._clock.sleep(borrowing.ADJUST_SECONDS)
+            self.lend()
+
+    def lend(self) -> None:
+        """Divide the seats anew by what was wanted since the last time."""
+        now = self._clock.monotonic()
+        demands = {}
+        for name, state in self.levels.items():
+            mean, deviation, highest = state.queues.demand.take(now)
+            state.smoothed = borrowing.smoothed(state.smoothed, mean, deviation)
+            demands[name] = (state.smoothed, highest)
+        levels = {name: state.level for name, state in self.levels.items()}
+        bounded = {name: state.bounds for name, state in self.levels.items()}
+        for name, limit in borrowing.current_limits(levels, bounded, demands).items():
+            state = self.levels[name]
+            if state.queues.limit != limit:
+                self._begun(state.queues.set_limit(limit, now), now)
+
+    # Requests.
+
+    def arrive(self, user: User, asked: Asked, seats_of: Callable[[int], int] | None = None) -> Ticket:
+        """A request comes; `seats_of` tells its width, given the most it may have; without it one seat."""
+        key = (user.name, user.groups, asked)
+        way = self._ways.get(key)
+        if way is None:
+            way = self._find(key, user, asked)
+        state = way.state
+        now = self._clock.monotonic()
+        seats = 1 if seats_of is None else seats_of(state.most_seats)
+        ticket = Ticket(self, way, seats, now)
+        if state.exempt:
+            self._admit(ticket, way, seats, now)
+            state.queues.demand.change(seats, now)
+            return ticket
+        if not self.limits.fair:
+            limit = self.limits.reading if way.reads else self.limits.mutating
+            if not limit or self.in_flight[way.reads] < limit:
+                self._admit(ticket, way, seats, now)
+            return ticket
+        request = state.queues.arrive(way.hand, seats, now)
+        if request is None:
+            return ticket
+        ticket._request = request
+        if request.executing:
+            self._admit(ticket, way, seats, now)
+            return ticket
+        request.context = ticket
+        self._queue(way, 1, seats)
+        assert request.queue is not None
+        way.counts.lengths.observe(len(request.queue.waiting))
+        self._begun(state.queues.dispatch(now), now)
+        return ticket
+
+    def _queue(self, way: _Way, change: int, seats: int) -> None:
+        way.counts.in_queue += change
+        way.counts.seats_in_queue += change * seats
+        self.in_queue[way.reads] += change
+
+    def list_seats(
+        self, asked: Asked, *, limit: int, from_cache: bool, selects: bool
+    ) -> Callable[[int], int] | None:
+        """The width of a list for `arrive`, or of a watch that begins with one."""
+        stored_of = self.stored_of
+        if stored_of is None:
+            return None
+        return lambda most: seats_rules.of_list(
+            stored_of(asked.group, asked.resource),
+            limit=limit,
+            from_cache=from_cache,
+            selects=selects,
+            most=most,
+        )
+
+    def _find(self, key: tuple[str, tuple[str, ...], Asked], user: User, asked: Asked) -> _Way:
+        if len(self._ways) >= _KNOWN_MAX:
+            self._ways.clear()
+        schema = self._configuration.classify(user, asked)
+        state = self.levels[schema.level]
+        cards: tuple[int, ...] = ()
+        queuing = state.queues.queuing
+        if queuing is not None:
+            entropy = flow_hash(schema.name, schema.flow(user, asked))
+            cards = hand(entropy, queuing.queues, queuing.hand_size)
+        way = self._ways[key] = _Way(schema, state, cards, asked)
+        return way
+
+    def _admit(self, ticket: Ticket, way: _Way, seats: int, now: float) -> None:
+        ticket._begin(now)
+        counts = way.counts
+        counts.dispatched += 1
+        counts.executing += 1
+        counts.seats += seats
+        counts.seats_asked.observe(seats)
+        self.in_flight[way.reads] += 1
+
+    def left(self, way: _Way, request: Request | None, seats: int, started: float) -> None:
+        """An admitted request is over."""
+        now = self._clock.monotonic()
+        counts = way.counts
+        counts.executing -= 1
+        counts.seats -= seats
+        (counts.watched if way.watch else counts.ran).observe(now - started)
+        self.in_flight[way.reads] -= 1
+        queues = way.state.queues
+        if request is not None:
+            begun = queues.finish(request, now)
+            if begun:
+                self._begun(begun, now)
+        elif way.state.exempt:
+            queues.demand.change(-seats, now)
+
+    def _begun(self, requests: Sequence[Request], now: float) -> None:
+        """Those who waited and whose turn it is."""
+        for request in requests:
+            ticket = request.context
+            assert isinstance(ticket, Ticket)
+            way = ticket._way
+            self._queue(way, -1, request.seats)
+            way.counts.waited.observe(now - ticket._started)
+            self._admit(ticket, way, request.seats, now)
+            ticket.wake()
+
+    async def wait(self, ticket: Ticket, seconds_max: float) -> None:
+        """See `Ticket.wait`."""
+        if ticket.admitted:
+            return
+        if ticket._request is None:
+            queued = self.limits.fair and ticket._way.state.queues.queuing is not None
+            raise self._refused(ticket, "queue-full" if queued else "concurrency-limit")
+        ticket._future = asyncio.get_running_loop().create_future()
+        with anyio.move_on_after(min(self.limits.wait_seconds, seconds_max)):
+            await ticket._future
+        if not ticket.admitted:
+            self.gave_up(ticket, "time-out")
+            raise self._refused(ticket)
+
+    def gave_up(self, ticket: Ticket, reason: str) -> None:
+        """One that waited has left its queue."""
+        now = self._clock.monotonic()
+        request, way = ticket._request, ticket._way
+        assert request is not None
+        ticket._request = None
+        self._queue(way, -1, request.seats)
+        way.counts.waited_in_vain.observe(now - ticket._started)
+        way.counts.refuse(reason)
+        self._begun(way.state.queues.give_up(request, now), now)
+
+    def _refused(self, ticket: Ticket, reason: str = "") -> TooManyRequests:
+        state, way = ticket._way.state, ticket._way
+        state.retry_after.refused(self._clock.monotonic())
+        if reason:
+            way.counts.refuse(reason)
+        self.dropped[way.reads] += 1
+        ticket._gone = True
+        return TooManyRequests(state.retry_after.seconds)
+
+
+__all__ = ["TOO_MANY", "Asked", "FlowControl", "Limits", "Ticket", "TooManyRequests", "User"]

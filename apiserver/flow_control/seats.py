@@ -1,0 +1,41 @@
+"""How many seats a request occupies.
+
+Source: kube-apiserver 1.36, util/flowcontrol/request (list_work_estimator.go with SizeBasedListCostEstimate,
+mutating_work_estimator.go: everything but lists takes one seat; lingering final seats are not done here).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+_BYTES_PER_SEAT = 100_000
+_FROM_CACHE_BYTES_MAX = 1_000_000
+"""A list from the watch cache is streamed: that much of it is in memory at once."""
+SEATS_MAX = 100
+_LEVEL_SHARE = 0.15
+"""Of its level's seats one request takes no more than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A kind's objects: how many, and the mean size of one in bytes."""
+
+    count: int
+    bytes_each: int
+
+
+def seats_max(nominal_limit: int) -> int:
+    """The most seats of one request in a level of so many."""
+    return min(max(math.ceil(nominal_limit * _LEVEL_SHARE), 1), SEATS_MAX)
+
+
+def of_list(stored: Stored, *, limit: int, from_cache: bool, selects: bool, most: int) -> int:
+    """Seats of a list of a kind, or of a watch that begins with one; `limit` 0 is none."""
+    count = min(limit, stored.count) if limit > 0 else stored.count
+    if selects and not from_cache:
+        count = max(count, stored.count // 2)
+    size = count * stored.bytes_each
+    if from_cache:
+        size = min(size, _FROM_CACHE_BYTES_MAX)
+    return min(max(math.ceil(size / _BYTES_PER_SEAT), 1), most)

@@ -1,0 +1,90 @@
+"""The configuration as it is stored: written where it is missing, followed where it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from apiserver.flow_control import bootstrap
+from apiserver.flow_control.seats import Stored
+from apiserver.watcher import EventType
+from machinery import errors, logs
+from machinery.errors import StatusError
+from machinery.kinds import FLOW_SCHEMA, KINDS, PRIORITY_LEVEL_CONFIGURATION, Kind
+
+if TYPE_CHECKING:
+    from apiserver.flow_control.controller import FlowControl
+    from apiserver.requests import RegistryAPI
+    from apiserver.watch_cache import WatchCache
+    from machinery.clock import Clock
+
+_log = logs.get()
+_AGAIN_SECONDS = 1.0
+_SAMPLE = 8
+
+
+async def run(control: FlowControl, registry: RegistryAPI, cache: WatchCache, clock: Clock) -> None:
+    """Write what is missing, then follow what is stored, and lend seats; until cancelled.
+
+    Until it has written and read, the built-in configuration is in force.
+    """
+    async with anyio.create_task_group() as group:
+        group.start_soon(control.rebalance)
+        while not await _ensured(registry, cache):
+            await clock.sleep(_AGAIN_SECONDS)
+        for kind in (PRIORITY_LEVEL_CONFIGURATION, FLOW_SCHEMA):
+            group.start_soon(_follow, control, cache, clock, kind)
+
+
+def sizes(cache: WatchCache) -> Callable[[str, str], Stored]:
+    """What the watch cache has of a resource; the mean size is that of its first few objects."""
+    by_resource = {(kind.group, kind.plural): kind for kind in KINDS}
+
+    def stored_of(group: str, resource: str) -> Stored:
+        kind = by_resource.get((group, resource))
+        if kind is None:
+            return Stored(0, 0)
+        found = cache.of(kind)
+        some = [len(each.data) for each in islice(found.in_order(), _SAMPLE)]
+        return Stored(len(found), sum(some) // len(some) if some else 0)
+
+    return stored_of
+
+
+async def _ensured(registry: RegistryAPI, cache: WatchCache) -> bool:
+    """Create what is missing of the mandatory and the suggested objects; False where that failed."""
+    wanted: list[tuple[Kind[Any], list[Any]]] = [
+        (PRIORITY_LEVEL_CONFIGURATION, [*bootstrap.mandatory_levels(), *bootstrap.suggested_levels()]),
+        (FLOW_SCHEMA, [*bootstrap.mandatory_schemas(), *bootstrap.suggested_schemas()]),
+    ]
+    for kind, objects in wanted:
+        for obj in objects:
+            name = obj.metadata.name
+            if cache.get(kind, "", name) is not None:
+                continue
+            try:
+                await registry.create(kind, "", name, "", obj)
+            except StatusError as error:
+                if not errors.is_already_exists(error):
+                    _log.warning("flow control's objects are not written yet", error=str(error))
+                    return False
+    return True
+
+
+async def _follow(control: FlowControl, cache: WatchCache, clock: Clock, kind: Kind[Any]) -> None:
+    while True:
+        try:
+            async with cache.watch(kind) as watcher:
+                async for batch in watcher:
+                    if any(event.type is not EventType.BOOKMARK for event in batch):
+                        control.configure(
+                            [found.message for found in cache.list(FLOW_SCHEMA)],
+                            [found.message for found in cache.list(PRIORITY_LEVEL_CONFIGURATION)],
+                        )
+        except StatusError as error:
+            # The server stops, or has read its state anew.
+            _log.debug("the watch of flow control's objects ended", kind=kind.kind, error=str(error))
+        await clock.sleep(_AGAIN_SECONDS)
