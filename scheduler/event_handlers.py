@@ -47,7 +47,7 @@ class EventHandlers:
 
     `is_ours` tells whether a profile of that scheduler name exists; `reject_waiting` ends a pod's waiting on
     Permit and tells whether it waited; `report` gets the text of what the cache could not make sense of (the
-    queue hears of the event all the same).
+    queue hears of the event all the same). `see` shows a pending pod with the nomination that counts.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class EventHandlers:
         pod_info: Callable[[core.Pod], PodInfo] = PodInfo,
         reject_waiting: Callable[[str], bool] = lambda uid: False,
         report: Callable[[str], None] = lambda text: None,
+        see: Callable[[core.Pod], core.Pod] = lambda pod: pod,
     ) -> None:
         self._queue = queue
         self._cache = cache
@@ -66,6 +67,7 @@ class EventHandlers:
         self._pod_info = pod_info
         self._reject_waiting = reject_waiting
         self._report = report
+        self._see = see
 
     # ---- pods ----
 
@@ -123,10 +125,15 @@ class EventHandlers:
             if began and not old.metadata.HasField("deletionTimestamp"):
                 self._assumed_pod_deleted(new, now)
             return
-        self._queue.update(old, self._pod_info(new), now)
+        self._queue.update(self._see(old), self._pod_info(self._see(new)), now)
         was = old.status.nominatedNodeName
         if was and was != new.status.nominatedNodeName:
             self._nomination_gone(old, now)
+
+    def nomination_settled(self, old: core.Pod, new: core.Pod, now: float) -> None:
+        """What was decided is overtaken: the pod was taken to be `old`, and is `new`."""
+        if not new.spec.nodeName and not self._cache.is_assumed(new.metadata.uid):
+            self._queue.update(old, self._pod_info(new), now)
 
     def _pending_pod_deleted(self, pod: core.Pod, now: float) -> None:
         self._queue.delete(pod)

@@ -151,11 +151,10 @@ class BindingCycles:
 
     async def _nominate(self, pod: PodInfo, node: str) -> None:
         """Tells everybody where the pod is about to go. Not being able to does not stop the binding."""
-        ticket = self._writer.ticket(pod.uid)
+        ticket = self._writer.ticket(pod.uid, NominatingInfo(NominatingMode.Override, node))
         try:
             await steps.NOMINATE_BEFORE.hit(pod=pod.key, node=node)
-            nominating = NominatingInfo(NominatingMode.Override, node)
-            await self._writer.write(ticket, pod.pod, None, nominating)
+            await self._writer.write(ticket, pod.pod, None)
         except (StatusError, FailpointError) as error:
             _log.warning("Could not write a nomination", pod=pod.key, node=node, step="nominate", error=error)
         finally:

@@ -23,7 +23,10 @@ from scheduler.way import Step
 
 
 class FailureHandler:
-    """See the module's text. `cached` gives the pod that the watch last showed under a name."""
+    """See the module's text.
+
+    `cached` gives the pod that the watch last showed under a name, with the nomination that counts.
+    """
 
     def __init__(
         self,
@@ -58,8 +61,8 @@ class FailureHandler:
         self._metrics.attempted(result, framework.profile_name, seconds)
         info.unschedulable_plugins = set(failed.unschedulable_plugins)
         info.pending_plugins = set(failed.pending_plugins)
+        ticket = self._writer.ticket(attempt.pod.uid, nominating)
         cached = self._cached(attempt.pod.key)
         requeue_failed(self._queue, info, cached, nominating, self._queue_now())
         attempt.recorder.failed_scheduling(attempt.pod.pod, failed.message)
-        ticket = self._writer.ticket(attempt.pod.uid)
-        group.start_soon(self._writer.write_failure, ticket, attempt.pod.pod, failed, nominating)
+        group.start_soon(self._writer.write_failure, ticket, attempt.pod.pod, failed)

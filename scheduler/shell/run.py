@@ -33,6 +33,7 @@ from scheduler.framework.profile import ArgumentError, Profile
 from scheduler.framework.runtime import Environment, Framework, PluginConfigError
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import PodInfo
+from scheduler.intended import IntendedNominations
 from scheduler.plugin_loader import PluginLoadError, all_classes, search_also
 from scheduler.plugins import registry
 from scheduler.queue.backoff import Backoff
@@ -186,6 +187,7 @@ class Parts:
             )
             self.frameworks[profile.name] = _framework(profile, classes, environment, metrics)
         self.queue = self._queue(config, process)
+        self._intended = intended = IntendedNominations()
         self.handlers = EventHandlers(
             self.queue,
             self.cache,
@@ -193,12 +195,16 @@ class Parts:
             pod_info=functools.partial(PodInfo, options=options),
             reject_waiting=self.waiting.reject,
             report=lambda text: process.log.warning("Scheduler cache", error=text),
+            see=intended.see,
         )
         slots = anyio.Semaphore(CALLS_MAX, fast_acquire=True)
         writer = StatusWriter(
             client,
             clock,
             anyio.Semaphore(CALLS_MAX, fast_acquire=True),
+            intended,
+            cached=self._cached,
+            resync=lambda old, new: self.handlers.nomination_settled(old, new, self.now()),
             observed_generation=process.version >= OBSERVED_GENERATION_SINCE,
         )
         nominates = gates.enabled("NominatedNodeNameForExpectation")
@@ -213,7 +219,7 @@ class Parts:
             clock=clock,
             queue_now=self.now,
             rng=process.rng,
-            cached=self._cached,
+            cached=self._seen,
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             nominates=nominates,
             stops_pre_binding=process.version >= STOPS_PRE_BINDING_SINCE,
@@ -260,6 +266,10 @@ class Parts:
 
     def _cached(self, key: ObjectKey) -> core.Pod | None:
         return self.informers.pods.get(key.name, key.namespace)
+
+    def _seen(self, key: ObjectKey) -> core.Pod | None:
+        pod = self._cached(key)
+        return None if pod is None else self._intended.see(pod)
 
     def _actions(self) -> dict[EventResource, ActionType]:
         union: dict[EventResource, ActionType] = {}

@@ -48,7 +48,18 @@ from scheduler.way import Step, Way
 
 CALLS_MAX: Final = 64  # to the API server at the same time, of each sort: bindings and status writes
 TASKS_MAX: Final = 20_000  # binding cycles and status writes that are not over; beyond it the loop waits
+TURN_SECONDS: Final = 0.0005
+TURNS_MAX: Final = 64
 _log = logs.get()
+
+
+def turns_after(seconds: float) -> int:
+    """How many turns bindings, evictions and watches get after an attempt that took so long.
+
+    What the watch tells takes several turns of the event loop to arrive. With one turn an attempt, a wave of
+    long attempts (preemption) would work ever longer on an ever older state.
+    """
+    return min(1 + int(seconds / TURN_SECONDS), TURNS_MAX)
 
 
 class QueueClock:
@@ -140,9 +151,10 @@ class Scheduler:
                     self._ready = anyio.Event()
                     await self._ready.wait()
                     continue
+                started = self._clock.monotonic()
                 await self.schedule(info, group)
-                # Bindings and watches get their turn after every pod.
-                await anyio.lowlevel.checkpoint()
+                for _ in range(turns_after(self._clock.monotonic() - started)):
+                    await anyio.lowlevel.checkpoint()
 
     async def _flush(self) -> None:
         """At the beginning of every second: pods whose backoff is over; every 30 s: forgotten ones."""

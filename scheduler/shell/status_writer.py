@@ -1,13 +1,15 @@
 """Writes scheduling results into pods' status: one write after another for a pod, many pods at once.
 
 A pod whose attempt failed may be tried again, and even bound, before its failure is written; the writes of a
-pod are therefore kept in order, and the binding waits for them. What a write answered is remembered until the
-watch shows it, so that the next one is compared with what is there and not with what was.
+pod are therefore kept in order, and the binding waits for them. A write that has not begun when the next one
+is decided is left out, and the next one says what it would have said (KEP-5229, merging of calls). Each is
+compared with the newest state known, which may be the answer to the last one.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, Final
 
 import anyio
@@ -16,9 +18,11 @@ from machinery import failpoints, kinds, logs
 from machinery.client import Client, retry_unavailable
 from machinery.clock import Clock
 from machinery.errors import StatusError
+from machinery.objects import ObjectKey
 from machinery.pb import core
 from scheduler.cycle import Failed
-from scheduler.framework.interface import NominatingInfo
+from scheduler.framework.interface import NominatingInfo, NominatingMode
+from scheduler.intended import IntendedNominations, revision_of
 from scheduler.pod_status import status_patch
 from scheduler.shell import steps
 
@@ -27,82 +31,146 @@ ATTEMPTS_MAX: Final = 9
 _log = logs.get()
 
 
+class Ticket:
+    """A place in the line of one pod's writes, and the nomination to be written."""
+
+    __slots__ = ("before", "has_begun", "is_left_out", "is_over", "nominating", "number", "uid")
+
+    def __init__(self, uid: str, nominating: NominatingInfo | None, before: Ticket | None) -> None:
+        self.uid = uid
+        self.nominating = nominating
+        self.before = before
+        self.number = 0  # of the intention
+        self.has_begun = False
+        self.is_left_out = False  # the next ticket stands for this one too
+        self.is_over = anyio.Event()
+
+
 class StatusWriter:
-    """See the module's text."""
+    """See the module's text. `cached` gives the pod that the watch last showed under a name.
+
+    `resync` is told of a pod whose nomination somebody else had changed before our write's answer came: the
+    pod as it was taken to be, and as it is.
+    """
 
     def __init__(
-        self, client: Client, clock: Clock, slots: anyio.Semaphore, *, observed_generation: bool
+        self,
+        client: Client,
+        clock: Clock,
+        slots: anyio.Semaphore,
+        intended: IntendedNominations,
+        *,
+        cached: Callable[[ObjectKey], core.Pod | None],
+        resync: Callable[[core.Pod, core.Pod], None],
+        observed_generation: bool,
     ) -> None:
         self._client = client
         self._clock = clock
         self._slots = slots
+        self._intended = intended
+        self._cached = cached
+        self._resync = resync
         self._observed_generation = observed_generation
-        self._last: dict[str, anyio.Event] = {}  # uid -> when the last write begun so far is over
+        self._last: dict[str, Ticket] = {}  # by uid, of the writes that are not over
         self._answers: OrderedDict[str, core.Pod] = OrderedDict()
 
     async def wait(self, uid: str) -> None:
         """Until the writes begun for the pod are over."""
-        event = self._last.get(uid)
-        if event is not None:
-            await event.wait()
+        last = self._last.get(uid)
+        if last is not None:
+            await last.is_over.wait()
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""
         self._answers.pop(uid, None)
+        self._intended.forget(uid)
 
-    def ticket(self, uid: str) -> Ticket:
-        """A place in the pod's line; to be taken when the write is decided, not when it is made."""
+    def ticket(self, uid: str, nominating: NominatingInfo | None) -> Ticket:
+        """A place in the pod's line; to be taken when the write is decided, not when it is made.
+
+        The nomination counts from now on (see `IntendedNominations`).
+        """
         before = self._last.get(uid)
-        ticket = Ticket(self, uid, before)
-        self._last[uid] = ticket.over
+        if before is not None and not before.has_begun:
+            before.is_left_out = True
+            if nominating is None or nominating.mode is not NominatingMode.Override:
+                nominating = before.nominating
+        ticket = Ticket(uid, nominating, before)
+        if nominating is not None and nominating.mode is NominatingMode.Override:
+            ticket.number = self._intended.decide(uid, nominating.node_name)
+        self._last[uid] = ticket
         return ticket
 
     def release(self, ticket: Ticket) -> None:
-        """The ticket's write is over."""
-        ticket.over.set()
-        if self._last.get(ticket.uid) is ticket.over:
+        """The ticket's write is over, or will not be made."""
+        if not ticket.has_begun:
+            self._intended.written(ticket.uid, ticket.number, None)
+        ticket.is_over.set()
+        ticket.before = None
+        if self._last.get(ticket.uid) is ticket:
             del self._last[ticket.uid]
 
-    async def write(
-        self, ticket: Ticket, pod: core.Pod, failed: Failed | None, nominating: NominatingInfo | None
-    ) -> None:
+    async def write(self, ticket: Ticket, pod: core.Pod, failed: Failed | None) -> None:
         """Writes the failure, or the nomination alone; raises StatusError or FailpointError.
 
         `pod` is the pod as it was when it was decided.
         """
         if ticket.before is not None:
-            await ticket.before.wait()
+            await ticket.before.is_over.wait()
+        revision: int | None = None
+        try:
+            async with self._slots:
+                ticket.has_begun = True
+                if not ticket.is_left_out:
+                    revision = revision_of(await self._write(ticket, pod, failed))
+        finally:
+            self._settle(ticket, pod, revision)
+
+    async def _write(self, ticket: Ticket, pod: core.Pod, failed: Failed | None) -> core.Pod:
+        """The pod as it is then."""
         base = self._base(pod)
         patch = status_patch(
             base,
-            nominating,
+            ticket.nominating,
             reason="" if failed is None else failed.reason.value,
             message="" if failed is None else failed.message,
             now=self._clock.now(),
             observed_generation=self._observed_generation,
         )
         if patch is None:
-            return
-        async with self._slots:
-            answer = await retry_unavailable(
-                lambda: self._patch(pod, patch),
-                clock=self._clock,
-                attempts_max=ATTEMPTS_MAX,
-                seconds_first=0.02,
-            )
+            return base
+        answer = await retry_unavailable(
+            lambda: self._patch(pod, patch),
+            clock=self._clock,
+            attempts_max=ATTEMPTS_MAX,
+            seconds_first=0.02,
+        )
         self._answers[pod.metadata.uid] = answer
         self._answers.move_to_end(pod.metadata.uid)
         if len(self._answers) > REMEMBERED_MAX:
             self._answers.popitem(last=False)
+        return answer
 
-    async def write_failure(
-        self, ticket: Ticket, pod: core.Pod, failed: Failed, nominating: NominatingInfo | None
-    ) -> None:
+    def _settle(self, ticket: Ticket, pod: core.Pod, revision: int | None) -> None:
+        """The watch may have shown the write already, and even what came after it."""
+        if ticket.is_left_out or not ticket.number:
+            return
+        shown = self._cached(ObjectKey(pod.metadata.namespace, pod.metadata.name))
+        if shown is None or shown.metadata.uid != ticket.uid:
+            self._intended.forget(ticket.uid)
+            return
+        taken_for = self._intended.see(shown)
+        self._intended.written(ticket.uid, ticket.number, revision)
+        now_seen = self._intended.see(shown)
+        if taken_for.status.nominatedNodeName != now_seen.status.nominatedNodeName:
+            self._resync(taken_for, now_seen)
+
+    async def write_failure(self, ticket: Ticket, pod: core.Pod, failed: Failed) -> None:
         """As `write` and then `release`; what goes wrong is logged, since the pod is retried anyway."""
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         try:
             await steps.STATUS_BEFORE.hit(pod=key)
-            await self.write(ticket, pod, failed, nominating)
+            await self.write(ticket, pod, failed)
             await steps.STATUS_AFTER.hit(pod=key)
         except (StatusError, failpoints.FailpointError) as error:
             _log.warning("Could not write a pod's status", pod=key, step="status", error=error)
@@ -116,25 +184,9 @@ class StatusWriter:
         )
 
     def _base(self, pod: core.Pod) -> core.Pod:
-        """The pod, or what our last write made of it if that is newer."""
+        """What the server is known to have: what the watch shows, or our last write if that is newer."""
+        shown = self._cached(ObjectKey(pod.metadata.namespace, pod.metadata.name))
+        if shown is not None and shown.metadata.uid == pod.metadata.uid:
+            pod = shown
         answer = self._answers.get(pod.metadata.uid)
-        if answer is not None and _revision(answer) > _revision(pod):
-            return answer
-        return pod
-
-
-class Ticket:
-    """A place in the line of one pod's writes."""
-
-    __slots__ = ("before", "over", "uid", "writer")
-
-    def __init__(self, writer: StatusWriter, uid: str, before: anyio.Event | None) -> None:
-        self.writer = writer
-        self.uid = uid
-        self.before = before
-        self.over = anyio.Event()
-
-
-def _revision(pod: core.Pod) -> int:
-    version = pod.metadata.resourceVersion
-    return int(version) if version.isdigit() else 0
+        return answer if answer is not None and revision_of(answer) > revision_of(pod) else pod
