@@ -1,0 +1,147 @@
+"""Who is it? By client certificate, by bearer token, or nobody (anonymous).
+
+Source: kube-apiserver 1.36, authentication/request (x509, bearertoken, anonymous, union) and
+token/tokenfile. A certificate's chain was checked when the connection was made; here it is read and, since
+connections live long, looked at again when it expires.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from apiserver.access.user import ALL_AUTHENTICATED, ANONYMOUS, User
+from machinery import errors
+from machinery.clock import Clock
+
+if TYPE_CHECKING:
+    from apiserver.access.service_accounts import ServiceAccountTokens
+
+_CERTIFICATES_MAX = 1000
+_TOKEN_COLUMNS_MIN, _GROUPS_COLUMN = 3, 3
+_CREDENTIAL = "authentication.kubernetes.io/credential-id"
+
+FindToken = Callable[[str], User | None]
+"""The user of a bearer token; None for one that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What came with a request: the client's certificate (DER) and the Authorization header."""
+
+    certificate: bytes = b""
+    authorization: str = ""
+
+    @property
+    def bearer(self) -> str:
+        """The bearer token, "" for none."""
+        kind, _, rest = self.authorization.strip().partition(" ")
+        return rest.strip().partition(" ")[0] if kind.lower() == "bearer" else ""
+
+
+class TokenFileError(ValueError):
+    """A token file that cannot be read; the text names the line."""
+
+
+def read_token_file(path: Path) -> dict[str, User]:
+    """Users by token, from `token,user,uid,"group1,group2"` lines. TokenFileError, OSError."""
+    users = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for number, row in enumerate(csv.reader(file, skipinitialspace=True), 1):
+            if not row or row[0].startswith("#"):
+                continue
+            if len(row) < _TOKEN_COLUMNS_MIN:
+                raise TokenFileError(
+                    f"token file '{path}' must have at least 3 columns (token, user name, user uid), "
+                    f"line {number} has {len(row)}"
+                )
+            groups = row[_GROUPS_COLUMN] if len(row) > _GROUPS_COLUMN else ""
+            if row[0]:
+                names = tuple(name.strip() for name in groups.split(",") if name.strip())
+                users[row[0]] = User(row[1], names, row[2])
+    return users
+
+
+class Certificates:
+    """Users by client certificate: the common name is the user, each organization a group."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[bytes, tuple[User, float]] = {}
+
+    def user_of(self, certificate: bytes) -> User:
+        """401 for one that has expired, or names nobody."""
+        found = self._known.get(certificate)
+        if found is None:
+            found = _read(certificate)
+            if len(self._known) >= _CERTIFICATES_MAX:
+                self._known.clear()
+            self._known[certificate] = found
+        user, until = found
+        if self._clock.now() > until or not user.name:
+            raise errors.unauthorized("Unauthorized")
+        return user
+
+
+def _read(certificate: bytes) -> tuple[User, float]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.x509.oid import NameOID
+
+    read = x509.load_der_x509_certificate(certificate)
+    names = read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    groups = read.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    user = User(
+        str(names[0].value) if names else "",
+        tuple(str(group.value) for group in groups),
+        extra=((_CREDENTIAL, (f"X509SHA256={read.fingerprint(SHA256()).hex()}",)),),
+    )
+    return user, read.not_valid_after_utc.timestamp()
+
+
+class Authenticator:
+    """All ways together; the result has the groups that everybody has who is known, or is not."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        tokens: Mapping[str, User] | None = None,
+        accounts: ServiceAccountTokens | None = None,
+        anonymous: bool = True,
+    ) -> None:
+        self._certificates = Certificates(clock)
+        self._tokens = {token: _known(user) for token, user in (tokens or {}).items()}
+        self._accounts = accounts
+        self._anonymous = anonymous
+
+    def user_of(self, credentials: Credentials) -> User:
+        """401 for a token that is not known, and for nobody where that is not allowed."""
+        if credentials.certificate:
+            return _known(self._certificates.user_of(credentials.certificate))
+        token = credentials.bearer
+        if token:
+            user = self.of_token(token)
+            if user is None:
+                raise errors.unauthorized("Unauthorized")
+            return user
+        if not self._anonymous:
+            raise errors.unauthorized("Unauthorized")
+        return ANONYMOUS
+
+    def of_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
+        """The user of a bearer token; None for one that is not good."""
+        user = self._tokens.get(token)
+        if user is None and self._accounts is not None:
+            found = self._accounts.user_of(token, audiences)
+            user = _known(found) if found is not None else None
+        return user
+
+
+def _known(user: User) -> User:
+    if ALL_AUTHENTICATED in user.groups:
+        return user
+    return replace(user, groups=(*user.groups, ALL_AUTHENTICATED))

@@ -1,0 +1,122 @@
+"""May this user do this? Authorizers, asked one after the other until one has an opinion.
+
+Source: kube-apiserver 1.36, authorization/union and authorizerfactory: the group system:masters comes before
+all configured modes; what nobody allows is refused with the reasons of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from apiserver.access.attributes import Attributes
+from apiserver.access.rbac.rules import Rule
+from apiserver.access.user import MASTERS, User
+from machinery import errors
+from machinery.errors import GroupResource, StatusError
+from machinery.pb import meta
+
+MODES = ("AlwaysAllow", "AlwaysDeny", "Node", "RBAC")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Allowed, or no opinion (which is refused where nobody has another) and why."""
+
+    allowed: bool
+    reason: str = ""
+
+
+ALLOWED = Decision(True)
+NO_OPINION = Decision(False)
+
+
+@dataclass(frozen=True, slots=True)
+class RulesFor:
+    """What a user may do, as far as an authorizer can list it; `problem` where it cannot list all."""
+
+    rules: Sequence[Rule] = ()
+    incomplete: bool = False
+    problem: str = ""
+
+
+class Authorizer(Protocol):
+    """Asked for each request; must answer in microseconds."""
+
+    def decide(self, user: User, attributes: Attributes) -> Decision: ...
+
+    def rules_for(self, user: User, namespace: str) -> RulesFor: ...
+
+
+class AlwaysAllow:
+    """Everything, to everybody."""
+
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        return ALLOWED
+
+    def rules_for(self, user: User, namespace: str) -> RulesFor:
+        return RulesFor((Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",))))
+
+
+class AlwaysDeny:
+    """Nothing."""
+
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        return Decision(False, "Everything is forbidden.")
+
+    def rules_for(self, user: User, namespace: str) -> RulesFor:
+        return RulesFor()
+
+
+class Union:
+    """One after the other; the first that allows counts."""
+
+    def __init__(self, authorizers: Sequence[Authorizer]) -> None:
+        self._authorizers = tuple(authorizers)
+
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        if MASTERS in user.groups:
+            return ALLOWED
+        reasons = []
+        for authorizer in self._authorizers:
+            decision = authorizer.decide(user, attributes)
+            if decision.allowed:
+                return decision
+            if decision.reason:
+                reasons.append(decision.reason)
+        return Decision(False, "\n".join(reasons)) if reasons else NO_OPINION
+
+    def rules_for(self, user: User, namespace: str) -> RulesFor:
+        found = [authorizer.rules_for(user, namespace) for authorizer in self._authorizers]
+        problems = [each.problem for each in found if each.problem]
+        return RulesFor(
+            [rule for each in found for rule in each.rules],
+            any(each.incomplete for each in found),
+            problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]" if problems else "",
+        )
+
+
+def forbidden(user: User, attributes: Attributes, reason: str) -> StatusError:
+    """The 403 of a request that nobody allows (endpoints/handlers/responsewriters/errors.go)."""
+    text = _refusal(user, attributes).translate(_ESCAPES)
+    if reason:
+        text += f": {reason}"
+    if not attributes.is_resource:
+        error = errors.forbidden(None, "", text)
+        return StatusError(error.code, error.reason, error.message, details=meta.StatusDetails())
+    return errors.forbidden(GroupResource(attributes.group, attributes.resource), attributes.name, text)
+
+
+def _refusal(user: User, attributes: Attributes) -> str:
+    if not attributes.is_resource:
+        return f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"'
+    resource = attributes.resource
+    if attributes.subresource:
+        resource += f"/{attributes.subresource}"
+    where = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+    return (
+        f'User "{user.name}" cannot {attributes.verb} resource "{resource}"'
+        f' in API group "{attributes.group}" {where}'
+    )

@@ -1,0 +1,77 @@
+"""Acting as somebody else: the Impersonate-* headers (kube-apiserver 1.36, endpoints/filters/impersonation).
+Pure.
+
+Each part of who one wants to be needs the verb `impersonate`: the user or service account, each group, the
+uid and each extra value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from apiserver.access.attributes import Attributes
+from apiserver.access.authorizer import Authorizer, forbidden
+from apiserver.access.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User
+from machinery import errors
+
+PREFIX = "impersonate-"
+_USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"
+_ACCOUNT = "system:serviceaccount:"
+_AUTHENTICATION = "authentication.k8s.io"
+_ACCOUNT_PARTS = 4
+
+Headers = Sequence[tuple[str, str]]
+"""Names in lower case; a name may come again."""
+
+
+def impersonated(user: User, headers: Headers, authorizer: Authorizer) -> User:
+    """Who the user acts as. Raises 403, and 500 for groups without a user."""
+    name = next((value for key, value in headers if key == _USER), "")
+    groups = [value for key, value in headers if key == _GROUP]
+    uid = next((value for key, value in headers if key == _UID), "")
+    extra: dict[str, list[str]] = {}
+    for key, value in headers:
+        if key.startswith(_EXTRA):
+            extra.setdefault(unquote(key[len(_EXTRA) :]).lower(), []).append(value)
+    if not name:
+        if groups or uid or extra:
+            raise errors.internal(f"requested {[*groups, *extra]} without impersonating a user")
+        return user
+    account = _account(name)
+    questions = [
+        _of_account(account) if account else Attributes("impersonate", "users", version="v1", name=name)
+    ]
+    questions += [Attributes("impersonate", "groups", version="v1", name=group) for group in groups]
+    questions += [
+        Attributes("impersonate", "userextras", _AUTHENTICATION, "v1", subresource=key, name=value)
+        for key, values in extra.items()
+        for value in values
+    ]
+    if uid:
+        questions.append(Attributes("impersonate", "uids", _AUTHENTICATION, "v1", name=uid))
+    for question in questions:
+        decision = authorizer.decide(user, question)
+        if not decision.allowed:
+            raise forbidden(user, question, decision.reason)
+    if account and not groups:
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{account[0]}"]
+    own = ALL_UNAUTHENTICATED if name == ANONYMOUS.name else ALL_AUTHENTICATED
+    if not {ALL_AUTHENTICATED, ALL_UNAUTHENTICATED}.intersection(groups):
+        groups.append(own)
+    return User(
+        name, tuple(groups), uid, tuple((key, tuple(values)) for key, values in sorted(extra.items()))
+    )
+
+
+def _account(name: str) -> tuple[str, str] | None:
+    """Namespace and name of a service account's user name."""
+    parts = name.split(":")
+    if name.startswith(_ACCOUNT) and len(parts) == _ACCOUNT_PARTS and all(parts):
+        return parts[2], parts[3]
+    return None
+
+
+def _of_account(account: tuple[str, str]) -> Attributes:
+    namespace, name = account
+    return Attributes("impersonate", "serviceaccounts", version="v1", namespace=namespace, name=name)

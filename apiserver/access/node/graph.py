@@ -1,0 +1,186 @@
+"""What belongs to which node: pods, and through them secrets, config maps, claims, volumes, accounts.
+
+Upstream keeps a graph up to date with every change. Here nothing is done until a kubelet asks for one of
+these things, which ours never does; then only pods of that namespace that changed since are looked at.
+
+Source: kube-apiserver 1.36, plugin/pkg/auth/authorizer/node/graph.go; api/pod/util.go for what a pod refers
+to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from apiserver.access.node.identity import NodeIdentity
+from machinery import kinds
+from machinery.kinds import Kind
+
+Reference = tuple[str, str]
+"""Resource and name, in the pod's own namespace."""
+
+_SECRET_VOLUMES = {
+    "azureFile": "secretName",
+    "cephfs": "secretRef",
+    "flexVolume": "secretRef",
+    "rbd": "secretRef",
+    "scaleIO": "secretRef",
+    "iscsi": "secretRef",
+    "storageos": "secretRef",
+    "csi": "nodePublishSecretRef",
+}
+_SECRETS_OF_VOLUMES = (
+    "nodeStageSecretRef",
+    "nodePublishSecretRef",
+    "nodeExpandSecretRef",
+    "controllerExpandSecretRef",
+)
+
+
+class Found(Protocol):
+    """A cached object."""
+
+    @property
+    def revision(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def message(self) -> Any: ...
+
+
+class Objects(Protocol):
+    """The watch cache."""
+
+    def list(self, kind: Kind[Any], namespace: str = "") -> Sequence[Found]: ...
+
+    def get(self, kind: Kind[Any], namespace: str, name: str) -> Found | None: ...
+
+
+def references(pod: Any) -> frozenset[Reference]:
+    """What a pod needs of its namespace: secrets, configmaps, persistentvolumeclaims, serviceaccounts,
+    claims.
+    """
+    if "kubernetes.io/config.mirror" in pod.metadata.annotations:
+        # A mirror pod is the node's own making, and may grant it nothing.
+        return frozenset()
+    spec = pod.spec
+    found: set[Reference] = set()
+    if spec.serviceAccountName:
+        found.add(("serviceaccounts", spec.serviceAccountName))
+    found.update(("secrets", secret.name) for secret in spec.imagePullSecrets)
+    for container in (*spec.initContainers, *spec.containers, *spec.ephemeralContainers):
+        common = (
+            container.ephemeralContainerCommon
+            if hasattr(container, "ephemeralContainerCommon")
+            else container
+        )
+        found.update(_of_environment(common))
+    for volume in spec.volumes:
+        found.update(_of_volume(pod, volume.name, volume.volumeSource))
+    claims = {status.name: status.resourceClaimName for status in pod.status.resourceClaimStatuses}
+    for claim in spec.resourceClaims:
+        found.add(("resourceclaims", claim.resourceClaimName or claims.get(claim.name, "")))
+    return frozenset(reference for reference in found if reference[1])
+
+
+def _of_environment(container: Any) -> Iterator[Reference]:
+    for source in container.envFrom:
+        yield "secrets", source.secretRef.localObjectReference.name
+        yield "configmaps", source.configMapRef.localObjectReference.name
+    for variable in container.env:
+        yield "secrets", variable.valueFrom.secretKeyRef.localObjectReference.name
+        yield "configmaps", variable.valueFrom.configMapKeyRef.localObjectReference.name
+
+
+def _of_volume(pod: Any, name: str, source: Any) -> Iterator[Reference]:
+    yield "secrets", source.secret.secretName
+    yield "configmaps", source.configMap.localObjectReference.name
+    yield "persistentvolumeclaims", source.persistentVolumeClaim.claimName
+    if source.HasField("ephemeral"):
+        yield "persistentvolumeclaims", f"{pod.metadata.name}-{name}"
+    for projection in source.projected.sources:
+        yield "secrets", projection.secret.localObjectReference.name
+        yield "configmaps", projection.configMap.localObjectReference.name
+    for kind, field in _SECRET_VOLUMES.items():
+        if source.HasField(kind):
+            value = getattr(getattr(source, kind), field)
+            yield "secrets", value if isinstance(value, str) else value.name
+
+
+class Graph:
+    """Answers whether a node has something, from the cache."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        # By namespace and pod: its revision, node and references.
+        self._pods: dict[str, dict[str, tuple[int, str, frozenset[Reference]]]] = {}
+
+    def relates(self, nodes: NodeIdentity, resource: str, namespace: str, name: str) -> bool:
+        """Whether an object has to do with one of these nodes."""
+        if resource == "pods":
+            pod = self._objects.get(kinds.POD, namespace, name)
+            return pod is not None and nodes.has(pod.message.spec.nodeName)
+        if resource == "persistentvolumes":
+            return self._volume(nodes, name)
+        if resource == "volumeattachments":
+            attachment = self._objects.get(kinds.VOLUME_ATTACHMENT, "", name)
+            return attachment is not None and nodes.has(attachment.message.spec.nodeName)
+        if resource == "resourceslices":
+            found = self._objects.get(kinds.RESOURCE_SLICE, "", name)
+            return found is not None and nodes.has(found.message.spec.nodeName)
+        if (resource, name) in self._needed(nodes, namespace):
+            return True
+        return resource == "secrets" and self._volume_secret(nodes, namespace, name)
+
+    def _needed(self, nodes: NodeIdentity, namespace: str) -> set[Reference]:
+        needed: set[Reference] = set()
+        for _, node, wanted in self._of(namespace).values():
+            if wanted and nodes.has(node):
+                needed |= wanted
+        return needed
+
+    def _of(self, namespace: str) -> dict[str, tuple[int, str, frozenset[Reference]]]:
+        """The namespace's pods that are bound, read anew where they changed."""
+        before, now = self._pods.get(namespace, {}), {}
+        for found in self._objects.list(kinds.POD, namespace):
+            known = before.get(found.name)
+            if known is None or known[0] != found.revision:
+                pod = found.message
+                node = pod.spec.nodeName
+                known = (found.revision, node, references(pod) if node else frozenset())
+            now[found.name] = known
+        self._pods[namespace] = now
+        return now
+
+    def _volume(self, nodes: NodeIdentity, name: str) -> bool:
+        volume = self._objects.get(kinds.PERSISTENT_VOLUME, "", name)
+        if volume is None or not volume.message.spec.HasField("claimRef"):
+            return False
+        claim = volume.message.spec.claimRef
+        return ("persistentvolumeclaims", claim.name) in self._needed(nodes, claim.namespace)
+
+    def _volume_secret(self, nodes: NodeIdentity, namespace: str, name: str) -> bool:
+        """A secret that a volume of one of the node's claims needs; it may lie in any namespace."""
+        for found in self._objects.list(kinds.PERSISTENT_VOLUME):
+            spec = found.message.spec
+            if (namespace, name) in set(_secrets_of(spec)) and self._volume(nodes, found.name):
+                return True
+        return False
+
+
+def _secrets_of(spec: Any) -> Iterable[tuple[str, str]]:
+    source = spec.persistentVolumeSource
+    if source.HasField("csi"):
+        for field in _SECRETS_OF_VOLUMES:
+            reference = getattr(source.csi, field)
+            if reference.name:
+                yield reference.namespace, reference.name
+    for kind in ("cephfs", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"):
+        if source.HasField(kind):
+            reference = getattr(source, kind).secretRef
+            if reference.name:
+                yield reference.namespace or spec.claimRef.namespace, reference.name
+    if source.HasField("azureFile") and source.azureFile.secretName:
+        yield source.azureFile.secretNamespace or spec.claimRef.namespace, source.azureFile.secretName

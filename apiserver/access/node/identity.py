@@ -1,0 +1,62 @@
+"""Which nodes a user is. Pure.
+
+Upstream a kubelet is one node: user system:node:NAME in group system:nodes. Here a kubelet process carries
+many nodes, and its credential names them in further groups, `nominee:nodes:PATTERN`: `node-0..9` is node-0 to
+node-9, `pool-*` everything that begins so (machines of a cloud's group, whose names are not known before).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from apiserver.access.user import NODES, User
+
+USER_PREFIX = "system:node:"
+GROUP_PREFIX = "nominee:nodes:"
+_RANGE = re.compile(r"(?P<prefix>.*?)(?P<first>[0-9]+)\.\.(?P<last>[0-9]+)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    """The node of a credential, and those that its process carries besides."""
+
+    name: str
+    patterns: tuple[str, ...] = ()
+
+    @property
+    def many(self) -> bool:
+        return bool(self.patterns)
+
+    def has(self, node: str) -> bool:
+        """Whether this is one of its nodes; never for ""."""
+        if not node:
+            return False
+        return node == self.name or any(_matches(pattern, node) for pattern in self.patterns)
+
+
+@lru_cache(maxsize=1024)
+def identify(user: User) -> NodeIdentity | None:
+    """None for who is no node; the name is "" where it cannot be told."""
+    if not user.name.startswith(USER_PREFIX) or NODES not in user.groups:
+        return None
+    patterns = tuple(group[len(GROUP_PREFIX) :] for group in user.groups if group.startswith(GROUP_PREFIX))
+    return NodeIdentity(user.name[len(USER_PREFIX) :], patterns)
+
+
+def _matches(pattern: str, node: str) -> bool:
+    if pattern.endswith("*"):
+        return node.startswith(pattern[:-1])
+    found = _RANGE.fullmatch(pattern)
+    if found is None:
+        return node == pattern
+    number = node.removeprefix(found["prefix"])
+    if number == node and found["prefix"]:
+        return False
+    return (
+        number.isascii()
+        and number.isdecimal()
+        and str(int(number)) == number
+        and int(found["first"]) <= int(number) <= int(found["last"])
+    )

@@ -1,0 +1,116 @@
+"""RBAC over the watch cache: an index of who has which rules, and what was asked before.
+
+The index is made anew when a role or binding has changed: the cache knows when a kind changed last.
+Verdicts are kept by user and question without the object's name, since few rules have names: a component's
+requests are answered from a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from apiserver.access.attributes import Attributes
+from apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
+from apiserver.access.rbac.role_index import RoleIndex
+from apiserver.access.user import User
+from machinery import kinds
+from machinery.kinds import Kind
+
+_REMEMBERED_MAX = 50_000
+_KINDS = (kinds.ROLE, kinds.ROLE_BINDING, kinds.CLUSTER_ROLE, kinds.CLUSTER_ROLE_BINDING)
+
+
+class Objects(Protocol):
+    """The watch cache, as far as it is needed here."""
+
+    def of(self, kind: Kind[Any]) -> Any:
+        """What has `last_change`, the revision of the kind's newest change."""
+        ...
+
+    def list(self, kind: Kind[Any], namespace: str = "") -> Sequence[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """For all names, or for `names` only."""
+
+    decision: Decision
+    names: frozenset[str] = frozenset()
+
+
+class RBAC:
+    """See the module."""
+
+    def __init__(self, index: Callable[[], RoleIndex], generation: Callable[[], object]) -> None:
+        self._make_index = index
+        self._generation_now = generation
+        self._generation: object = None
+        self._index = RoleIndex()
+        self._verdicts: dict[tuple[object, ...], _Verdict] = {}
+
+    @classmethod
+    def over(cls, objects: Objects) -> RBAC:
+        """Over a watch cache."""
+        caches = [objects.of(kind) for kind in _KINDS]
+
+        def index() -> RoleIndex:
+            return RoleIndex.of(*([found.message for found in objects.list(kind)] for kind in _KINDS))
+
+        return cls(index, lambda: [cache.last_change for cache in caches])
+
+    @property
+    def index(self) -> RoleIndex:
+        """The newest."""
+        now = self._generation_now()
+        if now != self._generation:
+            self._index = self._make_index()
+            self._generation = now
+            self._verdicts.clear()
+        return self._index
+
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        index = self.index
+        key = (
+            user.name,
+            user.groups,
+            attributes.verb,
+            attributes.group,
+            attributes.resource,
+            attributes.subresource,
+            attributes.namespace,
+            attributes.path,
+        )
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            verdict = _judge(index, user, attributes)
+            if len(self._verdicts) >= _REMEMBERED_MAX:
+                self._verdicts.clear()
+            self._verdicts[key] = verdict
+        return ALLOWED if attributes.name in verdict.names else verdict.decision
+
+    def rules_for(self, user: User, namespace: str) -> RulesFor:
+        rules, problems = self.index.rules_of(user, namespace)
+        return RulesFor(rules, bool(problems), _aggregate(problems))
+
+
+def _judge(index: RoleIndex, user: User, attributes: Attributes) -> _Verdict:
+    rules, problems = index.rules_of(user, attributes.namespace)
+    names: set[str] = set()
+    for rule in rules:
+        if not rule.matches(attributes):
+            continue
+        if not rule.names or not attributes.is_resource:
+            return _Verdict(ALLOWED)
+        names.update(rule.names)
+    refused = Decision(False, f"RBAC: {_aggregate(problems)}") if problems else NO_OPINION
+    # A request without a name (create, list) is none of the named ones.
+    return _Verdict(refused, frozenset(names - {""}))
+
+
+def _aggregate(problems: Sequence[str]) -> str:
+    texts = list(dict.fromkeys(problems))
+    if not texts:
+        return ""
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,0 +1,145 @@
+"""What a policy rule allows. Pure; source: kube-apiserver 1.36, pkg/apis/rbac/v1/evaluation_helpers.go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.access.attributes import Attributes
+
+ALL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A PolicyRule as tuples, which can be compared and kept."""
+
+    verbs: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, rule: Any) -> Rule:
+        """From a rbac.PolicyRule."""
+        return cls(
+            tuple(rule.verbs),
+            tuple(rule.apiGroups),
+            tuple(rule.resources),
+            tuple(rule.resourceNames),
+            tuple(rule.nonResourceURLs),
+        )
+
+    def matches(self, attributes: Attributes) -> bool:
+        """Whether it allows this, names aside."""
+        if attributes.verb not in self.verbs and ALL not in self.verbs:
+            return False
+        if not attributes.is_resource:
+            return url_matches(self.urls, attributes.path)
+        if attributes.group not in self.groups and ALL not in self.groups:
+            return False
+        return resource_matches(self.resources, attributes.resource, attributes.subresource)
+
+    def allows(self, attributes: Attributes) -> bool:
+        """Whether it allows this."""
+        if not self.matches(attributes):
+            return False
+        return not self.names or not attributes.is_resource or attributes.name in self.names
+
+    def __str__(self) -> str:
+        """As upstream shows a rule in a refusal."""
+        shown = [
+            f"{title}:[{' '.join(_quoted(value) for value in values)}]"
+            for title, values in (
+                ("APIGroups", self.groups),
+                ("Resources", self.resources),
+                ("NonResourceURLs", self.urls),
+                ("ResourceNames", self.names),
+                ("Verbs", self.verbs),
+            )
+            if values
+        ]
+        return f"{{{', '.join(shown)}}}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def quoted(texts: Iterable[str]) -> str:
+    """A list as Go's %q prints it."""
+    return f"[{' '.join(_quoted(text) for text in texts)}]"
+
+
+def resource_matches(resources: Sequence[str], resource: str, subresource: str) -> bool:
+    """`pods`, `pods/status`, `*/status` (that subresource of all), `*`."""
+    combined = f"{resource}/{subresource}" if subresource else resource
+    if ALL in resources or combined in resources:
+        return True
+    return bool(subresource) and f"*/{subresource}" in resources
+
+
+def url_matches(urls: Sequence[str], path: str) -> bool:
+    """A path as it is, or one that ends in `*` as a prefix."""
+    return any(url in (ALL, path) or (url.endswith("*") and path.startswith(url.rstrip("*"))) for url in urls)
+
+
+# What is covered by what: for the check that nobody grants more than they have.
+
+
+def simple(rules: Iterable[Rule]) -> list[Rule]:
+    """Each rule as rules of one verb, group, resource and name, or of one verb and path."""
+    found = []
+    for rule in rules:
+        found += [
+            Rule((verb,), (group,), (resource,), names)
+            for group in rule.groups
+            for resource in rule.resources
+            for verb in rule.verbs
+            for names in (*((name,) for name in rule.names), *(() if rule.names else ((),)))
+        ]
+        found += [Rule((verb,), urls=(url,)) for url in rule.urls for verb in rule.verbs]
+    return found
+
+
+def uncovered(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+    """Those single rules of `wanted` that no rule of `held` covers."""
+    return [rule for rule in simple(wanted) if not any(_covers(own, rule) for own in held)]
+
+
+def _covers(own: Rule, single: Rule) -> bool:
+    if ALL not in own.verbs and single.verbs[0] not in own.verbs:
+        return False
+    if single.urls:
+        url = single.urls[0]
+        # A pattern is covered by itself, and by one that begins it.
+        return any(
+            each in (ALL, url) or (each.endswith("*") and url.startswith(each.rstrip("*")))
+            for each in own.urls
+        )
+    if own.urls and not own.resources:
+        return False
+    if ALL not in own.groups and single.groups[0] not in own.groups:
+        return False
+    resource, _, subresource = single.resources[0].partition("/")
+    if not resource_matches(own.resources, resource, subresource):
+        return False
+    return not own.names or (bool(single.names) and single.names[0] in own.names)
+
+
+def compact(singles: Iterable[Rule]) -> list[Rule]:
+    """Rules of one group and resource without names put together, their verbs added up."""
+    together: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    others = []
+    for rule in singles:
+        if rule.urls or rule.names:
+            others.append(rule)
+            continue
+        together.setdefault((rule.groups, rule.resources), []).extend(rule.verbs)
+    return [
+        Rule(tuple(dict.fromkeys(verbs)), groups, resources)
+        for (groups, resources), verbs in together.items()
+    ] + others

@@ -1,0 +1,160 @@
+"""Service accounts' tokens: signed JSON web tokens (RS256/ES256's claims as kube-apiserver 1.36 makes them).
+
+The subresource serviceaccounts/token makes one for an account, bound to a pod, a secret or a node if asked. A
+token is good as long as it has not expired and the account, and what it is bound to, are still the same
+objects.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from apiserver.access.user import User
+from machinery import kinds
+from machinery.clock import Clock
+from machinery.kinds import Kind
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+_COORDINATE_BYTES = 32
+_BOUND = {"pod": kinds.POD, "secret": kinds.SECRET, "node": kinds.NODE}
+_LEEWAY_SECONDS = 1.0
+
+
+class Objects(Protocol):
+    """The watch cache."""
+
+    def get(self, kind: Kind[Any], namespace: str, name: str) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a token says. Times in seconds since the epoch; `bound` is (pod|secret|node, name, uid) or None."""
+
+    namespace: str
+    account: str
+    uid: str
+    audiences: Sequence[str]
+    issued: float
+    expires: float
+    token_id: str
+    bound: Sequence[tuple[str, str, str]] = ()
+
+    def document(self) -> dict[str, Any]:
+        """As JSON, in the order of names."""
+        private: dict[str, Any] = {"namespace": self.namespace}
+        for kind, name, uid in self.bound:
+            private[kind] = {"name": name, "uid": uid}
+        private["serviceaccount"] = {"name": self.account, "uid": self.uid}
+        return {
+            "aud": list(self.audiences),
+            "exp": int(self.expires),
+            "iat": int(self.issued),
+            "iss": ISSUER,
+            "jti": self.token_id,
+            "kubernetes.io": private,
+            "nbf": int(self.issued),
+            "sub": f"system:serviceaccount:{self.namespace}:{self.account}",
+        }
+
+
+class ServiceAccountTokens:
+    """Makes and reads them with one key (ECDSA P-256, PEM)."""
+
+    def __init__(self, key: EllipticCurvePrivateKey, objects: Objects, clock: Clock) -> None:
+        self._key = key
+        self._objects = objects
+        self._clock = clock
+        numbers = key.public_key().public_numbers()
+        self._key_id = _encode(hashlib.sha256(f"{numbers.x}.{numbers.y}".encode()).digest())
+
+    @classmethod
+    def load(cls, path: Path, objects: Objects, clock: Clock) -> ServiceAccountTokens:
+        """With a key file. OSError, ValueError."""
+        from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        key = load_pem_private_key(path.read_bytes(), None)
+        if not isinstance(key, EllipticCurvePrivateKey):
+            raise ValueError(f"{path} holds no ECDSA key")
+        return cls(key, objects, clock)
+
+    def issue(self, claims: Claims) -> str:
+        """A signed token."""
+        from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
+        from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+        from cryptography.hazmat.primitives.hashes import SHA256
+
+        header = {"alg": "ES256", "kid": self._key_id}
+        signed = f"{_encode(_json(header))}.{_encode(_json(claims.document()))}"
+        r, s = decode_dss_signature(self._key.sign(signed.encode(), ECDSA(SHA256())))
+        signature = r.to_bytes(_COORDINATE_BYTES, "big") + s.to_bytes(_COORDINATE_BYTES, "big")
+        return f"{signed}.{_encode(signature)}"
+
+    def user_of(self, token: str, audiences: Sequence[str] = ()) -> User | None:
+        """The account as a user; None where the token is not ours, too old, or its objects are gone."""
+        document = self._verified(token)
+        if document is None or not set(document.get("aud", ())) & set(audiences or (ISSUER,)):
+            return None
+        now = self._clock.now()
+        if now > document["exp"] or now + _LEEWAY_SECONDS < document["nbf"]:
+            return None
+        private = document["kubernetes.io"]
+        namespace, account = private["namespace"], private["serviceaccount"]
+        if not self._same(kinds.SERVICE_ACCOUNT, namespace, account):
+            return None
+        extra = [("authentication.kubernetes.io/credential-id", (f"JTI={document['jti']}",))]
+        for name, kind in _BOUND.items():
+            bound = private.get(name)
+            if bound is None:
+                continue
+            if name != "node" and not self._same(kind, namespace, bound):
+                return None
+            if name != "secret":
+                extra.append((f"authentication.kubernetes.io/{name}-name", (bound["name"],)))
+                extra.append((f"authentication.kubernetes.io/{name}-uid", (bound["uid"],)))
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+        return User(document["sub"], groups, account["uid"], tuple(sorted(extra)))
+
+    def _same(self, kind: Kind[Any], namespace: str, wanted: dict[str, str]) -> bool:
+        found = self._objects.get(kind, namespace, wanted["name"])
+        return found is not None and found.message.metadata.uid == wanted["uid"]
+
+    def _verified(self, token: str) -> dict[str, Any] | None:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
+        from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+        from cryptography.hazmat.primitives.hashes import SHA256
+
+        signed, _, encoded = token.rpartition(".")
+        try:
+            header, payload = (json.loads(_decode(part)) for part in signed.split("."))
+            signature = _decode(encoded)
+            if header["alg"] != "ES256" or len(signature) != 2 * _COORDINATE_BYTES:
+                return None
+            r = int.from_bytes(signature[:_COORDINATE_BYTES], "big")
+            s = int.from_bytes(signature[_COORDINATE_BYTES:], "big")
+            self._key.public_key().verify(encode_dss_signature(r, s), signed.encode(), ECDSA(SHA256()))
+        except (ValueError, KeyError, TypeError, InvalidSignature):
+            return None
+        return payload if payload.get("iss") == ISSUER else None
+
+
+def _json(document: object) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decode(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
