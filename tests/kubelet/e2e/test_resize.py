@@ -11,7 +11,7 @@ from tests.support.cluster import Cluster
 
 
 async def test_a_resize_is_done_without_a_restart(cluster: Cluster) -> None:
-    async with lab(cluster, "--actuation-delay", "500ms") as here:
+    async with lab(cluster, "--actuation-delay", "200ms") as here:
         await here.create(pod("a", {"cpu": "1"}))
         before = await here.pod("a", is_ready)
         await here.resize("a", cpu="2")
@@ -188,7 +188,7 @@ async def test_before_1_33_the_status_field_tells_of_a_resize(cluster: Cluster) 
 
 @pytest.mark.parametrize("version", ["1.33", "1.38"])
 async def test_an_older_and_a_newer_kubelet_resize_too(cluster: Cluster, version: str) -> None:
-    async with lab(cluster, "--actuation-delay", "300ms", "--emulated-version", version) as here:
+    async with lab(cluster, "--actuation-delay", "100ms", "--emulated-version", version) as here:
         await here.create(pod("a", {"cpu": "1"}))
         await here.pod("a", is_ready)
         await here.resize("a", cpu="2")
