@@ -18,6 +18,10 @@ import grpc.aio
 from nominee_api.v1 import api_pb2 as api
 
 from apiserver import bodies
+from apiserver.access.access import OPEN, Access, named
+from apiserver.access.attributes import Attributes
+from apiserver.access.authentication import Credentials
+from apiserver.access.impersonation import PREFIX as IMPERSONATE
 from apiserver.access.user import ADMIN, CURRENT
 from apiserver.cached_object import CachedObject
 from apiserver.flow_control.controller import Asked, FlowControl, Ticket
@@ -32,6 +36,8 @@ from machinery.clock import Clock
 from machinery.errors import StatusError
 from machinery.kinds import Kind
 
+BODY_BYTES_MAX = 3 << 20
+"""Of a request that writes, as of a REST request's body."""
 SERVICE = "nominee.api.v1.API"
 GATHER_SECONDS = 0.002
 _BEFORE_WRITE = failpoints.declare("apiserver.write.before")
@@ -62,6 +68,8 @@ class _Targeted(Protocol):
 
     @property
     def target(self) -> api.Target: ...
+
+    def ByteSize(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +107,10 @@ class GrpcFront:
         identity: ServerIdentity,
         clock: Clock,
         flow_control: FlowControl | None = None,
+        access: Access = OPEN,
     ) -> None:
         self._registry = registry
+        self._access = access
         self._storage = storage
         self._identity = identity
         self._clock = clock
@@ -140,6 +150,7 @@ class GrpcFront:
 
         async def run(request: _Request) -> bytes:
             target = request.target
+            self._authorize(asks, request)
             kind = _kind(target)
             if not writes:
                 return await method(request, kind)
@@ -151,12 +162,7 @@ class GrpcFront:
 
         async def handle(request: _Request, context: _Context) -> bytes:
             begun = self._clock.monotonic()
-            CURRENT.set(ADMIN)
-            ticket = self._arrive(asks, request)
-            try:
-                answer = await _outcome(run if ticket.admitted else _in_turn(ticket, context, run), request)
-            finally:
-                ticket.leave()
+            answer = await self._passed(asks, request, context, run)
             code = answer.code if isinstance(answer, StatusError) else 200
             self.metrics.answered(_labels(verb, request.target), code, self._clock.monotonic() - begun)
             if isinstance(answer, StatusError):
@@ -166,6 +172,59 @@ class GrpcFront:
         return grpc.unary_unary_rpc_method_handler(
             handle, request_deserializer=request_type.FromString, response_serializer=_as_is
         )
+
+    async def _passed(
+        self, verb: str, request: Any, context: _Context, method: Callable[[Any], Awaitable[_Answer]]
+    ) -> _Answer | StatusError:
+        """The answer of a method past the door: who asks is known, and it has its seat."""
+        try:
+            self._admit(context)
+        except StatusError as error:
+            return error
+        ticket = self._arrive(verb, request)
+        try:
+            return await _outcome(method if ticket.admitted else _in_turn(ticket, context, method), request)
+        finally:
+            ticket.leave()
+
+    def _admit(self, context: _Context) -> None:
+        """Finds out who asks: by metadata named as REST's headers, `authorization` and `impersonate-*`."""
+        if self._access.authenticator is None:
+            # Nobody has to say who they are, and is not asked.
+            CURRENT.set(ADMIN)
+            return
+        authorization, others = "", []
+        for key, value in context.invocation_metadata() or ():
+            if key == "authorization":
+                authorization = str(value)
+            elif key.startswith(IMPERSONATE):
+                others.append((key, str(value)))
+        CURRENT.set(self._access.admit(Credentials(authorization=authorization), others))
+
+    def _authorize(self, verb: str, request: Any) -> None:
+        """403 where the user may not do that."""
+        if self._access.open:
+            return
+        target = request.target
+        fields = request.field_selector if verb in ("list", "watch") else ""
+        # A new object has a name only for who creates it.
+        name = "" if verb == "create" and not target.subresource else target.name
+        if fields and not name:
+            name = named(fields)
+        # A request about a namespace is in it.
+        about = not target.group and target.resource == "namespaces"
+        asked = Attributes(
+            verb,
+            target.resource,
+            target.group,
+            target.version,
+            target.subresource,
+            name if about else target.namespace,
+            name,
+            "",
+            fields,
+        )
+        self._access.authorize(CURRENT.get(), asked)
 
     def _arrive(self, verb: str, request: Any) -> Ticket:
         """A request's place among all others."""
@@ -259,6 +318,8 @@ class GrpcFront:
 
     async def _server_info(self, request: api.ServerInfoRequest, context: _Context) -> bytes:
         async def read(_: api.ServerInfoRequest) -> int:
+            self._admit(context)
+            self._access.authorize(CURRENT.get(), Attributes("get", path="/version"))
             return await self._storage.current_revision()
 
         revision = await _outcome(read, request)
@@ -280,15 +341,11 @@ class GrpcFront:
         )
 
         async def begin(_: api.WatchRequest) -> Watcher:
+            self._authorize("watch", request)
             return await self._registry.watch(_kind(request.target), request.target.namespace, options)
 
-        CURRENT.set(ADMIN)
-        ticket = self._arrive("watch", request)
-        try:
-            # Once it stands, a watch holds no seat.
-            watcher = await _outcome(begin if ticket.admitted else _in_turn(ticket, context, begin), request)
-        finally:
-            ticket.leave()
+        # Once it stands, a watch holds no seat.
+        watcher = await self._passed("watch", request, context, begin)
         if isinstance(watcher, StatusError):
             await _fail(context, watcher)
         labels = _labels("WATCH", request.target)

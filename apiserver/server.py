@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
 import anyio.abc
+import grpc
 import grpc.aio
 
+from apiserver.access.access import OPEN, Access
 from apiserver.compaction import compact_regularly
 from apiserver.flow_control import stored
 from apiserver.flow_control.controller import FlowControl
-from apiserver.grpc_front import GrpcFront, ServerIdentity
+from apiserver.grpc_front import BODY_BYTES_MAX, GrpcFront, ServerIdentity
 from apiserver.metrics import RequestMetrics, ServerCollector
 from apiserver.requests import RegistryAPI
 from apiserver.storage.channel import connect
@@ -29,6 +31,19 @@ _log = logs.get()
 GRACE_SECONDS = 1.0
 # Watches count; a client that opens more is told RESOURCE_EXHAUSTED.
 _CALLS_MAX = 20_000
+# What is a little too large gets a Status; what is much too large is not even read.
+_SERVER_OPTIONS = (
+    *((name, value) for name, value in SERVER_OPTIONS if name != "grpc.max_receive_message_length"),
+    ("grpc.max_receive_message_length", 2 * BODY_BYTES_MAX),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServingCertificate:
+    """What the server shows to its clients, in PEM."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +55,7 @@ class ServerOptions:
     # 0 keeps all of etcd's history.
     compaction_seconds: float = 300.0
     limits: CacheLimits | None = None
+    tls: ServingCertificate | None = None
 
 
 MakeRegistry = Callable[[EtcdStorage, WatchCache], Awaitable[RegistryAPI]]
@@ -79,6 +95,8 @@ class ApiServer:
         self.metrics: ServerCollector | None = None
         self._make_rest = make_rest
         self._flow_control = flow_control
+        # Set by `make_registry`, since it needs the cache.
+        self.access: Access = OPEN
         self.address = ""
         self.rest_address = ""
 
@@ -106,12 +124,16 @@ class ApiServer:
         if not await _first(cache.wait_loaded, stopping.wait):
             return
         registry = await self._make_registry(storage, cache)
-        front = GrpcFront(registry, storage, self._identity, self._clock, self._flow_control)
+        front = GrpcFront(registry, storage, self._identity, self._clock, self._flow_control, self.access)
         self.metrics = ServerCollector(front.metrics, cache, front.flow_control)
-        server = grpc.aio.server(options=SERVER_OPTIONS, maximum_concurrent_rpcs=_CALLS_MAX)
+        server = grpc.aio.server(options=_SERVER_OPTIONS, maximum_concurrent_rpcs=_CALLS_MAX)
         server.add_generic_rpc_handlers((front.handler(),))
         host = self._options.bind.rpartition(":")[0]
-        port = server.add_insecure_port(self._options.bind)
+        if self._options.tls is None:
+            port = server.add_insecure_port(self._options.bind)
+        else:
+            pair = (self._options.tls.key, self._options.tls.certificate)
+            port = server.add_secure_port(self._options.bind, grpc.ssl_server_credentials([pair]))
         self.address = f"{host}:{port}"
         await server.start()
         try:

@@ -5,28 +5,74 @@ Imported only by `serving`, when a port is opened.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Generator
 from typing import Any
 
 import anyio
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _BACKLOG = 512
+PEER_CERTIFICATE = "peer_certificate"
+
+
+HEADER_SECONDS_MAX = 32.0
+"""For a request's whole header to come, from the connection's or its own first byte (as kube-apiserver's
+ReadHeaderTimeout); then the connection is closed."""
+
+
+class _Protocol(H11Protocol):
+    """A connection that has to come to its point: the original waits for a first request forever."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._header_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        secure = transport.get_extra_info("ssl_object")
+        if secure is not None:
+            # In each request's scope["state"]: the client's certificate (DER), None where it has none.
+            self.app_state = {**self.app_state, PEER_CERTIFICATE: secure.getpeercert(binary_form=True)}
+        self._expect_header()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._header_came()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        if self._header_timer is None and (before is None or before.response_complete):
+            self._expect_header()
+        super().data_received(data)
+        if self.cycle is not before:
+            self._header_came()
+
+    def _expect_header(self) -> None:
+        self._header_timer = self.loop.call_later(HEADER_SECONDS_MAX, self.transport.close)
+
+    def _header_came(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
 
 
 class HttpServer(uvicorn.Server):
     """Serves an ASGI application on given sockets until `stop`."""
 
-    def __init__(self, app: Any, *, grace_seconds: int) -> None:
+    def __init__(self, app: Any, *, grace_seconds: int, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
+                ssl_context_factory=None if tls is None else lambda *_: tls,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
-                http="h11",
+                http=_Protocol,
                 ws="none",
                 backlog=_BACKLOG,
                 timeout_graceful_shutdown=grace_seconds,

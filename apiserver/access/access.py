@@ -26,6 +26,8 @@ class Access:
     ) -> None:
         self.authenticator = authenticator
         self.authorizer = authorizer
+        # Nothing is refused to anybody: no need to ask.
+        self.open = authorizer is EVERYBODY
 
     def admit(self, credentials: Credentials, headers: Headers = ()) -> User:
         """Who acts. Raises 401, and 403 where it may not act as whom it wants to."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _COORDINATE_BYTES = 32
-_BOUND = {"pod": kinds.POD, "secret": kinds.SECRET, "node": kinds.NODE}
+_BOUND: dict[str, Kind[Any]] = {"pod": kinds.POD, "secret": kinds.SECRET, "node": kinds.NODE}
 _LEEWAY_SECONDS = 1.0
 
 
@@ -37,7 +37,7 @@ class Objects(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token says. Times in seconds since the epoch; `bound` is (pod|secret|node, name, uid) or None."""
+    """What a token says. Times in seconds since the epoch; `bound` has (pod|secret|node, name, uid)."""
 
     namespace: str
     account: str

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
+from apiserver.access.access import OPEN, Access
 from apiserver.access.user import ADMIN, CURRENT, User
 from apiserver.flow_control.controller import FlowControl, Ticket, TooManyRequests
 from apiserver.metrics import RequestLabels, RequestMetrics
 from apiserver.requests import RegistryAPI
-from apiserver.rest import answers, flow, meta_paths, problems, resources, watching
+from apiserver.rest import answers, compression, door, flow, meta_paths, problems, resources, watching
 from apiserver.rest.http import Answer, ClientGone, Receive, Request, Send
 from apiserver.rest.media import JSON, Media, negotiate
 from apiserver.rest.target import Target, parse
@@ -34,12 +35,12 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class FrontOptions:
-    """`health` answers what is no API path (/healthz, /metrics, ...); `authenticate` may raise 401."""
+    """`health` answers what is no API path (/healthz, /metrics, ...)."""
 
     version: Version
     address: str = ""
     health: App | None = None
-    authenticate: Callable[[Request], User] = field(default=lambda request: ADMIN)
+    access: Access = OPEN
 
 
 class RestFront:
@@ -94,11 +95,12 @@ class RestFront:
     async def _answer(self, request: Request, target: Target | None, send: Send) -> int:
         watch = target is not None and resources.is_watch(request, target)
         try:
-            user = self._options.authenticate(request)
+            user = door.admit(self._options.access, request)
             CURRENT.set(user)
             ticket = request.ticket = flow.arrive(self._flow_control, user, request, target, watch=watch)
             if not ticket.admitted:
                 await ticket.wait()
+            door.authorize(self._options.access, user, request, target, watch=watch)
             if target is None:
                 answer = self._paths.answer(request)
                 if answer is None and self._options.health is not None and meta_paths.is_health(request.path):
@@ -122,7 +124,7 @@ class RestFront:
             answer = self._failed(request, errors.service_unavailable(_STOPPING))
         answer.warnings = request.warnings
         answer.headers.update(flow.headers(request.ticket))
-        await answer.send(send)
+        await answer.send(send, gzip=compression.accepted(request.header("accept-encoding")))
         return answer.code
 
     def _failed(self, request: Request, error: StatusError) -> Answer:
@@ -135,7 +137,7 @@ class RestFront:
         headers = {}
         if error.retry_after_seconds:
             headers["retry-after"] = str(error.retry_after_seconds)
-        if error.code == 413:
+        if request.unread:
             # Nobody will read the rest of the body.
             headers["connection"] = "close"
         return Answer(body, error.code, form.form, headers=headers)

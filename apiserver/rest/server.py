@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ GRACE_SECONDS = 1
 KEEP_ALIVE_SECONDS = 120
 CONNECTIONS_MAX = 10_000
 """Watches count; beyond it a connection is told 503."""
+_OTHER_FILES = 256
+"""Files that are open besides connections: gRPC's, etcd's, logs."""
 _BACKLOG = 512
 KUBECONFIG = "kubeconfig"
 
@@ -30,16 +34,23 @@ KUBECONFIG = "kubeconfig"
 class RestServer:
     """One port; `await group.start(server.run)`, and it serves until cancelled."""
 
-    def __init__(self, app: Callable[..., Awaitable[None]], listener: socket.socket) -> None:
+    def __init__(
+        self,
+        app: Callable[..., Awaitable[None]],
+        listener: socket.socket,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._app = app
+        self._tls = tls
         self._listener = listener
         self.address = address_of(listener)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        server = HttpServer(self._app, grace_seconds=GRACE_SECONDS)
+        server = HttpServer(self._app, grace_seconds=GRACE_SECONDS, tls=self._tls)
         # Clients keep idle connections for 90 s; one that the server closes first may cost them a request.
         server.config.timeout_keep_alive = KEEP_ALIVE_SECONDS
-        server.config.limit_concurrency = CONNECTIONS_MAX
+        server.config.limit_concurrency = min(CONNECTIONS_MAX, _open_files_max() - _OTHER_FILES)
         async with anyio.create_task_group() as group:
 
             async def serve() -> None:
@@ -55,6 +66,16 @@ class RestServer:
                 await anyio.sleep_forever()
             finally:
                 server.stop()
+
+
+def _open_files_max() -> int:
+    """How many files this process may have open, raised as far as it may be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS_MAX * 2 if hard == resource.RLIM_INFINITY else min(CONNECTIONS_MAX * 2, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return wanted if soft == resource.RLIM_INFINITY else soft
 
 
 def listen(address: str, *, preferred_port: int = 0) -> socket.socket:
