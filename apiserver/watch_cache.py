@@ -73,12 +73,13 @@ class WatchCache:
         # events.k8s.io's Events are core Events under another name: their prefix is the core kind's.
         stored = [kind for kind in kinds.KINDS if kind is not kinds.EVENTS_EVENT]
         self._kinds = {kind: KindCache(kind, history_max=self._limits.history_per_kind) for kind in stored}
-        self._by_prefix = {kind.key_prefix().split("/")[2]: self._kinds[kind] for kind in stored}
-        # A key's first part tells its kind, but the kind's prefix may be longer (services/specs).
-        self._places = {
-            part: (cache, len(cache.kind.key_prefix()), cache.kind.key_prefix())
-            for part, cache in self._by_prefix.items()
-        }
+        self._stored = tuple(self._kinds.values())
+        # A key's first part tells its kind, or the few that share it (services/specs, services/endpoints).
+        self._places: dict[str, tuple[tuple[KindCache, int, str], ...]] = {}
+        for cache in self._stored:
+            prefix = cache.kind.key_prefix()
+            part = prefix.split("/")[2]
+            self._places[part] = (*self._places.get(part, ()), (cache, len(prefix), prefix))
         self._kinds[kinds.EVENTS_EVENT] = self._kinds[kinds.EVENT]
         self._revision = 0
         self._loaded = anyio.Event()
@@ -117,7 +118,7 @@ class WatchCache:
 
     def counts(self) -> Iterator[tuple[Kind[Any], int]]:
         """How many objects of each stored kind."""
-        for cache in self._by_prefix.values():
+        for cache in self._stored:
             yield cache.kind, len(cache)
 
     # Waiting.
@@ -191,7 +192,7 @@ class WatchCache:
         return watcher
 
     def _leave(self, watcher: Watcher) -> None:
-        for cache in self._by_prefix.values():
+        for cache in self._stored:
             for index, subscription in enumerate(cache.subscriptions):
                 if subscription.watcher is watcher:
                     del cache.subscriptions[index]
@@ -199,7 +200,7 @@ class WatchCache:
 
     def end_watches(self, error: errors.StatusError | None = None) -> None:
         """End all watches, with `error` if there is one."""
-        for cache in self._by_prefix.values():
+        for cache in self._stored:
             for subscription in list(cache.subscriptions):
                 subscription.watcher.end(error)
 
@@ -236,9 +237,7 @@ class WatchCache:
 
     async def _load(self) -> None:
         """Read everything at one revision, and begin with that: whoever watched has to list again."""
-        loaded: dict[KindCache, list[tuple[str, CachedObject]]] = {
-            cache: [] for cache in self._by_prefix.values()
-        }
+        loaded: dict[KindCache, list[tuple[str, CachedObject]]] = {cache: [] for cache in self._stored}
         page = await self._storage.range(ROOT, limit=_LOAD_PAGE)
         revision = page.revision
         while True:
@@ -278,11 +277,11 @@ class WatchCache:
     def _place(self, key: str) -> tuple[KindCache, str] | None:
         if not key.startswith(ROOT):
             return None
-        place = self._places.get(key[len(ROOT) :].partition("/")[0])
-        if place is None or not key.startswith(place[2]):
-            return None
-        cache, below = place[0], key[place[1] :]
-        return (cache, below) if cache.kind.namespaced == ("/" in below) else None
+        for cache, length, prefix in self._places.get(key[len(ROOT) :].partition("/")[0], ()):
+            if key.startswith(prefix):
+                below = key[length:]
+                return (cache, below) if cache.kind.namespaced == ("/" in below) else None
+        return None
 
     def _apply(self, changes: Iterable[Change]) -> None:
         """Take over what etcd says, in its order, and tell the watchers."""
@@ -343,7 +342,7 @@ class WatchCache:
         while True:
             await self._clock.sleep(_HOUSEKEEPING_SECONDS)
             now = self._clock.monotonic()
-            for cache in self._by_prefix.values():
+            for cache in self._stored:
                 bookmarks: dict[Convert | None, WatchEvent] = {}
                 for subscription in list(cache.subscriptions):
                     over = now >= subscription.deadline

@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 
 from machinery.pb import (
     apps,
+    autoscaling,
     batch,
     coordination,
     core,
@@ -22,6 +23,8 @@ from machinery.pb import (
     events,
     flowcontrol,
     meta,
+    networking,
+    node,
     policy,
     rbac,
     scheduling,
@@ -232,6 +235,53 @@ CLUSTER_ROLE_BINDING = Kind(
     "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", rbac.ClusterRoleBinding,
     rbac.ClusterRoleBindingList, namespaced=False,
 )  # fmt: skip
+# What a real controller manager and kubelet watch beside: a 404 of one stops those who wait for it.
+ENDPOINTS = Kind(
+    "", "v1", "Endpoints", "endpoints", core.Endpoints, core.EndpointsList,
+    storage_prefix="services/endpoints", short_names=("ep",),
+)  # fmt: skip
+POD_TEMPLATE = Kind("", "v1", "PodTemplate", "podtemplates", core.PodTemplate, core.PodTemplateList)
+CONTROLLER_REVISION = Kind(
+    "apps", "v1", "ControllerRevision", "controllerrevisions", apps.ControllerRevision,
+    apps.ControllerRevisionList,
+)  # fmt: skip
+CRON_JOB = Kind(
+    "batch", "v1", "CronJob", "cronjobs", batch.CronJob, batch.CronJobList, short_names=("cj",),
+    categories=("all",), subresources=_subresources("status"),
+)  # fmt: skip
+HORIZONTAL_POD_AUTOSCALER = Kind(
+    "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
+    autoscaling.HorizontalPodAutoscaler, autoscaling.HorizontalPodAutoscalerList, short_names=("hpa",),
+    categories=("all",), subresources=_subresources("status"),
+)  # fmt: skip
+INGRESS = Kind(
+    "networking.k8s.io", "v1", "Ingress", "ingresses", networking.Ingress, networking.IngressList,
+    storage_prefix="ingress", short_names=("ing",), subresources=_subresources("status"),
+)  # fmt: skip
+INGRESS_CLASS = Kind(
+    "networking.k8s.io", "v1", "IngressClass", "ingressclasses", networking.IngressClass,
+    networking.IngressClassList, namespaced=False,
+)  # fmt: skip
+NETWORK_POLICY = Kind(
+    "networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", networking.NetworkPolicy,
+    networking.NetworkPolicyList, short_names=("netpol",),
+)  # fmt: skip
+IP_ADDRESS = Kind(
+    "networking.k8s.io", "v1", "IPAddress", "ipaddresses", networking.IPAddress, networking.IPAddressList,
+    namespaced=False, short_names=("ip",),
+)  # fmt: skip
+SERVICE_CIDR = Kind(
+    "networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", networking.ServiceCIDR,
+    networking.ServiceCIDRList, namespaced=False, subresources=_subresources("status"),
+)  # fmt: skip
+RUNTIME_CLASS = Kind(
+    "node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", node.RuntimeClass, node.RuntimeClassList,
+    namespaced=False,
+)  # fmt: skip
+VOLUME_ATTRIBUTES_CLASS = Kind(
+    "storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses",
+    storage.VolumeAttributesClass, storage.VolumeAttributesClassList, namespaced=False, short_names=("vac",),
+)  # fmt: skip
 
 KINDS: tuple[Kind[Any], ...] = (
     NAMESPACE,
@@ -273,6 +323,18 @@ KINDS: tuple[Kind[Any], ...] = (
     RESOURCE_SLICE,
     FLOW_SCHEMA,
     PRIORITY_LEVEL_CONFIGURATION,
+    ENDPOINTS,
+    POD_TEMPLATE,
+    CONTROLLER_REVISION,
+    CRON_JOB,
+    HORIZONTAL_POD_AUTOSCALER,
+    INGRESS,
+    INGRESS_CLASS,
+    NETWORK_POLICY,
+    IP_ADDRESS,
+    SERVICE_CIDR,
+    RUNTIME_CLASS,
+    VOLUME_ATTRIBUTES_CLASS,
 )
 
 _BY_RESOURCE = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}

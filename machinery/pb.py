@@ -7,12 +7,15 @@ The modules are generated from proto/ by `make setup`. Importing this one costs 
 from __future__ import annotations
 
 from k8s.io.api.apps.v1 import generated_pb2 as apps
+from k8s.io.api.autoscaling.v2 import generated_pb2 as autoscaling
 from k8s.io.api.batch.v1 import generated_pb2 as batch
 from k8s.io.api.coordination.v1 import generated_pb2 as coordination
 from k8s.io.api.core.v1 import generated_pb2 as core
 from k8s.io.api.discovery.v1 import generated_pb2 as discovery
 from k8s.io.api.events.v1 import generated_pb2 as events
 from k8s.io.api.flowcontrol.v1 import generated_pb2 as flowcontrol
+from k8s.io.api.networking.v1 import generated_pb2 as networking
+from k8s.io.api.node.v1 import generated_pb2 as node
 from k8s.io.api.policy.v1 import generated_pb2 as policy
 from k8s.io.api.rbac.v1 import generated_pb2 as rbac
 from k8s.io.api.resource.v1 import generated_pb2 as devices
@@ -25,6 +28,7 @@ from k8s.io.apimachinery.pkg.util.intstr import generated_pb2 as intstr
 
 __all__ = [
     "apps",
+    "autoscaling",
     "batch",
     "coordination",
     "core",
@@ -34,6 +38,8 @@ __all__ = [
     "flowcontrol",
     "intstr",
     "meta",
+    "networking",
+    "node",
     "policy",
     "rbac",
     "resource",
