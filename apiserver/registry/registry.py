@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
 
@@ -24,6 +25,7 @@ from apiserver.registry.deletion import Deletion
 from apiserver.registry.pods.binding import bind
 from apiserver.registry.pods.eviction import EvictionRequest
 from apiserver.registry.pods.resize import RESIZE_SINCE
+from apiserver.registry.services.allocation import Allocator
 from apiserver.registry.store import DeleteInstead, Preconditions, Snapshot, Store
 from apiserver.registry.strategies import strategy_of
 from apiserver.registry.strategy import Environment, Strategy
@@ -47,9 +49,10 @@ from machinery.kinds import Kind
 from machinery.pb import core, meta, policy
 from machinery.versions import Gates
 
+_NOTHING = nullcontext()
 _Method = TypeVar("_Method", bound=Callable[..., Coroutine[Any, Any, Any]])
-_SETTLED = (kinds.NAMESPACE, kinds.PRIORITY_CLASS)
-"""Kinds that admission reads from the cache: a write of them is answered when the cache has it."""
+_SETTLED = (kinds.NAMESPACE, kinds.PRIORITY_CLASS, kinds.SERVICE)
+"""Kinds that rules read from the cache: a write of them is answered when the cache has it."""
 
 
 class Reader(Protocol):
@@ -112,6 +115,7 @@ class Registry:
         self._rng = rng
         self._event_ttl_seconds = event_ttl_seconds
         self._chain = Chain(plugins(gates, disabled_admission), self)
+        self._services = Allocator(self._known_services, rng)
 
     # For admission.
 
@@ -122,6 +126,11 @@ class Registry:
     async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
         """All objects of a cluster-scoped kind, as far as the cache knows them."""
         return self._cache.list(kind) if self._cache is not None else await self._store.list(kind)
+
+    def _known_services(self) -> Iterable[core.Service]:
+        if self._cache is None:
+            raise errors.service_unavailable("this server cannot give addresses: it has no cache")
+        return (found.message for found in self._cache.list(kinds.SERVICE))
 
     # Reading.
 
@@ -211,13 +220,23 @@ class Registry:
         kind = strategy.kind
         if kind is kinds.NAMESPACE:
             obj.metadata.labels[defaults.NAMESPACE_NAME_LABEL] = obj.metadata.name
-        rules.before_create(strategy, obj, env)
-        await self._validate("CREATE", kind, "", obj, None)
-        created = await self._store.create(
-            kind, obj, dry_run=options.dry_run, lease_seconds=self._ttl_seconds(strategy)
-        )
-        await self._settle(kind, created)
+        with self._allocated(kind, obj, None):
+            rules.before_create(strategy, obj, env)
+            if options.warn is not None:
+                for text in strategy.warnings(obj, None):
+                    options.warn(text)
+            await self._validate("CREATE", kind, "", obj, None)
+            created = await self._store.create(
+                kind, obj, dry_run=options.dry_run, lease_seconds=self._ttl_seconds(strategy)
+            )
+            await self._settle(kind, created)
         return created
+
+    def _allocated(self, kind: Kind[Any], new: Any, old: Any) -> AbstractContextManager[object]:
+        """What only the server can give is given to `new`, and is its own until its write is known."""
+        if kind is not kinds.SERVICE:
+            return _NOTHING
+        return closing(self._services.allocate(new, old))
 
     async def _act(
         self,
@@ -334,34 +353,43 @@ class Registry:
         env = self._environment()
         stored = strategy.kind
         deleting: CachedObject | None = None
+        warnings: Sequence[str] = ()
 
         async def mutate(current: CachedObject) -> Any:
-            nonlocal deleting
+            nonlocal deleting, warnings
             new = await change(current)
             _check_revision(strategy, new.metadata, current)
             await self._admit("UPDATE", kind, new, current.message, subresource)
+            if not subresource:
+                given.close()
+                given.enter_context(self._allocated(stored, new, current.message))
             rules.before_update(strategy, new, current.message, env)
+            if options.warn is not None:
+                warnings = strategy.warnings(new, current.message)
             await self._validate("UPDATE", kind, subresource, new, current.message)
             if strategy.deleted_by_update(new, current.message):
                 deleting = current
                 raise DeleteInstead
             return new
 
-        try:
-            changed = await self._store.update(
-                stored,
-                namespace if stored.namespaced else "",
-                name,
-                mutate,
-                preconditions=preconditions or Preconditions(),
-                dry_run=options.dry_run,
-                lease_seconds=self._ttl_seconds(strategy),
-            )
-        except DeleteInstead:
-            return await self._store.delete(
-                stored, namespace if stored.namespaced else "", name, dry_run=options.dry_run, at=deleting
-            )
-        await self._settle(stored, changed)
+        where = namespace if stored.namespaced else ""
+        with ExitStack() as given:
+            try:
+                changed = await self._store.update(
+                    stored,
+                    where,
+                    name,
+                    mutate,
+                    preconditions=preconditions or Preconditions(),
+                    dry_run=options.dry_run,
+                    lease_seconds=self._ttl_seconds(strategy),
+                )
+            except DeleteInstead:
+                return await self._store.delete(stored, where, name, dry_run=options.dry_run, at=deleting)
+            await self._settle(stored, changed)
+        if options.warn is not None:
+            for text in warnings:
+                options.warn(text)
         return changed
 
     async def _change_pod_status(

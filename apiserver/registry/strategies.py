@@ -26,6 +26,7 @@ from apiserver.registry.other_kinds import (
 )
 from apiserver.registry.pods.resize import POD_RESIZE
 from apiserver.registry.pods.strategy import POD_STATUS, PodStrategy
+from apiserver.registry.services.strategy import STRATEGY as SERVICES
 from apiserver.registry.strategy import StatusStrategy, Strategy
 from machinery import kinds
 from machinery.kinds import Kind
@@ -54,6 +55,7 @@ STRATEGIES: dict[Kind[Any], Strategy] = {
     kinds.DEPLOYMENT: DeploymentStrategy(
         kinds.DEPLOYMENT, {"status": DeploymentStatusStrategy(kinds.DEPLOYMENT)}
     ),
+    kinds.SERVICE: SERVICES,
     kinds.LEASE: LeaseStrategy(kinds.LEASE),
 }
 

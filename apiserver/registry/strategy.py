@@ -6,7 +6,7 @@ A strategy has no I/O: time, gates and version come in with the `Environment`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,10 @@ class Strategy:
 
     def canonicalize(self, new: Any) -> None:
         """Normalize what is valid."""
+
+    def warnings(self, new: Any, old: Any | None) -> Sequence[str]:
+        """What the writer should know of an object that is valid; `old` is None on create."""
+        return ()
 
     def drop_disabled(self, new: Any, old: Any | None, env: Environment) -> None:
         """Remove fields that this version or its gates do not know, unless `old` has them already."""

@@ -39,6 +39,12 @@ def dns_label(text: str) -> Problems:
     return tuple(names.dns_label_problems(text))
 
 
+@lru_cache(maxsize=4096)
+def dns_1035_label(text: str) -> Problems:
+    """An RFC 1035 label, which begins with a letter: services."""
+    return tuple(names.dns_1035_label_problems(text))
+
+
 @lru_cache(maxsize=65536)
 def dns_subdomain(text: str) -> Problems:
     """An RFC 1123 subdomain: most object names."""

@@ -1,0 +1,40 @@
+"""Defaults of Services (kube-apiserver 1.36). Addresses and ports are allocated later."""
+
+from __future__ import annotations
+
+from machinery.pb import core
+from machinery.versions import Gates
+
+_AFFINITY_TIMEOUT_SECONDS = 3 * 60 * 60
+_INT = 0
+
+
+def service(obj: core.Service, gates: Gates) -> None:
+    spec = obj.spec
+    if not spec.sessionAffinity:
+        spec.sessionAffinity = "None"
+    if spec.sessionAffinity == "None":
+        spec.ClearField("sessionAffinityConfig")
+    elif spec.sessionAffinity == "ClientIP":
+        client = spec.sessionAffinityConfig.clientIP
+        if not client.HasField("timeoutSeconds"):
+            client.timeoutSeconds = _AFFINITY_TIMEOUT_SECONDS
+    if not spec.type:
+        spec.type = "ClusterIP"
+    for port in spec.ports:
+        if not port.protocol:
+            port.protocol = "TCP"
+        target = port.targetPort
+        if (target.intVal == 0) if target.type == _INT else not target.strVal:
+            target.type, target.intVal, target.strVal = _INT, port.port, ""
+    external = spec.type in ("NodePort", "LoadBalancer") or (spec.type == "ClusterIP" and spec.externalIPs)
+    if external and not spec.externalTrafficPolicy:
+        spec.externalTrafficPolicy = "Cluster"
+    if not spec.HasField("internalTrafficPolicy") and spec.type in ("NodePort", "LoadBalancer", "ClusterIP"):
+        spec.internalTrafficPolicy = "Cluster"
+    if spec.type == "LoadBalancer":
+        if not spec.HasField("allocateLoadBalancerNodePorts"):
+            spec.allocateLoadBalancerNodePorts = True
+        for ingress in obj.status.loadBalancer.ingress:
+            if ingress.ip and not ingress.HasField("ipMode"):
+                ingress.ipMode = "VIP"

@@ -1,0 +1,71 @@
+"""How recorded answers are compared: what differs from run to run is cut away."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from typing import Any
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+_UNSTABLE = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
+
+
+def expand(value: Any) -> Any:
+    """`<x*N>` as N times x."""
+    if isinstance(value, str):
+        return re.sub(r"<x\*(\d+)>", lambda match: "x" * int(match[1]), value)
+    if isinstance(value, dict):
+        return {expand(key): expand(inner) for key, inner in value.items()}
+    return [expand(inner) for inner in value] if isinstance(value, list) else value
+
+
+def apply_change(document: Any, path: str | list[str], value: Any) -> None:
+    """Set, append or `<delete>` what lies at a dotted path; a numeric part is an index of a list."""
+    *parents, last = path.split(".") if isinstance(path, str) else path
+    for part in parents:
+        document = document[int(part)] if isinstance(document, list) else document.setdefault(part, {})
+    if isinstance(document, list):
+        if value == "<delete>":
+            del document[int(last)]
+        else:
+            document[int(last) : int(last) + 1] = [value]
+    elif value == "<delete>":
+        document.pop(last, None)
+    else:
+        document[last] = value
+
+
+def comparable(document: dict[str, Any]) -> dict[str, Any]:
+    """An object without what each run makes anew; times become `<now>`."""
+    made = copy.deepcopy(document)
+    metadata = made.get("metadata", {})
+    for name in _UNSTABLE:
+        metadata.pop(name, None)
+    if "generateName" in metadata:
+        metadata.pop("name", None)
+    if "deletionTimestamp" in metadata:
+        metadata["deletionTimestamp"] = "<set>"
+    text = json.dumps(made)
+    return dict(json.loads(_TIME.sub("<now>", text)))
+
+
+def without_diff(text: str) -> str:
+    """Upstream appends a diff of its internal structures; what precedes it counts."""
+    return text.partition("\n@@")[0]
+
+
+def drop(document: Any, pointers: list[str]) -> None:
+    """Take away what lies at JSON pointers."""
+    for pointer in pointers:
+        *parents, last = (part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
+        inner = document
+        try:
+            for part in parents:
+                inner = inner[int(part)] if isinstance(inner, list) else inner[part]
+            if isinstance(inner, list):
+                inner[int(last)] = None
+            else:
+                inner.pop(last, None)
+        except (KeyError, IndexError, ValueError, TypeError):
+            continue
