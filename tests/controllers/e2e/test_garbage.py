@@ -23,7 +23,7 @@ async def test_dependents_go_after_their_owner(cluster: Cluster) -> None:
 
 
 async def test_dependents_go_before_an_owner_that_waits(cluster: Cluster) -> None:
-    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+    async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
         await lab.create(node())
         await lab.create(replica_set(replicas=1))
         made = (await lab.listed(kinds.POD, lambda pods: len(pods) == 1))[0]
@@ -65,7 +65,7 @@ async def test_only_the_owners_uid_counts(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("killed", [False, True])
 async def test_a_namespace_goes_with_its_content(cluster: Cluster, killed: bool) -> None:
-    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+    async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
         await lab.create(codec.from_json(core.Namespace, {"metadata": {"name": "team"}}))
         await lab.create(node())
         ending = await lab.create(pod("ending", namespace="team"))

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import anyio
+import pytest
 
 from machinery import kinds
 from machinery.client import Client
@@ -15,7 +16,6 @@ from tests.controllers.builders import node, replica_set
 from tests.controllers.e2e.support import running
 from tests.support.cluster import Cluster, pss_kib
 
-NODES, PODS = 100, 500
 PSS_MIB_MAX = 50
 IDLE_SECONDS = 4.0
 IDLE_CPU_MAX = 0.05
@@ -42,21 +42,26 @@ async def _events(client: Client) -> int:
     return len(page.items) + (page.remaining_item_count or 0)
 
 
-async def test_a_hundred_nodes_and_five_hundred_pods_fit(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("nodes", "pods"), [(10, 50), pytest.param(100, 500, marks=pytest.mark.slow, id="issue 2")]
+)
+async def test_nodes_and_pods_fit(cluster: Cluster, nodes: int, pods: int) -> None:
     async with running(cluster, "--node-monitor-period", "5s", "--node-monitor-grace-period", "10m") as lab:
         async with anyio.create_task_group() as tasks:
-            for number in range(NODES):
+            for number in range(nodes):
                 tasks.start_soon(_add_node, lab.client, f"n{number}")
-        await lab.create(replica_set(replicas=PODS))
-        pods = await lab.listed(kinds.POD, lambda found: len(found) == PODS)
-        for start in range(0, PODS, AT_ONCE):
+        await lab.create(replica_set(replicas=pods))
+        made = await lab.listed(kinds.POD, lambda found: len(found) == pods)
+        for start in range(0, pods, AT_ONCE):
             async with anyio.create_task_group() as tasks:
-                for offset, each in enumerate(pods[start : start + AT_ONCE]):
-                    tasks.start_soon(lab.run_pod, each, f"n{(start + offset) % NODES}")
-        await lab.object(kinds.REPLICA_SET, "web", lambda s: s.status.readyReplicas == PODS)
+                for offset, each in enumerate(made[start : start + AT_ONCE]):
+                    tasks.start_soon(lab.run_pod, each, f"n{(start + offset) % nodes}")
+        await lab.object(kinds.REPLICA_SET, "web", lambda s: s.status.readyReplicas == pods)
         pid = cluster.processes["controllers"].pid
         assert pss_kib([pid]) / 1024 < PSS_MIB_MAX
-        await lab.until(lambda: _events(lab.client), lambda count: count >= PODS + NODES)
+        await lab.until(lambda: _events(lab.client), lambda count: count >= pods + nodes)
+        if pods < 500:
+            return  # what it costs at rest is measured with many only
         before = _cpu_seconds(pid)
         await anyio.sleep(IDLE_SECONDS)  # what is measured is a time
         used = (_cpu_seconds(pid) - before) / IDLE_SECONDS

@@ -1,0 +1,82 @@
+"""The node life cycle controller with a clock of the test's: whose silence counts."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import anyio
+
+from controllers.controller import Context, InformerSet, Recorders
+from controllers.nodes.lifecycle import NodeLifecycle
+from machinery import errors, kinds, logs, versions
+from machinery.client import Client
+from machinery.clock import FakeClock
+from machinery.kinds import Kind
+from machinery.objects import condition_is
+from tests.controllers.builders import lease, node
+from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.patience import PATIENCE_SECONDS
+
+GRACE_SECONDS = 10.0
+
+
+class Api(FakeApi):
+    """An API server that can be away."""
+
+    away = False
+
+    async def get(self, kind: Kind[Any], name: str, namespace: str = "", **more: Any) -> Any:
+        if self.away:
+            raise errors.service_unavailable("it was killed")
+        return await super().get(kind, name, namespace, **more)
+
+    async def update(self, obj: Any, *, subresource: str = "") -> Any:
+        await self._call(f"update/{subresource}", obj.metadata.name, obj)
+        return self.put(obj)
+
+    @property
+    def ready(self) -> bool:
+        (found,) = self.objects[kinds.NODE].values()
+        return condition_is(found.status.conditions, "Ready")
+
+
+async def test_nodes_are_not_lost_because_the_api_server_was() -> None:
+    api, clock = Api(), FakeClock()
+    api.put(node())
+    api.put(lease("n1", 0))
+    client = cast("Client", api)
+    informers = InformerSet(client, clock)
+    context = Context(
+        client=client,
+        informers=informers,
+        clock=clock,
+        recorders=Recorders(client, clock),
+        gates=versions.Gates("controllers", versions.DEFAULT),
+        log=logs.get(),
+    )
+    controller = NodeLifecycle(
+        context, informers.of(kinds.POD), monitor_seconds=1.0, grace_seconds=GRACE_SECONDS
+    )
+
+    async def pass_by(seconds: int) -> None:
+        for _ in range(seconds):
+            await clock.advance(1)
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(informers.run)
+            await informers.wait_synced()
+            tasks.start_soon(controller.run)
+            await pass_by(5)
+            api.away = True
+            await pass_by(40)
+            assert api.ready, "no kubelet could renew while it was away"
+            api.away = False
+            await pass_by(8)
+            assert api.ready, "its time began anew"
+            api.put(lease("n1", 1))
+            await pass_by(8)
+            assert api.ready, "it was heard of"
+            await pass_by(12)
+            assert not api.ready, "it is silent by its own doing"
+            tasks.cancel_scope.cancel()
