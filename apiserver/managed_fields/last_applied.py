@@ -1,0 +1,51 @@
+"""The annotation of client-side apply: what `kubectl apply --server-side` takes over from it.
+
+Fields of which the annotation says what the object has are kubectl's own, whoever owns them now: no conflict.
+Source: apimachinery 1.36, util/managedfields/internal/lastapplied*.go.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from apiserver.managed_fields.comparing import compare
+from apiserver.managed_fields.field_set import EMPTY, FieldSet
+from apiserver.managed_fields.schema import Type
+from apiserver.managed_fields.typed import TypedError, field_set, validate
+
+ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def text_of(obj: Any) -> str:
+    return str(obj.metadata.annotations.get(ANNOTATION, ""))
+
+
+def allowed(declared: Type, live: Any) -> FieldSet:
+    """Fields that the live document has as the annotation says."""
+    text = (live.get("metadata", {}).get("annotations") or {}).get(ANNOTATION)
+    if not text:
+        return EMPTY
+    try:
+        last = json.loads(text)
+        if not isinstance(last, dict) or last.get("apiVersion") != live["apiVersion"]:
+            return EMPTY
+        validate(last, declared)
+        change = compare(last, live, declared)
+    except (TypedError, ValueError):
+        return EMPTY
+    return field_set(last, declared) - change.modified - change.added - change.removed
+
+
+def write(obj: Any, config: Any) -> None:
+    """Bring the annotation up to date with what is applied now."""
+    metadata = dict(config.get("metadata") or {})
+    annotations = {
+        name: value for name, value in (metadata.get("annotations") or {}).items() if name != ANNOTATION
+    }
+    if "annotations" in metadata:
+        metadata["annotations"] = annotations
+    text = json.dumps(
+        {**config, "metadata": metadata}, separators=(",", ":"), sort_keys=True, ensure_ascii=False
+    )
+    obj.metadata.annotations[ANNOTATION] = f"{text}\n"

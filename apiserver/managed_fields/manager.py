@@ -1,0 +1,309 @@
+"""managedFields of objects through creates, updates and applies: what the registry calls.
+
+Upstream's chain of managers as three functions: fields of the metadata that are nobody's are left out,
+tracking begins with the creation or the first apply, update managers are at most ten, times change where
+something changes. Source: apimachinery 1.36, util/managedfields/internal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from apiserver.managed_fields import entries, last_applied, resets
+from apiserver.managed_fields.entries import APPLY, UPDATE, BadEntries, Managed
+from apiserver.managed_fields.field_set import EMPTY, FieldSet
+from apiserver.managed_fields.merge_engine import Conflicts, Engine, Manager, Owned, Owners
+from apiserver.managed_fields.paths import field
+from apiserver.managed_fields.schema import Type, of_message
+from apiserver.managed_fields.typed import TypedError, validate
+from machinery.errors import Cause, StatusError, bad_request
+from machinery.kinds import Kind
+from machinery.pb import meta
+from machinery.wire import codec
+
+_SELF: Final = Manager("current-operation", "")
+_BEFORE: Final = "before-first-apply"
+_UNKNOWN: Final = "unknown"
+_METADATA: Final = field("metadata")
+_STRIPPED: Final = FieldSet.of(
+    (field("apiVersion"),),
+    (field("kind"),),
+    (_METADATA,),
+    *(
+        (_METADATA, field(name))
+        for name in (
+            "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+            "managedFields", "resourceVersion",
+        )
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a write comes in."""
+
+    kind: Kind[Any]
+    subresource: str = ""
+
+    @property
+    def message(self) -> str:
+        return str(self.kind.message.DESCRIPTOR.full_name)
+
+    @property
+    def declared(self) -> Type:
+        return of_message(self.message)
+
+    def engine(self) -> Engine:
+        return Engine(self.declared, self.kind.api_version, resets.keep(self.kind, self.subresource))
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """A request's manager, and its time (whole seconds)."""
+
+    name: str
+    now: meta.Time
+
+
+def is_reset(found: Any) -> bool:
+    """One empty entry (an empty list is decoded to one): the user wants managedFields gone."""
+    return len(found) == 1 and found[0] == meta.ManagedFieldsEntry()
+
+
+def track_create(endpoint: Endpoint, new: Any, who: Who) -> None:
+    """Set managedFields of a new object: everything is its creator's."""
+    given = _decoded(endpoint, new.metadata.managedFields)
+    new.metadata.ClearField("managedFields")
+    old, document = _empty(endpoint.kind), codec.to_json(new)
+    _write(new, _updated(endpoint, old, document, given or Managed(), who))
+
+
+def track_update(endpoint: Endpoint, live: Any, new: Any, who: Who) -> None:
+    """Set managedFields of a changed object, where they are tracked; what cannot be told stays."""
+    managed = _of_live_or_new(endpoint, live, new)
+    new.metadata.ClearField("managedFields")
+    if not managed.owners:
+        return
+    try:
+        old, document = _differing(live, new)
+        managed = _updated(endpoint, old, document, managed, who)
+    except ValueError:
+        # Elements of lists without their keys.
+        new.metadata.managedFields.MergeFrom(live.metadata.managedFields)
+        return
+    _write(new, managed)
+
+
+def apply(endpoint: Endpoint, live: Any | None, config: Any, who: Who, *, force: bool) -> Any:
+    """A new object from the live one (None: there is none) and a configuration, with its managedFields.
+
+    Raises 400, 409 with the conflicts, and 500 for what is no such object.
+    """
+    check_type(endpoint.kind, config)
+    base = live if live is not None else endpoint.kind.message()
+    try:
+        managed = entries.decode(base.metadata.managedFields, endpoint.message)
+    except BadEntries as error:
+        raise StatusError(500, "", f"failed to decode managed fields: {error}") from None
+    shown = type(base)()
+    shown.CopyFrom(base)
+    shown.metadata.ClearField("managedFields")
+    document = codec.to_json(shown)
+    if not managed.owners:
+        before = Who(_BEFORE, who.now)
+        managed = _updated(endpoint, _empty(endpoint.kind), document, managed, before)
+    applied, managed = _applied(endpoint, document, config, managed, who, force=force)
+    made = shown if applied is None else _to_object(endpoint, applied, config)
+    if who.name == "kubectl" and last_applied.text_of(made):
+        last_applied.write(made, config)
+    _write(made, managed)
+    return made
+
+
+def check_type(kind: Kind[Any], config: Any) -> None:
+    """400 for a configuration of something else."""
+    version, name = config.get("apiVersion"), config.get("kind")
+    version = version if isinstance(version, str) and version.count("/") < 2 else ""
+    name = name if isinstance(name, str) else ""
+    if (version, name) != (kind.api_version, kind.kind):
+        group, _, short = version.rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{short}, Kind={name}")
+
+
+def _applied(
+    endpoint: Endpoint, live: Any, config: Any, managed: Managed, who: Who, *, force: bool
+) -> tuple[Any, Managed]:
+    """(the merged document or None, managedFields)."""
+    metadata = config.get("metadata")
+    if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
+        raise bad_request("metadata.managedFields must be nil")
+    try:
+        validate(config, endpoint.declared)
+    except TypedError as error:
+        raise StatusError(
+            500, "", f"failed to create typed patch object ({_named(config)}): {error}"
+        ) from None
+    manager = entries.identity(who.name or _UNKNOWN, APPLY, "", endpoint.subresource)
+    engine, owners = endpoint.engine(), _served(endpoint, managed.owners)
+    try:
+        merged, owners = engine.apply(live, config, owners, manager, force=force)
+    except Conflicts as conflicts:
+        allowed = last_applied.allowed(endpoint.declared, live) if who.name == "kubectl" else EMPTY
+        left = [(owner, path) for owner, path in conflicts.found if path not in allowed]
+        if left:
+            raise conflict(left) from None
+        merged, owners = engine.apply(live, config, owners, manager, force=True)
+    times = dict(managed.times)
+    if merged is not None:
+        times[manager] = who.now
+    return merged, Managed(_stripped(owners, manager), times)
+
+
+def conflict(found: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
+    """409: fields that others own."""
+    from apiserver.managed_fields.paths import shown_path
+
+    causes = [
+        Cause("FieldManagerConflict", f"conflict with {entries.shown(owner)}", shown_path(path))
+        for owner, path in found
+    ]
+    if len(causes) == 1:
+        text = f"Apply failed with 1 conflict: {causes[0].message}: {causes[0].field}"
+    else:
+        lines = []
+        for owner in sorted({owner for owner, _ in found}, key=entries.sort_text):
+            lines.append(f"conflicts with {entries.shown(owner)}:")
+            lines += [f"- {shown_path(path)}" for each, path in found if each == owner]
+        text = f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines)
+    details = meta.StatusDetails()
+    for cause in causes:
+        details.causes.add(reason=cause.reason, message=cause.message, field=cause.field)
+    return StatusError(409, "Conflict", text, details=details)
+
+
+def _updated(endpoint: Endpoint, old: Any, new: Any, managed: Managed, who: Who) -> Managed:
+    """After a write that was no apply."""
+    owners = endpoint.engine().update(old, new, _served(endpoint, managed.owners), _SELF)
+    owners = _stripped(owners, _SELF)
+    times = dict(managed.times)
+    taken = owners.pop(_SELF, None)
+    if taken is not None:
+        api_version = endpoint.kind.api_version
+        manager = entries.identity(who.name or _UNKNOWN, UPDATE, api_version, endpoint.subresource)
+        before = owners.get(manager)
+        fields = taken.fields | before.fields if before is not None else taken.fields
+        owners[manager] = Owned(fields, api_version, applied=False)
+        times[manager] = who.now
+    return entries.capped(Managed(owners, times))
+
+
+def _served(endpoint: Endpoint, owners: Owners) -> Owners:
+    """Without owners in versions that nobody serves any more."""
+    version = endpoint.kind.api_version
+    return {manager: owned for manager, owned in owners.items() if owned.api_version == version}
+
+
+def _stripped(owners: Owners, manager: Manager) -> Owners:
+    owned = owners.get(manager)
+    if owned is not None:
+        fields = owned.fields - _STRIPPED
+        del owners[manager]
+        if fields:
+            owners[manager] = Owned(fields, owned.api_version, owned.applied)
+    return owners
+
+
+def _write(obj: Any, managed: Managed) -> None:
+    obj.metadata.ClearField("managedFields")
+    obj.metadata.managedFields.extend(entries.encode(managed))
+
+
+def _decoded(endpoint: Endpoint, found: Any) -> Managed | None:
+    """None where there are none, or none that can be read."""
+    if not found:
+        return None
+    try:
+        managed = entries.decode(found, endpoint.message)
+    except BadEntries:
+        return None
+    return managed if managed.owners else None
+
+
+def _of_live_or_new(endpoint: Endpoint, live: Any, new: Any) -> Managed:
+    """What the request brings, else what there is: clients that do not know the field must not lose it."""
+    if not endpoint.subresource:
+        given = new.metadata.managedFields
+        if is_reset(given):
+            return Managed()
+        managed = _decoded(endpoint, given)
+        if managed is not None:
+            return managed
+    return _decoded(endpoint, live.metadata.managedFields) or Managed()
+
+
+@cache
+def _empty(kind: Kind[Any]) -> Any:
+    """The document of an object of which nothing is set; nobody changes it."""
+    return codec.to_json(kind.message())
+
+
+def _differing(live: Any, new: Any) -> tuple[Any, Any]:
+    """Documents of the parts that differ at all: the others need not become JSON."""
+    old_part, new_part = type(live)(), type(live)()
+    for each in live.DESCRIPTOR.fields:
+        name = each.name
+        before, after = getattr(live, name), getattr(new, name)
+        if name == "metadata":
+            for source, target in ((before, old_part.metadata), (after, new_part.metadata)):
+                target.CopyFrom(source)
+                target.ClearField("managedFields")
+                target.ClearField("resourceVersion")
+        elif isinstance(before, Message):
+            # A message that is set and empty differs from one that is not.
+            if live.HasField(name) == new.HasField(name) and before == after:
+                continue
+            for whole, part in ((live, old_part), (new, new_part)):
+                if whole.HasField(name):
+                    getattr(part, name).CopyFrom(getattr(whole, name))
+        elif before != after:
+            for source, part in ((live, old_part), (new, new_part)):
+                _copy_field(source, part, each)
+    return codec.to_json(old_part), codec.to_json(new_part)
+
+
+def _copy_field(source: Any, target: Any, descriptor: Any) -> None:
+    name = descriptor.name
+    value = getattr(source, name)
+    if hasattr(value, "MergeFrom"):
+        getattr(target, name).MergeFrom(value)
+    elif source.HasField(name):
+        setattr(target, name, value)
+
+
+def _named(config: Any) -> str:
+    """How errors name a configuration: namespace/name; its type."""
+    metadata = config.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    namespace, name = (
+        value if isinstance(value := metadata.get(key), str) else "" for key in ("namespace", "name")
+    )
+    group, _, version = str(config["apiVersion"]).rpartition("/")
+    return f"{namespace}/{name}; {group}/{version}, Kind={config['kind']}"
+
+
+def _to_object(endpoint: Endpoint, document: Any, config: Any) -> Any:
+    try:
+        return codec.from_json(endpoint.kind.message, document)
+    except codec.DecodeError as error:
+        group, _, version = endpoint.kind.api_version.rpartition("/")
+        problem = f"unable to convert unstructured object to {group}/{version}, Kind={endpoint.kind.kind}"
+        raise StatusError(
+            500,
+            "",
+            f"failed to convert new object ({_named(config)}) to proper version: {problem}: {error.message}",
+        ) from None

@@ -1,0 +1,132 @@
+"""Who owns what after an update or an apply: the heart of server-side apply.
+
+Documents are JSON, owners are sets; no object, time or name of a kind here. Source: structured-merge-diff v6,
+merge/update.go. All objects have one version, so that nothing is converted between versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from apiserver.managed_fields.comparing import Comparison, compare, same
+from apiserver.managed_fields.field_set import EMPTY, FieldSet
+from apiserver.managed_fields.merging import merge
+from apiserver.managed_fields.paths import Path
+from apiserver.managed_fields.pruning import with_named_fields, without
+from apiserver.managed_fields.schema import Type
+from apiserver.managed_fields.typed import MISSING, field_set
+
+Keep = Callable[[FieldSet], FieldSet]
+"""What of a set this endpoint can change at all."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Manager:
+    """Who changes fields: one entry of managedFields. An applier is the same in every version."""
+
+    name: str
+    operation: str
+    api_version: str = ""
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What a manager owns, in which version of the API, and whether by applying."""
+
+    fields: FieldSet
+    api_version: str
+    applied: bool
+
+
+Owners = dict[Manager, Owned]
+
+
+class Conflicts(Exception):
+    """Others own fields that would change: (owner, path)."""
+
+    def __init__(self, found: list[tuple[Manager, Path]]) -> None:
+        super().__init__(f"{len(found)} conflicts")
+        self.found = found
+
+    def fields(self) -> FieldSet:
+        return FieldSet.of(*(path for _, path in self.found))
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The rules for one type at one endpoint."""
+
+    declared: Type
+    api_version: str
+    keep: Keep
+
+    def update(self, old: Any, new: Any, owners: Mapping[Manager, Owned], who: Manager) -> Owners:
+        """Owners after somebody wrote `new` over `old`: who changes a field owns it alone."""
+        left, change = self._take(old, new, owners, who, force=True)
+        mine = left.get(who)
+        fields = ((mine.fields if mine else EMPTY) - change.removed) | change.modified | change.added
+        fields = self.keep(fields)
+        left.pop(who, None)
+        if fields:
+            left[who] = Owned(fields, self.api_version, applied=False)
+        return left
+
+    def apply(
+        self, live: Any, config: Any, owners: Mapping[Manager, Owned], who: Manager, *, force: bool
+    ) -> tuple[Any, Owners]:
+        """The merged document, None where it is as before, and its owners. Raises Conflicts."""
+        last = owners.get(who)
+        merged = merge(live, config, self.declared)
+        if merged is MISSING:
+            merged = None
+        mine = self.keep(field_set(config, self.declared))
+        after = {**owners, who: Owned(mine, self.api_version, applied=True)}
+        if last is not None and last.fields:
+            merged = self._prune(merged, after, last.fields)
+        after, _ = self._take(live, merged, after, who, force=force)
+        return None if same(live, merged) else merged, after
+
+    def _take(
+        self, old: Any, new: Any, owners: Mapping[Manager, Owned], who: Manager, *, force: bool
+    ) -> tuple[Owners, Comparison]:
+        """Take what changes from everybody else."""
+        change = compare(old, new, self.declared).filtered(self.keep)
+        taken = change.modified | change.added
+        conflicts = {
+            manager: common
+            for manager, owned in owners.items()
+            if manager != who and (common := owned.fields & taken)
+        }
+        if conflicts and not force:
+            raise Conflicts(
+                [(manager, path) for manager, common in conflicts.items() for path in common.paths()]
+            )
+        left: Owners = {}
+        for manager, owned in owners.items():
+            fields = owned.fields
+            if manager != who:
+                fields = fields - conflicts.get(manager, EMPTY) - change.removed
+            if fields:
+                left[manager] = owned if fields is owned.fields else replace(owned, fields=fields)
+        return left, change
+
+    def _prune(self, merged: Any, owners: Owners, last: FieldSet) -> Any:
+        """Without what this applier applied last time and nobody owns now."""
+        declared = self.declared
+
+        def all_of(value: Any) -> FieldSet:
+            return with_named_fields(field_set(value, declared), declared)
+
+        before = with_named_fields(last, declared)
+        everything = all_of(merged)
+        pruned = without(merged, before, declared)
+        managed = EMPTY
+        for owned in owners.values():
+            managed |= owned.fields
+        kept = all_of(pruned) | with_named_fields(managed, declared)
+        pruned = without(merged, everything - kept, declared)
+        # What goes must have been the applier's: nothing goes with it that was nobody's.
+        return without(merged, (everything - all_of(pruned)) & before, declared)
