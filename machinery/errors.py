@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DETAILS_KEY = "grpc-status-details-bin"
 TYPE_URL = "type.googleapis.com/k8s.io.apimachinery.pkg.apis.meta.v1.Status"
+_TOO_LARGE = "message larger than max"
 MESSAGE_BYTES_MAX = 1024
 """Of the plain text in the header, which is percent-encoded; the whole text is in the details."""
 
@@ -425,6 +426,9 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> StatusError:
     status = _detail(error)
     if status is not None:
         return StatusError.from_message(status)
+    if error.code().name == "RESOURCE_EXHAUSTED" and _TOO_LARGE in (error.details() or ""):
+        # Gone before the API server has seen it; to try again would be in vain.
+        return request_too_large(error.details() or "")
     code, reason = _HTTP_BY_GRPC.get(error.code().name, (500, "InternalError"))
     return StatusError(code, reason, error.details() or error.code().name)
 

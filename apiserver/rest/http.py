@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from apiserver.rest import problems
+import anyio
+
+from apiserver.rest import compression, problems
 from apiserver.rest.media import JSON
 from machinery import errors
 
@@ -22,6 +24,10 @@ Send = Callable[[Message], Awaitable[None]]
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64_DIGITS = 30
 _WARNINGS_LENGTH_MAX, _WARNING_LENGTH_MAX = 4096, 256
+BODY_SECONDS_MAX = 60.0
+"""For a whole body to come (kube-apiserver's `--request-timeout`)."""
+SEND_SECONDS_MAX = 60.0
+"""For a whole answer to be taken; then the connection is dropped."""
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
@@ -49,6 +55,8 @@ class Request:
         self.receive = receive
         # What the client is told besides the answer, whatever that is.
         self.warnings: list[str] = []
+        # Whether there is more of a body that nobody wants.
+        self.unread = False
         # Its place among all others, once it has one.
         self.ticket: Ticket | None = None
 
@@ -86,10 +94,20 @@ class Request:
         return self.header("user-agent").startswith(("curl", "Wget", "Mozilla/5.0"))
 
     async def body(self) -> bytes:
-        """The whole body; StatusError 413 beyond the limit, ClientGone where it ends early."""
+        """The whole body; StatusError 413 beyond the limit, 504 when slow, ClientGone where it ends early."""
         length = self.header("content-length")
-        if length.isdecimal() and int(length) > problems.BODY_BYTES_MAX:
+        self.unread = True
+        if length.isdecimal() and int(length[:20]) > problems.BODY_BYTES_MAX:
             raise problems.too_large()
+        try:
+            with anyio.fail_after(BODY_SECONDS_MAX):
+                body = await self._read()
+        except TimeoutError:
+            raise problems.too_slow() from None
+        self.unread = False
+        return body
+
+    async def _read(self) -> bytes:
         parts: list[bytes] = []
         size = 0
         while True:
@@ -135,7 +153,27 @@ class Answer:
             headers.append((b"content-length", str(len(self.body)).encode()))
         return {"type": "http.response.start", "status": self.code, "headers": headers}
 
-    async def send(self, send: Send) -> None:
+    async def send(self, send: Send, *, gzip: bool = False) -> None:
+        """Send it, a long one compressed if `gzip`; TimeoutError for a client that does not read."""
+        if gzip and "content-encoding" not in self.headers:
+            await self._compress()
+        with anyio.fail_after(SEND_SECONDS_MAX):
+            await self._send(send)
+
+    async def _compress(self) -> None:
+        packed = True
+        if self.pieces is not None:
+            self.pieces, packed = await compression.of_pieces(self.pieces)
+        elif (body := compression.of_body(self.body)) is not None:
+            self.body = body
+        else:
+            packed = False
+        if packed:
+            vary = self.headers.get("vary")
+            self.headers["content-encoding"] = "gzip"
+            self.headers["vary"] = f"{vary}, Accept-Encoding" if vary else "Accept-Encoding"
+
+    async def _send(self, send: Send) -> None:
         await send(self.start())
         if self.pieces is None:
             await send({"type": "http.response.body", "body": self.body})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from machinery import errors
 from machinery.errors import StatusError
 from machinery.pb import meta
 
@@ -43,6 +44,11 @@ def unsupported_patch_type() -> StatusError:
 
 def too_large() -> StatusError:
     return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {BODY_BYTES_MAX}")
+
+
+def too_slow() -> StatusError:
+    """504 of a request whose body does not come."""
+    return errors.timeout("request did not complete within the allotted timeout")
 
 
 def not_emulated(what: str) -> StatusError:
