@@ -201,10 +201,14 @@ def _discovered(name: str, version: str) -> list[dict[str, Any]]:
     return [_aggregated_resource(each) for each in _resources(name, version)]
 
 
+def _response_kind(kind: str, group: str = "", version: str = "") -> dict[str, str]:
+    return {"group": group, "version": version, "kind": kind}
+
+
 def _aggregated_resource(each: Kind[Any] | Virtual) -> dict[str, Any]:
     made: dict[str, Any] = {
         "resource": each.plural,
-        "responseKind": {"group": each.group, "version": each.version, "kind": each.kind},
+        "responseKind": _response_kind(each.kind),
         "scope": "Namespaced" if each.namespaced else "Cluster",
         "singularResource": each.kind.lower(),
         "verbs": ["create"] if isinstance(each, Virtual) else _VERBS_OF.get(each, _VERBS),
@@ -217,12 +221,12 @@ def _aggregated_resource(each: Kind[Any] | Virtual) -> dict[str, Any]:
         made["categories"] = list(each.categories)
     subresources = []
     for name in sorted(each.subresources):
-        own = (each.group, each.version, each.kind)
-        sub_group, sub_version, sub_kind = _SUBRESOURCE_KINDS.get(name, own)
+        # Its own group and version are left empty, as kube-apiserver 1.36 leaves them.
+        sub_group, sub_version, sub_kind = _SUBRESOURCE_KINDS.get(name, ("", "", each.kind))
         subresources.append(
             {
                 "subresource": name,
-                "responseKind": {"group": sub_group, "version": sub_version, "kind": sub_kind},
+                "responseKind": _response_kind(sub_kind, sub_group, sub_version),
                 "verbs": _SUBRESOURCE_VERBS.get(name, _OBJECT_VERBS),
             }
         )

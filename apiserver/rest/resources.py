@@ -15,7 +15,7 @@ from apiserver.rest.media import JSON, OBJECTS, PARTIAL, PARTIAL_LIST, STREAMS, 
 from apiserver.rest.target import Target
 from apiserver.watcher import Watcher
 from machinery import errors, failpoints, kinds
-from machinery.clock import Clock
+from machinery.clock import Clock, to_time
 from machinery.errors import Cause, GroupKind, StatusError
 from machinery.kinds import Kind
 from machinery.pb import meta
@@ -325,7 +325,10 @@ class Resources:
 
         media = _negotiated(request, _ONLY_SELF)
         body = await self._decoded(request, reviews.expected(found))
-        return _message(request, media, reviews.expected(found), reviews.answer(body.message, user), code=201)
+        review = reviews.answer(body.message, user)
+        if found.kind == "SelfSubjectReview":
+            review.metadata.creationTimestamp.CopyFrom(to_time(self._clock.now()))
+        return _message(request, media, reviews.expected(found), review, code=201)
 
     async def _bind(self, request: Request, target: Target) -> Answer:
         """POST of a Binding to /bindings: its own name is the pod's."""

@@ -95,4 +95,6 @@ def _row(
             "apiVersion": f"{_META}/{media.version}",
             **partial,
         }
+    else:
+        made["object"] = None
     return made

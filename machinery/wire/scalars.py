@@ -149,6 +149,17 @@ def parse_time(text: str) -> tuple[int, int]:
     return int((datetime.datetime.fromisoformat(whole) - _EPOCH).total_seconds()), int(digits)
 
 
+def _check_micro(text: str) -> None:
+    """A MicroTime has exactly six digits of a second; ValueError in Go's words."""
+    fraction = text[19:]
+    digits = len(fraction) - len(fraction[1:].lstrip("0123456789")) - 1 if fraction[0] == "." else 0
+    layout = f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00"'
+    if digits < 6:
+        raise ValueError(f'{layout}: cannot parse "{fraction}" as ".000000"')
+    if digits > 6:
+        raise ValueError(f'{layout}: cannot parse "{fraction[7:]}" as "Z07:00"')
+
+
 def _time_codec(*, micro: bool) -> OwnCodec:
     def to_json(message: Any) -> str | None:
         if not message.HasField("seconds"):
@@ -159,7 +170,10 @@ def _time_codec(*, micro: bool) -> OwnCodec:
         if value is None or value == "":
             return
         try:
-            seconds, nanos = parse_time(_string(value, path))
+            text = _string(value, path)
+            seconds, nanos = parse_time(text)
+            if micro:
+                _check_micro(text)
         except ValueError as error:
             if isinstance(error, DecodeError):
                 raise
