@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from machinery import kinds
-from machinery.defaults import pod, quantities, services
+from machinery.defaults import devices, pod, quantities, services
 from machinery.kinds import Kind
 from machinery.pb import apps, core, scheduling, storage
 from machinery.versions import Gates
@@ -115,6 +115,8 @@ _TABLE: dict[Kind[Any], Default] = {
     kinds.REPLICA_SET: _replica_set,
     kinds.DEPLOYMENT: _deployment,
     kinds.SECRET: _secret,
+    kinds.RESOURCE_CLAIM: devices.claim,
+    kinds.RESOURCE_CLAIM_TEMPLATE: devices.template,
     kinds.SERVICE: services.service,
     kinds.STORAGE_CLASS: _storage_class,
     kinds.PRIORITY_CLASS: _priority_class,

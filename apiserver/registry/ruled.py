@@ -1,0 +1,68 @@
+"""A strategy made of functions, for kinds whose rules are validation alone.
+
+A kind's rules are a row in `apiserver.registry.strategies`: what makes its object invalid, what may not
+change, what its status must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
+from apiserver.validation import metadata, names
+from machinery.errors import Cause
+from machinery.kinds import Kind
+
+Check = Callable[[Any], list[Cause]]
+Compare = Callable[[Any, Any], list[Cause]]
+
+
+def _nothing(_: Any) -> list[Cause]:
+    return []
+
+
+def _no_change(_new: Any, _old: Any) -> list[Cause]:
+    return []
+
+
+class Ruled(Strategy):
+    """`check` is of the whole object on every write, `change` and `status` of (new, old)."""
+
+    def __init__(
+        self,
+        kind: Kind[Any],
+        check: Check = _nothing,
+        change: Compare = _no_change,
+        *,
+        status: Compare = _no_change,
+        name_rule: Callable[[str], names.Problems] = names.dns_subdomain,
+        counts_generation: bool = False,
+        checks_updates: bool = True,
+    ) -> None:
+        subresources = {"status": RuledStatus(kind, status)} if "status" in kind.subresources else {}
+        super().__init__(kind, subresources)
+        self.counts_generation = counts_generation
+        self._check = check
+        self._change = change
+        self._name_rule = name_rule
+        self._checks_updates = checks_updates
+
+    def name_rule(self, name: str) -> names.Problems:
+        return self._name_rule(name)
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + self._check(new)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        errors = metadata.object_meta_update(new.metadata, old.metadata) + self._change(new, old)
+        return errors + self._check(new) if self._checks_updates else errors
+
+
+class RuledStatus(StatusStrategy):
+    def __init__(self, kind: Kind[Any], change: Compare) -> None:
+        super().__init__(kind)
+        self._change = change
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return metadata.object_meta_update(new.metadata, old.metadata) + self._change(new, old)

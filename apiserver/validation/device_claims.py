@@ -1,0 +1,155 @@
+"""ResourceClaims, their templates and DeviceClasses (kube-apiserver 1.36, pkg/apis/resource/validation)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from apiserver.validation import device_names, device_terms, field, go_dump, lists, metadata
+from apiserver.validation.quantities import is_extended
+from machinery.errors import Cause
+from machinery.pb import devices
+
+_REQUESTS_MAX = 32
+_CONSTRAINTS_MAX = 32
+_ALTERNATIVES_MAX = 8
+_MODES = ("All", "ExactCount")
+_ONE_OF = "exactly one of `exactly` or `firstAvailable` is required"
+_UNKNOWN = (
+    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+)
+
+Requests = Mapping[str, frozenset[str]]
+"""The names of a claim's requests, with those of their alternatives."""
+
+
+def claim(obj: devices.ResourceClaim) -> list[Cause]:
+    return claim_spec("spec", obj.spec)
+
+
+def claim_change(new: devices.ResourceClaim, old: devices.ResourceClaim) -> list[Cause]:
+    return [] if new.spec == old.spec else [field.invalid("spec", go_dump.dump(new.spec), field.IMMUTABLE)]
+
+
+def template(obj: devices.ResourceClaimTemplate) -> list[Cause]:
+    meta = obj.spec.metadata
+    errors = metadata.validate_annotations("spec.metadata.annotations", meta.annotations)
+    errors += metadata.validate_labels("spec.metadata.labels", meta.labels)
+    return errors + claim_spec("spec.spec", obj.spec.spec)
+
+
+def template_change(new: devices.ResourceClaimTemplate, old: devices.ResourceClaimTemplate) -> list[Cause]:
+    return [] if new.spec == old.spec else [field.invalid("spec", go_dump.dump(new.spec), field.IMMUTABLE)]
+
+
+def claim_spec(path: str, spec: devices.ResourceClaimSpec) -> list[Cause]:
+    claimed, path = spec.devices, f"{path}.devices"
+    known = request_names(claimed)
+    errors = lists.distinct(
+        f"{path}.requests", claimed.requests, _REQUESTS_MAX, _request, key=lambda request: request.name
+    )
+    errors += lists.each(
+        f"{path}.constraints", claimed.constraints, _CONSTRAINTS_MAX, partial(_constraint, known)
+    )
+    return errors + lists.each(
+        f"{path}.config", claimed.config, device_terms.CONFIG_MAX, partial(_claim_config, known)
+    )
+
+
+def request_names(claimed: devices.DeviceClaim) -> Requests:
+    return {
+        request.name: frozenset(alternative.name for alternative in request.firstAvailable)
+        for request in claimed.requests
+    }
+
+
+def _request(path: str, request: devices.DeviceRequest) -> list[Cause]:
+    errors = device_names.label(f"{path}.name", request.name)
+    exactly = request.HasField("exactly")
+    if not exactly and not request.firstAvailable:
+        errors.append(field.required(path, _ONE_OF))
+    elif exactly and request.firstAvailable:
+        errors.append(field.invalid(path, None, f"{_ONE_OF}, but multiple fields are set"))
+    elif exactly:
+        errors += _device_request(f"{path}.exactly", request.exactly)
+    else:
+        errors += lists.distinct(
+            f"{path}.firstAvailable",
+            request.firstAvailable,
+            _ALTERNATIVES_MAX,
+            _alternative,
+            key=lambda alternative: alternative.name,
+        )
+    return errors
+
+
+def _alternative(path: str, request: devices.DeviceSubRequest) -> list[Cause]:
+    return device_names.label(f"{path}.name", request.name) + _device_request(path, request)
+
+
+def _device_request(path: str, request: devices.ExactDeviceRequest | devices.DeviceSubRequest) -> list[Cause]:
+    errors = device_names.device_class(f"{path}.deviceClassName", request.deviceClassName)
+    errors += device_terms.selectors(f"{path}.selectors", request.selectors)
+    mode, count = request.allocationMode, request.count
+    if mode == "All":
+        if count:
+            problem = "must not be specified when allocationMode is 'All'"
+            errors.append(field.invalid(f"{path}.count", count, problem))
+    elif mode == "ExactCount":
+        if count <= 0:
+            errors.append(field.invalid(f"{path}.count", count, "must be greater than zero"))
+    else:
+        errors.append(field.not_supported(f"{path}.allocationMode", mode, _MODES))
+    for index, toleration in enumerate(request.tolerations):
+        errors += device_terms.toleration(f"{path}.tolerations[{index}]", toleration)
+    return errors
+
+
+def request_reference(known: Requests, path: str, name: str) -> list[Cause]:
+    """`request`, or `request/alternative`."""
+    parts = name.split("/")
+    if len(parts) > 2:
+        return [field.invalid(path, name, _UNKNOWN)]
+    errors: list[Cause] = []
+    for part in parts:
+        errors += device_names.label(path, part)
+    if parts[0] not in known or (len(parts) == 2 and parts[1] not in known[parts[0]]):
+        errors.append(field.invalid(path, name, _UNKNOWN))
+    return errors
+
+
+def request_references(known: Requests, path: str, found: list[str]) -> list[Cause]:
+    return lists.distinct(path, found, _REQUESTS_MAX, partial(request_reference, known))
+
+
+def _constraint(known: Requests, path: str, constraint: devices.DeviceConstraint) -> list[Cause]:
+    errors = request_references(known, f"{path}.requests", list(constraint.requests))
+    if constraint.HasField("matchAttribute"):
+        return errors + device_names.fully_qualified(f"{path}.matchAttribute", constraint.matchAttribute)
+    if constraint.HasField("distinctAttribute"):
+        at = f"{path}.distinctAttribute"
+        return errors + device_names.fully_qualified(at, constraint.distinctAttribute)
+    problem = (
+        'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
+    )
+    return [*errors, field.required(path, problem)]
+
+
+def _claim_config(known: Requests, path: str, config: devices.DeviceClaimConfiguration) -> list[Cause]:
+    errors = request_references(known, f"{path}.requests", list(config.requests))
+    return errors + device_terms.configuration(path, config.deviceConfiguration)
+
+
+def device_class(obj: devices.DeviceClass) -> list[Cause]:
+    spec = obj.spec
+    errors = device_terms.selectors("spec.selectors", spec.selectors)
+    errors += lists.each(
+        "spec.config",
+        spec.config,
+        device_terms.CONFIG_MAX,
+        lambda path, config: device_terms.configuration(path, config.deviceConfiguration),
+    )
+    if spec.HasField("extendedResourceName") and not is_extended(spec.extendedResourceName):
+        problem = "must be a valid extended resource name"
+        errors.append(field.invalid("spec.extendedResourceName", spec.extendedResourceName, problem))
+    return errors

@@ -1,0 +1,112 @@
+"""What claims, classes and slices of devices have in common (kube-apiserver 1.36, pkg/apis/resource/validation).
+
+CEL expressions are checked for their length only: there is no compiler of CEL here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from apiserver.validation import device_names, field, lists, names
+from machinery.errors import Cause
+from machinery.pb import devices
+
+SELECTORS_MAX = 32
+CONFIG_MAX = 32
+_EXPRESSION_BYTES_MAX = 10 * 1024
+_PARAMETERS_BYTES_MAX = 10 * 1024
+_CONDITIONS_MAX = 4
+_EFFECTS = ("NoExecute", "NoSchedule", "None")
+_OPERATORS = ("Equal", "Exists")
+
+
+def selectors(path: str, found: Sequence[devices.DeviceSelector]) -> list[Cause]:
+    return lists.each(path, found, SELECTORS_MAX, _selector)
+
+
+def _selector(path: str, selector: devices.DeviceSelector) -> list[Cause]:
+    if not selector.HasField("cel"):
+        return [field.required(f"{path}.cel")]
+    if len(selector.cel.expression.encode()) > _EXPRESSION_BYTES_MAX:
+        return [field.too_long(f"{path}.cel.expression", _EXPRESSION_BYTES_MAX)]
+    return []
+
+
+def configuration(path: str, found: devices.DeviceConfiguration) -> list[Cause]:
+    if not found.HasField("opaque"):
+        return [field.required(f"{path}.opaque")]
+    at = f"{path}.opaque"
+    errors = device_names.driver(f"{at}.driver", found.opaque.driver)
+    return errors + raw(f"{at}.parameters", found.opaque.parameters.raw, _PARAMETERS_BYTES_MAX)
+
+
+def raw(path: str, data: bytes, bytes_max: int) -> list[Cause]:
+    """A JSON object."""
+    if not data:
+        return [field.required(path)]
+    if len(data) > bytes_max:
+        return [field.too_long(path, bytes_max)]
+    try:
+        value: Any = json.loads(data)
+    except ValueError as error:
+        return [field.invalid(path, "<value omitted>", f"error parsing data as JSON: {error}")]
+    if value is None:
+        return [field.required(path)]
+    if not isinstance(value, dict):
+        return [field.invalid(path, "<value omitted>", "must be a valid JSON object")]
+    return []
+
+
+def label_value(path: str, value: str) -> list[Cause]:
+    return [field.invalid(path, value, problem) for problem in names.label_value(value)]
+
+
+def label_name(path: str, name: str) -> list[Cause]:
+    return [field.invalid(path, name, problem) for problem in names.qualified_name(name)]
+
+
+def _effect(path: str, effect: str) -> list[Cause]:
+    return [] if effect in _EFFECTS else [field.not_supported(path, effect, _EFFECTS)]
+
+
+def taint(path: str, found: devices.DeviceTaint) -> list[Cause]:
+    errors = label_name(f"{path}.key", found.key)
+    if found.value:
+        errors += label_value(f"{path}.value", found.value)
+    if not found.effect:
+        return [*errors, field.required(f"{path}.effect")]
+    return errors + _effect(f"{path}.effect", found.effect)
+
+
+def toleration(path: str, found: devices.DeviceToleration) -> list[Cause]:
+    errors = label_name(f"{path}.key", found.key) if found.key else []
+    if found.operator == "Exists":
+        if found.value:
+            problem = "must be empty for operator `Exists`"
+            errors.append(field.invalid(f"{path}.value", found.value, problem))
+    elif found.operator == "Equal":
+        errors += label_value(f"{path}.value", found.value)
+    elif not found.operator:
+        errors.append(field.required(f"{path}.operator"))
+    else:
+        errors.append(field.not_supported(f"{path}.operator", found.operator, _OPERATORS))
+    return errors + (_effect(f"{path}.effect", found.effect) if found.effect else [])
+
+
+def binding_conditions(path: str, conditions: Sequence[str], failures: Sequence[str]) -> list[Cause]:
+    at, other = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
+    errors = lists.distinct(at, conditions, _CONDITIONS_MAX, label_name)
+    errors += lists.distinct(other, failures, _CONDITIONS_MAX, label_name)
+    for index, name in enumerate(failures):
+        if name in conditions:
+            problem = "bindingFailureConditions must not overlap with bindingConditions"
+            errors.append(field.invalid(f"{other}[{index}]", name, problem))
+    if failures and not conditions:
+        problem = "bindingConditions are required to use bindingFailureConditions"
+        errors.append(field.invalid(at, None, problem))
+    if conditions and not failures:
+        problem = "bindingFailureConditions are required to use bindingConditions"
+        errors.append(field.invalid(other, None, problem))
+    return errors

@@ -1,0 +1,58 @@
+"""A message as Go prints its internal structure in an error: every field, by its Go name.
+
+Upstream's internal types have no JSON names, so a refused structure is shown with capitals, with null for what
+is not set. Source: k8s.io/apimachinery/pkg/util/validation/field 1.36 (Error.ErrorBody).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.message import Message
+
+from machinery.wire import codec
+from machinery.wire.schema import Field, messages
+
+# Of packages whose Go types are the API's own, which do have JSON names.
+_PUBLIC = "k8s.io.apimachinery."
+_INITIALISMS = {
+    "cel": "CEL",
+    "csi": "CSI",
+    "uid": "UID",
+    "fsType": "FSType",
+    "podIP": "PodIP",
+    "apiGroup": "APIGroup",
+    "nfs": "NFS",
+}
+
+
+def go_name(name: str) -> str:
+    return _INITIALISMS.get(name, name[:1].upper() + name[1:])
+
+
+def dump(message: Message) -> Any:
+    """The structure as data, in the table's order of fields."""
+    full_name = message.DESCRIPTOR.full_name
+    described = messages().get(full_name)
+    if full_name.startswith(_PUBLIC) or described is None:
+        return codec.to_json(message)
+    made: dict[str, Any] = {}
+    for field in described.fields:
+        value = _value(message, field)
+        if field.inline and isinstance(value, dict):
+            made |= value
+        else:
+            made[go_name(field.name)] = value
+    return made
+
+
+def _value(message: Message, field: Field) -> Any:
+    value = getattr(message, field.name)
+    if field.label == "repeated":
+        shown = [each if field.is_scalar else dump(each) for each in value]
+        return shown or None
+    if field.label == "map":
+        return {key: value[key] if field.is_scalar else dump(value[key]) for key in sorted(value)} or None
+    if field.pointer and not message.HasField(field.name):
+        return None
+    return value if field.is_scalar else dump(value)

@@ -1,0 +1,43 @@
+"""Lists with a greatest length and no value twice (upstream's validateSet and validateSlice)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from apiserver.validation import field
+from machinery.errors import Cause
+
+T = TypeVar("T")
+
+
+def each(
+    path: str, values: Sequence[T], count_max: int, check: Callable[[str, T], Iterable[Cause]]
+) -> list[Cause]:
+    """Errors of every item; only one error for a list that is too long."""
+    if 0 <= count_max < len(values):
+        return [field.too_many(path, len(values), count_max)]
+    errors: list[Cause] = []
+    for index, value in enumerate(values):
+        errors += check(f"{path}[{index}]", value)
+    return errors
+
+
+def distinct(
+    path: str,
+    values: Sequence[T],
+    count_max: int,
+    check: Callable[[str, T], Iterable[Cause]],
+    key: Callable[[T], str] = str,
+) -> list[Cause]:
+    """As `each`, and no key twice."""
+    errors = each(path, values, count_max, check)
+    if 0 <= count_max < len(values):
+        return errors
+    seen: set[str] = set()
+    for index, value in enumerate(values):
+        name = key(value)
+        if name in seen:
+            errors.append(field.duplicate(f"{path}[{index}]", name))
+        seen.add(name)
+    return errors

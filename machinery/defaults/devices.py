@@ -1,0 +1,29 @@
+"""Defaults of claims for devices (kube-apiserver 1.36, pkg/apis/resource/v1)."""
+
+from __future__ import annotations
+
+from machinery.pb import devices
+from machinery.versions import Gates
+
+
+def claim(obj: devices.ResourceClaim, gates: Gates) -> None:
+    _requests(obj.spec)
+
+
+def template(obj: devices.ResourceClaimTemplate, gates: Gates) -> None:
+    _requests(obj.spec.spec)
+
+
+def _requests(spec: devices.ResourceClaimSpec) -> None:
+    for request in spec.devices.requests:
+        if request.HasField("exactly"):
+            _amount(request.exactly)
+        for alternative in request.firstAvailable:
+            _amount(alternative)
+
+
+def _amount(request: devices.ExactDeviceRequest | devices.DeviceSubRequest) -> None:
+    if not request.allocationMode:
+        request.allocationMode = "ExactCount"
+    if request.allocationMode == "ExactCount" and request.count == 0:
+        request.count = 1
