@@ -41,7 +41,7 @@ class FailureHandler:
         keeps_nominations: bool,
     ) -> None:
         self._queue = queue
-        self._writer = writer
+        self.writer = writer
         self._metrics = metrics
         self._attempts = attempts
         self._clock = clock
@@ -61,8 +61,8 @@ class FailureHandler:
         self._metrics.attempted(result, framework.profile_name, seconds)
         info.unschedulable_plugins = set(failed.unschedulable_plugins)
         info.pending_plugins = set(failed.pending_plugins)
-        ticket = self._writer.ticket(attempt.pod.uid, nominating)
+        ticket = self.writer.ticket(attempt.pod.uid, nominating)
         cached = self._cached(attempt.pod.key)
         requeue_failed(self._queue, info, cached, nominating, self._queue_now())
         attempt.recorder.failed_scheduling(attempt.pod.pod, failed.message)
-        group.start_soon(self._writer.write_failure, ticket, attempt.pod.pod, failed)
+        group.start_soon(self.writer.write_failure, ticket, attempt.pod.pod, failed)

@@ -1,0 +1,135 @@
+"""An event that carries an older nomination does not undo a newer decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from machinery.pb import core
+from scheduler.event_handlers import EventHandlers
+from scheduler.failure import requeue_failed
+from scheduler.framework.cache import Cache
+from scheduler.framework.interface import Handle, NominatingInfo, NominatingMode
+from scheduler.framework.nominator import Nominator
+from scheduler.framework.types import PodInfo
+from scheduler.intended import IntendedNominations
+from scheduler.plugins.simple import PrioritySort
+from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
+from tests.scheduler.builders import pod
+
+UID = "uid-p"
+
+
+def shown(revision: int, nominated: str = "", *, phase: str = "") -> core.Pod:
+    """The pod as the watch shows it at a revision."""
+    found = pod("p", nominated=nominated).pod
+    found.metadata.resourceVersion = str(revision)
+    if phase:
+        found.status.phase = phase
+    return found
+
+
+@dataclass
+class Scheduler:
+    """Queue, nominator and handlers; decisions come from the test."""
+
+    keeps_intentions: bool = True
+    intended: IntendedNominations = field(default_factory=IntendedNominations)
+    watched: core.Pod = field(default_factory=lambda: shown(1))
+
+    def __post_init__(self) -> None:
+        self.queue = PrioritySchedulingQueue(
+            profiles={"default-scheduler": QueueProfile()},
+            sort=PrioritySort({}, cast("Handle", None)),
+            nominator=Nominator(),
+        )
+        see = self.intended.see if self.keeps_intentions else lambda pod: pod
+        self.see = see
+        self.handlers = EventHandlers(self.queue, Cache(), is_ours=lambda name: True, see=see)
+        self.handlers.pod_added(self.watched, 0.0)
+
+    def fails(self, node: str | None) -> int:
+        """The pod is tried, fails, and is nominated ("": cleared; None: left alone); the write's number."""
+        self.queue.activate([self.watched], 0.0)
+        info = self.queue.pop()
+        assert info is not None
+        info.unschedulable_plugins = {"NodeResourcesFit"}
+        nominating = None if node is None else NominatingInfo(NominatingMode.Override, node)
+        number = 0 if node is None else self.intended.decide(UID, node)
+        requeue_failed(self.queue, info, self.see(self.watched), nominating, 0.0)
+        return number
+
+    def watch_shows(self, new: core.Pod) -> None:
+        old, self.watched = self.watched, new
+        self.handlers.pod_updated(old, new, 0.0)
+
+    @property
+    def nominated(self) -> tuple[str, str]:
+        """By the nominator, and by the pod that is tried next."""
+        info = self.queue.get(PodInfo(self.watched).key)
+        assert info is not None
+        return self.queue.nominator.node_of(UID), info.pod.status.nominatedNodeName
+
+
+@pytest.mark.parametrize(("keeps", "want"), [(True, ("n2", "n2")), (False, ("n1", "n1"))])
+def test_a_late_event_of_the_first_write_does_not_bring_the_first_nomination_back(
+    keeps: bool, want: tuple[str, str]
+) -> None:
+    """Without intentions it does: the drift that kept preemptors moving about."""
+    scheduler = Scheduler(keeps_intentions=keeps)
+    scheduler.intended.written(UID, scheduler.fails("n1"), 2)
+    scheduler.fails("n2")
+    scheduler.watch_shows(shown(2, "n1"))
+    assert scheduler.nominated == want
+
+
+def test_the_next_attempt_sees_what_was_decided_before_it_is_written() -> None:
+    scheduler = Scheduler()
+    scheduler.fails("n1")
+    assert scheduler.nominated == ("n1", "n1")
+    scheduler.fails(None)
+    assert scheduler.nominated == ("n1", "n1")
+    scheduler.fails("")
+    assert scheduler.nominated == ("", "")
+
+
+def test_an_intention_ends_when_the_watch_shows_its_write() -> None:
+    scheduler = Scheduler()
+    number = scheduler.fails("n1")
+    scheduler.watch_shows(shown(2, phase="Pending"))  # somebody else wrote, before our write
+    assert scheduler.nominated == ("n1", "n1")
+    scheduler.intended.written(UID, number, 3)
+    scheduler.watch_shows(shown(3, "n1"))
+    assert len(scheduler.intended) == 0
+    scheduler.watch_shows(shown(4, "n9"))  # from now on others may decide
+    assert scheduler.nominated == ("n9", "n9")
+
+
+def test_a_clearing_is_not_undone_by_what_it_clears() -> None:
+    scheduler = Scheduler()
+    scheduler.fails("n1")
+    number = scheduler.fails("")
+    scheduler.watch_shows(shown(2, "n1"))
+    assert scheduler.nominated == ("", "")
+    scheduler.intended.written(UID, number, 3)
+    scheduler.watch_shows(shown(3))
+    assert scheduler.nominated == ("", "")
+
+
+def test_a_write_that_failed_counts_no_more_and_a_later_one_does() -> None:
+    scheduler = Scheduler()
+    first = scheduler.fails("n1")
+    second = scheduler.fails("n2")
+    scheduler.intended.written(UID, first, None)
+    assert scheduler.intended.see(scheduler.watched).status.nominatedNodeName == "n2"
+    scheduler.intended.written(UID, second, None)
+    assert scheduler.intended.see(scheduler.watched) is scheduler.watched
+
+
+def test_a_pod_that_is_gone_leaves_nothing() -> None:
+    intended = IntendedNominations()
+    intended.decide(UID, "n1")
+    intended.forget(UID)
+    assert len(intended) == 0
