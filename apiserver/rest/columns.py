@@ -5,13 +5,15 @@ Source: kube-apiserver 1.36, pkg/printers/internalversion (printers.go); tests/g
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from apiserver.cached_object import CachedObject
 from apiserver.registry import events
-from apiserver.rest import descriptions
+from apiserver.rest import columns_of_more_kinds
+from apiserver.rest.layout import AGE as _AGE
+from apiserver.rest.layout import NAME as _NAME
+from apiserver.rest.layout import Column, Layout
+from apiserver.rest.layout import wide as _wide
 from apiserver.rest.pod_row import pod_row
 from apiserver.rest.row import NONE, Row, age, or_none, since
 from machinery import kinds
@@ -32,43 +34,6 @@ _DEFAULT_CLASS = (
 )
 _UNSET = "<unset>"
 _UNKNOWN = "<unknown>"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column; `described` is `schema#field` of Kubernetes' own schemas, or a text of ours."""
-
-    name: str
-    described: str
-    type: str = "string"
-    format: str = ""
-    wide: bool = False
-
-    def definition(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "type": self.type,
-            "format": self.format,
-            "description": descriptions.of(self.described),
-            "priority": int(self.wide),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """A kind's columns and how an object fills them; `row(message, now)` with seconds since the epoch."""
-
-    columns: tuple[Column, ...]
-    row: Callable[[Any, float], Row]
-    definitions: list[dict[str, Any]] = field(default_factory=list)
-
-
-_NAME = Column("Name", "objectmeta-meta-v1#name", format="name")
-_AGE = Column("Age", "objectmeta-meta-v1#creationTimestamp")
-
-
-def _wide(name: str, described: str) -> Column:
-    return Column(name, described, wide=True)
 
 
 def _node(node: Any, now: float) -> Row:
@@ -475,6 +440,7 @@ _LAYOUTS: dict[tuple[str, str], Layout] = {
     ("", "ServiceAccount"): Layout((_NAME, _AGE), _name_and_age),
     ("", "ConfigMap"): Layout((_NAME, Column("Data", "configmap-v1#data"), _AGE), _config_map),
 }
+_LAYOUTS |= columns_of_more_kinds.LAYOUTS
 _OTHERS = Layout((_NAME, Column("Created At", "objectmeta-meta-v1#creationTimestamp", "date")), _other)
 
 

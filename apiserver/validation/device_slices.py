@@ -19,8 +19,8 @@ _TAINTS_MAX = 16
 _VALUE_LENGTH_MAX = 64
 _ONE_OF = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 _ONE_OF_DEVICE = (
-    "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set"
-    " to true in the ResourceSlice spec"
+    "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is"
+    " set to true in the ResourceSlice spec"
 )
 _NUMBER = r"(0|[1-9]\d*)"
 _PRE_RELEASE = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
@@ -90,7 +90,7 @@ def _placement(spec: devices.ResourceSliceSpec) -> list[Cause]:
             problem = "must have exactly one node selector term"
             errors.append(field.invalid("spec.nodeSelector.nodeSelectorTerms", None, problem))
     for name in ("allNodes", "perDeviceNodeSelection"):
-        if spec.HasField(name):  # type: ignore[arg-type]  # literal names, in a loop
+        if spec.HasField(name):
             if getattr(spec, name):
                 given.append(f"`{name}`")
             else:
@@ -132,7 +132,7 @@ def _device(path: str, device: devices.Device, *, own_nodes: bool) -> list[Cause
 
 
 def _device_placement(path: str, device: devices.Device, *, own_nodes: bool) -> list[Cause]:
-    present = [name for name in ("nodeName", "nodeSelector", "allNodes") if device.HasField(name)]  # type: ignore[arg-type]  # literal names, in a loop
+    present = [name for name in ("nodeName", "nodeSelector", "allNodes") if device.HasField(name)]
     if not own_nodes:
         if not present:
             return []
@@ -167,7 +167,7 @@ def _listed(attribute: devices.DeviceAttribute) -> bool:
 
 def _attribute(path: str, attribute: devices.DeviceAttribute) -> list[Cause]:
     errors: list[Cause] = []
-    count = sum(attribute.HasField(name) for name in ("int", "bool", "string", "version"))  # type: ignore[arg-type]  # literal names, in a loop
+    count = sum(attribute.HasField(name) for name in ("int", "bool", "string", "version"))
     count += sum(bool(getattr(attribute, name)) for name in ("ints", "bools", "strings", "versions"))
     if len(attribute.string) > _VALUE_LENGTH_MAX:
         errors.append(field.too_long(f"{path}.string", _VALUE_LENGTH_MAX))

@@ -1,4 +1,4 @@
-"""What claims, classes and slices of devices have in common (kube-apiserver 1.36, pkg/apis/resource/validation).
+"""What claims, classes and slices of devices have in common (kube-apiserver 1.36).
 
 CEL expressions are checked for their length only: there is no compiler of CEL here.
 """

@@ -1,7 +1,7 @@
 """A message as Go prints its internal structure in an error: every field, by its Go name.
 
-Upstream's internal types have no JSON names, so a refused structure is shown with capitals, with null for what
-is not set. Source: k8s.io/apimachinery/pkg/util/validation/field 1.36 (Error.ErrorBody).
+Upstream's internal types have no JSON names, so a refused structure is shown with capitals, with null for
+what is not set. Source: k8s.io/apimachinery/pkg/util/validation/field 1.36 (Error.ErrorBody).
 """
 
 from __future__ import annotations
