@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import grpc
 import grpc.aio
+from google.protobuf.message import Message
 from nominee_api.v1 import api_pb2 as api
 
-from apiserver import bodies
+from apiserver import bodies, request_options
 from apiserver.access.access import OPEN, Access, named
 from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Credentials
@@ -27,7 +28,9 @@ from apiserver.cached_object import CachedObject
 from apiserver.flow_control.controller import Asked, FlowControl, Ticket
 from apiserver.list_options import EXACT
 from apiserver.metrics import RequestLabels, RequestMetrics
-from apiserver.requests import ListOptions, PatchKind, RegistryAPI, WatchOptions, WriteOptions
+from apiserver.registry import scale
+from apiserver.registry.collection import delete_collection
+from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
 from apiserver.watcher import Watcher, WatchEvent
@@ -35,6 +38,8 @@ from machinery import errors, failpoints, kinds, logs
 from machinery.clock import Clock
 from machinery.errors import StatusError
 from machinery.kinds import Kind
+from machinery.pb import meta
+from machinery.wire import envelope, presence
 
 BODY_BYTES_MAX = 3 << 20
 """Of a request that writes, as of a REST request's body."""
@@ -59,6 +64,7 @@ _ASKS = {
     "PUT": "update",
     "PATCH": "patch",
     "DELETE": "delete",
+    "DELETECOLLECTION": "deletecollection",
 }
 _STOPPING = "the API server is shutting down"
 
@@ -128,6 +134,9 @@ class GrpcFront:
                 "Update": self._unary("PUT", self._update, api.UpdateRequest),
                 "Patch": self._unary("PATCH", self._patch, api.PatchRequest),
                 "Delete": self._unary("DELETE", self._delete, api.DeleteRequest),
+                "DeleteCollection": self._unary(
+                    "DELETECOLLECTION", self._delete_collection, api.DeleteCollectionRequest
+                ),
                 "ServerInfo": grpc.unary_unary_rpc_method_handler(
                     self._server_info,
                     request_deserializer=api.ServerInfoRequest.FromString,
@@ -154,6 +163,8 @@ class GrpcFront:
             kind = _kind(target)
             if not writes:
                 return await method(request, kind)
+            if request.ByteSize() > BODY_BYTES_MAX:
+                raise errors.request_too_large(f"limit is {BODY_BYTES_MAX}")
             named = f"{target.namespace}/{target.name}"
             await _BEFORE_WRITE.hit(verb=verb, resource=kind.plural, object=named)
             answer = await method(request, kind)
@@ -229,22 +240,26 @@ class GrpcFront:
     def _arrive(self, verb: str, request: Any) -> Ticket:
         """A request's place among all others."""
         target = request.target
+        listing = getattr(request, "list", request)
         resource = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
         asked = Asked(verb, target.group, resource, target.namespace)
         width = None
-        if verb == "list" and not request.field_selector.startswith("metadata.name="):
-            version, limit = request.resource_version, request.limit
-            exact = request.resource_version_match == EXACT or (limit and version not in ("", "0"))
+        if verb in ("list", "deletecollection") and not listing.field_selector.startswith("metadata.name="):
+            version, limit = listing.resource_version, listing.limit
+            exact = listing.resource_version_match == EXACT or (limit and version not in ("", "0"))
             width = self.flow_control.list_seats(
                 asked,
                 limit=limit,
-                from_cache=not exact and not getattr(request, "continue"),
-                selects=bool(request.field_selector or request.label_selector),
+                from_cache=not exact and not getattr(listing, "continue"),
+                selects=bool(listing.field_selector or listing.label_selector),
             )
         return self.flow_control.arrive(CURRENT.get(), asked, width)
 
     async def _get(self, request: api.GetRequest, kind: Kind[Any]) -> bytes:
         target = request.target
+        if _scales(target, kind):
+            found = await self._registry.get(kind, target.namespace, target.name)
+            return _scale(scale.of(found.message))
         found = await self._registry.get(
             kind,
             target.namespace,
@@ -255,66 +270,60 @@ class GrpcFront:
         return _object(found)
 
     async def _list(self, request: api.ListRequest, kind: Kind[Any]) -> bytes:
-        options = ListOptions(
-            label_selector=request.label_selector,
-            field_selector=request.field_selector,
-            resource_version=request.resource_version,
-            resource_version_match=request.resource_version_match,
-            limit=request.limit,
-            # A field named as a Python keyword.
-            continue_token=getattr(request, "continue"),
-        )
-        page = await self._registry.list(kind, request.target.namespace, options)
-        answer = api.ListResponse(
-            items=[item.data for item in page.items],
-            resource_version=page.resource_version,
-            remaining_item_count=page.remaining,
-            **{"continue": page.continue_token},
-        )
-        return answer.SerializeToString()
+        page = await self._registry.list(kind, request.target.namespace, _list_options(request))
+        return _page(page)
 
     async def _create(self, request: api.CreateRequest, kind: Kind[Any]) -> bytes:
-        target = request.target
+        target, warnings = request.target, list[str]()
+        options = _options(request.options, "CreateOptions", warnings)
         body = bodies.decode(kind, target.subresource, request.body)
-        return _object(
-            await self._registry.create(
-                kind, target.namespace, target.name, target.subresource, body, _options(request.options)
-            )
+        made = await self._registry.create(
+            kind, target.namespace, target.name, target.subresource, body, options
         )
+        return _object(made, warnings)
 
     async def _update(self, request: api.UpdateRequest, kind: Kind[Any]) -> bytes:
-        target = request.target
+        target, warnings = request.target, list[str]()
+        options = _options(request.options, "UpdateOptions", warnings)
         body = bodies.decode(kind, target.subresource, request.body)
-        return _object(
-            await self._registry.update(
-                kind, target.namespace, target.name, target.subresource, body, _options(request.options)
-            )
+        if _scales(target, kind):
+            scaled = await scale.put(self._registry, kind, target.namespace, target.name, body, options)
+            return _scale(scaled)
+        changed = await self._registry.update(
+            kind, target.namespace, target.name, target.subresource, body, options
         )
+        return _object(changed, warnings)
 
     async def _patch(self, request: api.PatchRequest, kind: Kind[Any]) -> bytes:
-        target = request.target
+        target, warnings = request.target, list[str]()
         try:
             patch_kind = PatchKind(request.type)
         except ValueError:
             raise errors.bad_request(f"unknown patch type {request.type}") from None
-        return _object(
-            await self._registry.patch(
-                kind,
-                target.namespace,
-                target.name,
-                target.subresource,
-                patch_kind,
-                request.patch,
-                _options(request.options),
+        options = _options(request.options, "PatchOptions", warnings)
+        if _scales(target, kind):
+            scaled = await scale.patch(
+                self._registry, kind, target.namespace, target.name, patch_kind, request.patch, options
             )
+            return _scale(scaled)
+        changed = await self._registry.patch(
+            kind, target.namespace, target.name, target.subresource, patch_kind, request.patch, options
         )
+        return _object(changed, warnings)
 
     async def _delete(self, request: api.DeleteRequest, kind: Kind[Any]) -> bytes:
         target = request.target
-        result = await self._registry.delete(
-            kind, target.namespace, target.name, bodies.delete_options(request.options)
-        )
+        options = _delete_options(request.options)
+        result = await self._registry.delete(kind, target.namespace, target.name, options)
         return api.DeleteResponse(body=result.object.data, deleted=result.deleted).SerializeToString()
+
+    async def _delete_collection(self, request: api.DeleteCollectionRequest, kind: Kind[Any]) -> bytes:
+        listing = _list_options(request.list)
+        options = _delete_options(request.options)
+        if kind is kinds.NAMESPACE:
+            raise errors.method_not_allowed(kind, "delete collection")
+        deleted = await delete_collection(self._registry, kind, request.target.namespace, listing, options)
+        return _page(deleted)
 
     async def _server_info(self, request: api.ServerInfoRequest, context: _Context) -> bytes:
         async def read(_: api.ServerInfoRequest) -> int:
@@ -332,16 +341,19 @@ class GrpcFront:
         ).SerializeToString()
 
     async def _watch(self, request: api.WatchRequest, context: _Context) -> None:
+        initial = request.send_initial_events if request.HasField("send_initial_events") else None
         options = WatchOptions(
             label_selector=request.label_selector,
             field_selector=request.field_selector,
             resource_version=request.resource_version,
             allow_bookmarks=request.allow_bookmarks,
-            timeout_seconds=request.timeout_seconds,
+            timeout_seconds=max(request.timeout_seconds, 0),
+            send_initial_events=initial,
         )
 
         async def begin(_: api.WatchRequest) -> Watcher:
             self._authorize("watch", request)
+            request_options.check_initial_events(initial, request.resource_version_match)
             return await self._registry.watch(_kind(request.target), request.target.namespace, options)
 
         # Once it stands, a watch holds no seat.
@@ -426,14 +438,56 @@ def _labels(verb: str, target: api.Target) -> RequestLabels:
     return RequestLabels(verb, kind.group, kind.version, kind.plural, subresource)
 
 
-def _object(found: CachedObject) -> bytes:
-    return api.Object(body=found.data).SerializeToString()
+def _object(found: CachedObject, warnings: Sequence[str] = ()) -> bytes:
+    return api.Object(body=found.data, warnings=warnings).SerializeToString()
 
 
-def _options(options: api.WriteOptions) -> WriteOptions:
+def _scales(target: api.Target, kind: Kind[Any]) -> bool:
+    """Whether a request is about a workload's Scale."""
+    return target.subresource == "scale" and "scale" in kind.subresources
+
+
+def _scale(made: Message) -> bytes:
+    """A Scale in its envelope."""
+    presence.fill(made)
+    body = envelope.wrap(scale.KIND, made.SerializeToString(deterministic=True))
+    return api.Object(body=body).SerializeToString()
+
+
+def _delete_options(data: bytes) -> meta.DeleteOptions:
+    options = bodies.delete_options(data)
+    request_options.check_dry_run(options.dryRun, "DeleteOptions")
+    return options
+
+
+def _list_options(request: api.ListRequest) -> ListOptions:
+    return ListOptions(
+        label_selector=request.label_selector,
+        field_selector=request.field_selector,
+        resource_version=request.resource_version,
+        resource_version_match=request.resource_version_match,
+        limit=request.limit,
+        # A field named as a Python keyword.
+        continue_token=getattr(request, "continue"),
+    )
+
+
+def _page(page: ListPage) -> bytes:
+    answer = api.ListResponse(
+        items=[item.data for item in page.items],
+        resource_version=page.resource_version,
+        remaining_item_count=page.remaining,
+        **{"continue": page.continue_token},
+    )
+    return answer.SerializeToString()
+
+
+def _options(options: api.WriteOptions, kind: str, warnings: list[str]) -> WriteOptions:
+    request_options.check_field_validation(options.field_validation, kind)
     return WriteOptions(
         dry_run=options.dry_run,
         field_manager=options.field_manager,
         force=options.force,
         field_validation=options.field_validation,
+        warn=warnings.append,
     )

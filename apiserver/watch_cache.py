@@ -325,7 +325,7 @@ class WatchCache:
             if event is not None and not subscription.watcher.offer(event):
                 ended = [*(ended or ()), (subscription.watcher, self._fell_behind())]
         for watcher, problem in ended or ():
-            watcher.end(problem)
+            watcher.drop(problem)
         transition.slim()
         if transition.previous is not None:
             transition.previous.slim()

@@ -101,6 +101,11 @@ class Watcher(AsyncIterator[list[WatchEvent]]):
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
 
+    def drop(self, error: StatusError) -> None:
+        """End with `error` at once: who is too slow does not keep what it has not read."""
+        self._queue.clear()
+        self.end(error)
+
     def close(self) -> None:
         """Leave: what is queued is dropped."""
         self._queue.clear()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from apiserver import request_options
 from apiserver.cached_object import CachedObject
+from apiserver.registry.collection import delete_collection
 from apiserver.registry.strategies import strategy_of
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.rest import answers, bodies, discovery, problems, tables
@@ -16,7 +18,7 @@ from apiserver.rest.target import Target
 from apiserver.watcher import Watcher
 from machinery import errors, failpoints, kinds
 from machinery.clock import Clock, to_time
-from machinery.errors import Cause, GroupKind, StatusError
+from machinery.errors import StatusError
 from machinery.kinds import Kind
 from machinery.pb import meta
 
@@ -50,7 +52,6 @@ _RETURNED = frozenset(
         "volumeattachments",
     }
 )
-_DELETED_AT_ONCE_MAX = 100_000
 _BEFORE_WRITE = failpoints.declare("apiserver.rest.write.before")
 _AFTER_WRITE = failpoints.declare("apiserver.rest.write.after")
 
@@ -114,7 +115,7 @@ class Resources:
             raise problems.method_not_allowed()
         media = _negotiated(request, _ONLY_SELF if target.subresource == "scale" else _SHOWN_OBJECT)
         if target.subresource == "scale":
-            from apiserver.rest import scale
+            from apiserver.registry import scale
 
             found = await self._registry.get(kind, target.namespace, target.name)
             return _message(request, media, bodies.scale(), scale.of(found.message))
@@ -142,7 +143,7 @@ class Resources:
             selector = ",".join(filter(None, (f"metadata.name={target.name}", selector)))
         initial = request.flag("sendInitialEvents") if request.asked("sendInitialEvents") else None
         match = request.asked("resourceVersionMatch")
-        _check_initial_events(initial, match)
+        request_options.check_initial_events(initial, match)
         options = WatchOptions(
             label_selector=request.asked("labelSelector"),
             field_selector=selector,
@@ -196,11 +197,13 @@ class Resources:
             raise problems.method_not_allowed()
         options = _write_options(request, "UpdateOptions")
         if target.subresource == "scale":
-            from apiserver.rest import scale
+            from apiserver.registry import scale
 
             media = _negotiated(request, _ONLY_SELF)
             body = await self._decoded(request, bodies.scale())
-            scaled = await scale.put(self._registry, kind, target, body.message, options)
+            scaled = await scale.put(
+                self._registry, kind, target.namespace, target.name, body.message, options
+            )
             return _message(request, media, bodies.scale(), scaled)
         media = _negotiated(request, _SHOWN_OBJECT)
         body = await self._decoded(request, bodies.of_kind(kind))
@@ -234,21 +237,30 @@ class Resources:
         options = _write_options(request, "PatchOptions")
         patch = await request.body()
         if target.subresource == "scale":
-            from apiserver.rest import scale
+            from apiserver.registry import scale
 
             media = _negotiated(request, _ONLY_SELF)
-            scaled = await scale.patch(self._registry, kind, target, patch_kind, patch, options)
+            scaled = await scale.patch(
+                self._registry, kind, target.namespace, target.name, patch_kind, patch, options
+            )
             return _message(request, media, bodies.scale(), scaled)
         media = _negotiated(request, _SHOWN_OBJECT)
+        code = 200
+
+        def made() -> None:
+            nonlocal code
+            code = 201
+
+        options = replace(options, made=made)
         changed = await self._registry.patch(
             kind, target.namespace, target.name, target.subresource, patch_kind, patch, options
         )
-        return self._object(request, media, changed)
+        return self._object(request, media, changed, code=code)
 
     async def _delete(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
         media = _negotiated(request, _ONLY_SELF)
         options = bodies.delete_options(await request.body(), request.header("content-type"), request.asked)
-        _check_dry_run(options.dryRun, "DeleteOptions")
+        request_options.check_dry_run(options.dryRun, "DeleteOptions")
         result = await self._registry.delete(kind, target.namespace, target.name, options)
         if result.deleted and kind.plural not in _RETURNED:
             done = meta.Status(status="Success")
@@ -267,20 +279,10 @@ class Resources:
         media = _negotiated(request, _SHOWN_LIST)
         data = await request.body()
         options = bodies.delete_options(data, request.header("content-type"), request.asked)
-        _check_dry_run(options.dryRun, "DeleteOptions")
+        request_options.check_dry_run(options.dryRun, "DeleteOptions")
         listing = _list_options(request)
-        page = await self._registry.list(kind, target.namespace, listing)
-        deleted: list[CachedObject] = []
-        for found in page.items[:_DELETED_AT_ONCE_MAX]:
-            each = meta.DeleteOptions()
-            each.CopyFrom(options)
-            try:
-                await self._registry.delete(kind, found.namespace, found.name, each)
-            except StatusError as error:
-                if not errors.is_not_found(error):
-                    raise
-            deleted.append(found)
-        return self._page(request, media, kind, ListPage(deleted, page.resource_version))
+        deleted = await delete_collection(self._registry, kind, target.namespace, listing, options)
+        return self._page(request, media, kind, deleted)
 
     async def _decoded(self, request: Request, wanted: bodies.Expected) -> bodies.Body:
         data = await request.body()
@@ -390,43 +392,18 @@ def _list_options(request: Request) -> ListOptions:
 
 def _write_options(request: Request, kind: str) -> WriteOptions:
     dry_run = request.query.get("dryRun", [])
-    _check_dry_run(dry_run, kind)
+    request_options.check_dry_run(dry_run, kind)
     validation = request.asked("fieldValidation")
-    if validation not in ("", "Ignore", "Warn", "Strict"):
-        problem = f'Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"'
-        cause = Cause("FieldValueNotSupported", problem, "fieldValidation")
-        raise errors.invalid(GroupKind("meta.k8s.io", kind), "", [cause])
+    request_options.check_field_validation(validation, kind)
     return WriteOptions(
         dry_run=bool(dry_run),
         field_manager=request.asked("fieldManager"),
         force=request.flag("force"),
         field_validation=validation,
         warn=request.warnings.append,
+        tracked=True,
+        agent=lambda: request.header("user-agent"),
     )
-
-
-def _check_dry_run(values: Any, kind: str) -> None:
-    wrong = [value for value in values if value != "All"]
-    if wrong:
-        listed = ", ".join(f'"{value}"' for value in values)
-        problem = f'Unsupported value: [{listed}]: supported values: "All"'
-        problem = problem if len(values) > 1 else f'Unsupported value: {listed}: supported values: "All"'
-        cause = Cause("FieldValueNotSupported", problem, "dryRun")
-        raise errors.invalid(GroupKind("meta.k8s.io", kind), "", [cause])
-
-
-def _check_initial_events(initial: bool | None, match: str) -> None:
-    """sendInitialEvents and resourceVersionMatch go together in a watch."""
-    field, causes = "resourceVersionMatch", []
-    if initial is not None:
-        if match != "NotOlderThan":
-            problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            causes.append(Cause("FieldValueForbidden", f"Forbidden: {problem}", field))
-    elif match:
-        problem = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        causes.append(Cause("FieldValueForbidden", f"Forbidden: {problem}", field))
-    if causes:
-        raise errors.invalid(GroupKind("meta.k8s.io", "ListOptions"), "", causes)
 
 
 __all__ = ["Resources", "Watch", "is_watch"]

@@ -12,7 +12,6 @@ from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
 from apiserver.registry import patching
 from apiserver.requests import PatchKind, RegistryAPI, WriteOptions
-from apiserver.rest.target import Target
 from machinery import errors
 from machinery.errors import StatusError
 from machinery.kinds import Kind
@@ -21,6 +20,8 @@ from machinery.pb import meta
 from machinery.selectors import LabelSelector
 from machinery.wire import codec
 
+KIND = Kind("autoscaling", "v1", "Scale", "scales", autoscaling.Scale, autoscaling.Scale)
+"""For its envelope; nobody stores a Scale."""
 _ATTEMPTS_MAX = 5
 
 
@@ -47,41 +48,44 @@ def _selector(selector: Any) -> str:
 async def put(
     registry: RegistryAPI,
     kind: Kind[Any],
-    target: Target,
-    scale: autoscaling.Scale,
+    namespace: str,
+    name: str,
+    scale: Any,
     options: WriteOptions,
 ) -> autoscaling.Scale:
     """PUT of a Scale. Raises 400, 404, 409, 422."""
-    if scale.metadata.name != target.name:
+    if scale.metadata.name != name:
         raise errors.bad_request(
             f"the name of the object ({scale.metadata.name or '<empty>'}) does not match the name on the URL"
-            f" ({target.name})"
+            f" ({name})"
         )
-    return await _set(registry, kind, target, scale, options)
+    return await _set(registry, kind, namespace, name, scale, options)
 
 
 async def _set(
     registry: RegistryAPI,
     kind: Kind[Any],
-    target: Target,
+    namespace: str,
+    name: str,
     scale: autoscaling.Scale,
     options: WriteOptions,
 ) -> autoscaling.Scale:
     change: dict[str, Any] = {"spec": {"replicas": scale.spec.replicas}}
     conditions = {
-        name: value for name in ("uid", "resourceVersion") if (value := getattr(scale.metadata, name))
+        field: value for field in ("uid", "resourceVersion") if (value := getattr(scale.metadata, field))
     }
     if conditions:
         change["metadata"] = conditions
     patch = json.dumps(change).encode()
-    changed = await registry.patch(kind, target.namespace, target.name, "", PatchKind.MERGE, patch, options)
+    changed = await registry.patch(kind, namespace, name, "", PatchKind.MERGE, patch, options)
     return of(changed.message)
 
 
 async def patch(
     registry: RegistryAPI,
     kind: Kind[Any],
-    target: Target,
+    namespace: str,
+    name: str,
     patch_kind: PatchKind,
     patch: bytes,
     options: WriteOptions,
@@ -89,7 +93,7 @@ async def patch(
     """PATCH of a Scale: applied to the newest one, again where somebody else was quicker."""
     change = patching.parse(patch_kind, patch)
     for attempt in range(_ATTEMPTS_MAX):
-        current = await registry.get(kind, target.namespace, target.name)
+        current = await registry.get(kind, namespace, name)
         document = codec.to_json(of(current.message))
         if patch_kind is PatchKind.JSON:
             changed = patching.json_patched(document, change)
@@ -102,7 +106,7 @@ async def patch(
             raise errors.bad_request(str(error)) from None
         own_version = isinstance(change, dict) and bool(change.get("metadata", {}).get("resourceVersion"))
         try:
-            return await _set(registry, kind, target, scale, options)
+            return await _set(registry, kind, namespace, name, scale, options)
         except StatusError as error:
             if own_version or not errors.is_conflict(error) or attempt + 1 == _ATTEMPTS_MAX:
                 raise

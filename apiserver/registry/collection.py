@@ -1,0 +1,39 @@
+"""DELETE of many objects: each selected one by itself, as if asked for one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.cached_object import CachedObject
+from apiserver.requests import ListOptions, ListPage, RegistryAPI
+from machinery import errors
+from machinery.errors import StatusError
+from machinery.kinds import Kind
+from machinery.pb import meta
+
+DELETED_AT_ONCE_MAX = 100_000
+
+
+async def delete_collection(
+    registry: RegistryAPI,
+    kind: Kind[Any],
+    namespace: str,
+    listing: ListOptions,
+    options: meta.DeleteOptions,
+) -> ListPage:
+    """The objects that were deleted, as they were listed; who is gone meanwhile does not matter.
+
+    Raises StatusError with the first object that may not be deleted; those before it are.
+    """
+    page = await registry.list(kind, namespace, listing)
+    deleted: list[CachedObject] = []
+    for found in page.items[:DELETED_AT_ONCE_MAX]:
+        each = meta.DeleteOptions()
+        each.CopyFrom(options)
+        try:
+            await registry.delete(kind, found.namespace, found.name, each)
+        except StatusError as error:
+            if not errors.is_not_found(error):
+                raise
+        deleted.append(found)
+    return ListPage(deleted, page.resource_version)

@@ -1,0 +1,47 @@
+"""What a request's options may say, whichever front they come through; StatusError 422.
+
+Source: apimachinery 1.36, meta/v1/validation and meta/internalversion/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from machinery import errors
+from machinery.errors import Cause, GroupKind
+
+_GROUP = "meta.k8s.io"
+
+
+def check_field_validation(value: str, kind: str) -> None:
+    """`kind` is that of the options: CreateOptions, UpdateOptions, PatchOptions."""
+    if value not in ("", "Ignore", "Warn", "Strict"):
+        problem = f'Unsupported value: "{value}": supported values: "Ignore", "Strict", "Warn"'
+        cause = Cause("FieldValueNotSupported", problem, "fieldValidation")
+        raise errors.invalid(GroupKind(_GROUP, kind), "", [cause])
+
+
+def check_dry_run(values: Iterable[str], kind: str) -> None:
+    """All or nothing."""
+    given = list(values)
+    if any(value != "All" for value in given):
+        listed = ", ".join(f'"{value}"' for value in given)
+        shown = f"[{listed}]" if len(given) > 1 else listed
+        cause = Cause(
+            "FieldValueNotSupported", f'Unsupported value: {shown}: supported values: "All"', "dryRun"
+        )
+        raise errors.invalid(GroupKind(_GROUP, kind), "", [cause])
+
+
+def check_initial_events(initial: bool | None, match: str) -> None:
+    """sendInitialEvents and resourceVersionMatch go together in a watch."""
+    field, causes = "resourceVersionMatch", []
+    if initial is not None:
+        if match != "NotOlderThan":
+            problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            causes.append(Cause("FieldValueForbidden", f"Forbidden: {problem}", field))
+    elif match:
+        problem = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        causes.append(Cause("FieldValueForbidden", f"Forbidden: {problem}", field))
+    if causes:
+        raise errors.invalid(GroupKind(_GROUP, "ListOptions"), "", causes)
