@@ -3,41 +3,63 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from typing import Any
 
 import pytest
 
-from apiserver.cached_object import CachedObject
-from apiserver.rest.columns import columns_of, row_of
+from apiserver.registry import Registry
 from apiserver.rest.row import duration
 from machinery import kinds
+from machinery.clock import FakeClock
 from machinery.kinds import Kind
+from machinery.versions import Gates
 from machinery.wire import codec, envelope
-from tests.apiserver.rest.asgi import golden
+from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
+from tests.apiserver.rest.asgi import VERSION, Reply, front_over, golden
 
 LINES = list(golden("api_table"))
 _AGE = re.compile(r"(?<=\()[^()]+(?= ago\)$)")
 
 
-def _kind(line: dict[str, Any]) -> Kind[Any] | None:
+def _kind(line: dict[str, Any]) -> Kind[Any]:
     named = line.get("kind") or line["object"]["kind"]
-    return next((kind for kind in kinds.KINDS if kind.kind == named), None)
+    return next(kind for kind in kinds.KINDS if kind.kind == named)
+
+
+async def _table(kind: Kind[Any], obj: Any, now: float) -> Reply:
+    """What a GET of an object answers that lies in storage so."""
+    storage, clock = MemoryStorage(), FakeClock(now)
+    namespace = (obj.metadata.namespace or "default") if kind.namespaced else ""
+    await storage.create(kind.key(namespace, obj.metadata.name), envelope.encode(obj))
+    registry = Registry(
+        storage,
+        MemoryCache(storage),
+        None,
+        gates=Gates("apiserver", VERSION),
+        clock=clock,
+        rng=random.Random(1),
+    )
+    base = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    where = f"/namespaces/{namespace}" if namespace else ""
+    path = f"{base}{where}/{kind.plural}/{obj.metadata.name}"
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    return await front_over(registry, clock).json("GET", path, accept=accept)
 
 
 @pytest.mark.parametrize(
-    "line",
-    [line for line in LINES if line.get("columns") and _kind(line)],
-    ids=lambda line: str(line["kind"]),
+    "line", [line for line in LINES if line.get("columns")], ids=lambda line: str(line["kind"])
 )
-def test_columns(line: dict[str, Any]) -> None:
+async def test_columns(line: dict[str, Any]) -> None:
     kind = _kind(line)
-    assert kind is not None
+    obj = kind.message()
+    obj.metadata.name = "x"
+    got = (await _table(kind, obj, 5.0)).document["columnDefinitions"]
 
     def told(columns: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
         return [(c["name"], c["type"], c["format"], c["priority"]) for c in columns]
 
-    got = columns_of(kind)
     assert told(got) == told(line["columnDefinitions"])
     if kind in (kinds.NODE, kinds.PRIORITY_CLASS):
         # Their texts are the fields' own, which the schemas have.
@@ -46,32 +68,32 @@ def test_columns(line: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [line for line in LINES if "cells" in line and _kind(line)],
+    [line for line in LINES if "cells" in line],
     ids=lambda line: f"{line['object']['kind']}-{line.get('note')}",
 )
-def test_cells(line: dict[str, Any]) -> None:
+async def test_cells(line: dict[str, Any]) -> None:
     kind = _kind(line)
-    assert kind is not None
     text = json.dumps(line["object"])
     for masked in ("<set>", "<now>"):
         text = text.replace(masked, "2026-01-01T00:00:00Z")
     obj = codec.from_json(kind.message, json.loads(text))
     if not obj.metadata.creationTimestamp.seconds:
         obj.metadata.creationTimestamp.seconds = 1_000_000
-    found = CachedObject(kind, "", obj.metadata.name, 1, stored=envelope.encode(obj))
-    now = obj.metadata.creationTimestamp.seconds + 5.0
-    row = row_of(found, now)
-    names = [column["name"] for column in columns_of(kind)]
-    wanted = list(line["cells"])
-    for position, name in enumerate(names):
+    table = (await _table(kind, obj, obj.metadata.creationTimestamp.seconds + 5.0)).document
+    (row,) = table["rows"]
+    cells, wanted = row["cells"], list(line["cells"])
+    for position, column in enumerate(table["columnDefinitions"]):
         if wanted[position] == "<age>":
-            assert re.fullmatch(r"[0-9dhmsy]+|<unknown>|<invalid>", row.cells[position])
-            wanted[position] = row.cells[position]
-        elif name == "Restarts":
+            assert re.fullmatch(r"[0-9dhmsy]+|<unknown>|<invalid>", cells[position])
+            wanted[position] = cells[position]
+        elif column["name"] == "Restarts":
             wanted[position] = _AGE.sub("", wanted[position])
-            row.cells[position] = _AGE.sub("", row.cells[position])
-    assert row.cells == wanted
-    assert row.conditions == (line.get("rowConditions") or [])
+            cells[position] = _AGE.sub("", cells[position])
+    assert cells == wanted
+    assert row.get("conditions", []) == (line.get("rowConditions") or [])
+    if "rowObjectKind" in line:
+        assert row["object"]["kind"] == line["rowObjectKind"]
+        assert sorted(table["metadata"]) == sorted(line["tableMetadataKeys"])
 
 
 @pytest.mark.parametrize(
