@@ -369,6 +369,13 @@ class ReservePlugin(Plugin):
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Undo reserve; must be harmless when it was not called. Called in reverse order of plugins."""
 
+    async def after_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Take back what PreBind has written: called once a binding has failed, after all of unreserve.
+
+        Upstream's Unreserve does both. What fails here is the plugin's to report.
+        """
+        return
+
 
 class PermitPlugin(Plugin):
     @abstractmethod

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import anyio
@@ -338,8 +339,12 @@ class Framework:
     def run_post_filter_plugins(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
-        """The first success; else the last result that wants a nomination, and all reasons."""
+        """The first success; else the last result that wants a nomination, and all reasons.
+
+        What a plugin wants to be done outside is done also where another one has the last word.
+        """
         result: PostFilterResult | None = None
+        first: list[PostFilterResult] = []
         reasons: list[str] = []
         rejector = ""
         for plugin in self.post_filter_plugins:
@@ -348,17 +353,19 @@ class Framework:
             except Exception as error:  # noqa: BLE001  # plugins come from outside
                 found, status = None, Status.as_error(error)
             if status is None or status.is_success:
-                return found, status or Status(Code.Success)
+                return _after(first, found), status or Status(Code.Success)
             if status.code is Code.UnschedulableAndUnresolvable:
-                return found, status.with_plugin(plugin.name)
+                return _after(first, found), status.with_plugin(plugin.name)
             if not status.is_rejected:
                 return None, status.with_plugin(plugin.name)
             info = None if found is None else found.nominating_info
             if info is not None and info.mode is not NominatingMode.NoOp:
                 result = found
+            elif found is not None and found.follow_up is not None:
+                first.append(found)
             reasons.extend(status.reasons)
             rejector = rejector or plugin.name
-        return result, Status(Code.Unschedulable, tuple(reasons), rejector)
+        return _after(first, result), Status(Code.Unschedulable, tuple(reasons), rejector)
 
     # Scoring
 
@@ -430,6 +437,11 @@ class Framework:
         """Undo, in reverse order."""
         for plugin in reversed(self.reserve_plugins):
             plugin.unreserve(state, pod, node_name)
+
+    async def after_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """What unreserving has to do outside, once PreBind may have written something."""
+        for plugin in reversed(self.reserve_plugins):
+            await plugin.after_unreserve(state, pod, node_name)
 
     def run_permit_plugins(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -542,6 +554,23 @@ class Framework:
     async def run_post_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         for plugin in self.post_bind_plugins:
             await plugin.post_bind(state, pod, node_name)
+
+
+def _after(first: Sequence[PostFilterResult], result: PostFilterResult | None) -> PostFilterResult | None:
+    """The result, whose follow-up comes after those of `first`; the first failure ends it."""
+    if not first:
+        return result
+    last = result or first[-1]
+    follow_ups = [each.follow_up for each in (*first[: None if result else -1], last)]
+
+    async def all_of_them() -> Status | None:
+        for follow_up in follow_ups:
+            status = None if follow_up is None else await follow_up()
+            if status is not None and not status.is_success:
+                return status
+        return None
+
+    return replace(last, follow_up=all_of_them)
 
 
 class ScoreError(Exception):

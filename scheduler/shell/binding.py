@@ -251,6 +251,7 @@ class BindingCycles:
             error=status.message(), story=attempt.way.story(),
         )  # fmt: skip
         attempt.framework.run_unreserve_plugins(attempt.state, pod, node)
+        await attempt.framework.after_unreserve(attempt.state, pod, node)
         forgotten = self._cache.is_assumed(pod.uid)
         if forgotten:
             self._cache.forget_pod(pod)

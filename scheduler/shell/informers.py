@@ -26,6 +26,9 @@ RESOURCE_KINDS: Final[Mapping[EventResource, Kind[Any]]] = {
     EventResource.CSIDriver: kinds.CSI_DRIVER,
     EventResource.CSIStorageCapacity: kinds.CSI_STORAGE_CAPACITY,
     EventResource.VolumeAttachment: kinds.VOLUME_ATTACHMENT,
+    EventResource.ResourceClaim: kinds.RESOURCE_CLAIM,
+    EventResource.ResourceSlice: kinds.RESOURCE_SLICE,
+    EventResource.DeviceClass: kinds.DEVICE_CLASS,
 }
 # Kinds that plugins look things up in, beside those that wake pods.
 LISTED_KINDS: Final[tuple[Kind[Any], ...]] = (

@@ -1,0 +1,270 @@
+"""Values of the allocator: devices with what is derived from them, requests, and what is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from google.protobuf.message import Message
+
+from machinery.cel.device_selector import DeviceValue, compile_selector, device_value
+from machinery.cel.device_selector import Features as SelectorFeatures
+from machinery.node_affinity import NodeSelector
+from machinery.pb import core, devices
+from machinery.quantity import Quantity
+
+EXPRESSIONS_MAX = 32  # whose answers a device remembers
+RESULTS_MAX = 32  # devices in one claim's allocation
+ALL = "All"
+EXACT_COUNT = "ExactCount"
+Amounts = dict[str, Quantity]
+
+
+class AllocationError(Exception):
+    """The claim or its class cannot be allocated anywhere; ends the scheduling cycle."""
+
+
+class NodeAllocationError(AllocationError):
+    """This node's devices cannot be judged; other nodes' may be."""
+
+
+class DeadlineError(AllocationError):
+    """The search took longer than it may."""
+
+
+class DeviceId(NamedTuple):
+    """How a device is named cluster-wide; prints as upstream's."""
+
+    driver: str
+    pool: str
+    device: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
+class PoolId(NamedTuple):
+    driver: str
+    pool: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The gates that change what is allocated (DRAAdminAccess and so on)."""
+
+    admin_access: bool = True
+    prioritized_list: bool = True
+    partitionable: bool = True
+    taints: bool = True
+    binding_conditions: bool = True  # with DRAResourceClaimDeviceStatus
+    consumable_capacity: bool = True
+    list_attributes: bool = False
+
+    @property
+    def selectors(self) -> SelectorFeatures:
+        return SelectorFeatures(self.list_attributes, self.consumable_capacity)
+
+
+def amounts_of(quantities: Mapping[str, Message]) -> Amounts:
+    """Parsed quantities by name."""
+    return {name: Quantity.parse(getattr(q, "string", "") or "0") for name, q in quantities.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTarget:
+    """Where a slice or a device can be reached: on one node, everywhere, or on what a selector matches.
+
+    `known` is false when none of them is set: nowhere.
+    """
+
+    node_name: str = ""
+    all_nodes: bool = False
+    selector: NodeSelector | None = None
+
+    @classmethod
+    def of(cls, message: devices.ResourceSliceSpec | devices.Device) -> NodeTarget:
+        selector = NodeSelector.read(message.nodeSelector) if message.HasField("nodeSelector") else None
+        return cls(message.nodeName, message.allNodes, selector)
+
+    @property
+    def known(self) -> bool:
+        return bool(self.node_name) or self.all_nodes or self.selector is not None
+
+    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        if self.node_name:
+            return self.node_name == name
+        if self.all_nodes or self.selector is None:
+            return self.all_nodes
+        return self.selector.matches(labels, name)
+
+
+class DeviceView:
+    """One device of a slice. What CEL sees, and the amounts, are made when first asked for."""
+
+    __slots__ = ("_amounts", "_counters", "_matched", "_value", "id", "message", "slice", "target")
+
+    def __init__(self, slice_: SliceView, message: devices.Device) -> None:
+        self.slice = slice_
+        self.message = message
+        self.id = DeviceId(slice_.driver, slice_.pool, message.name)
+        self.target = NodeTarget.of(message) if slice_.per_device else NodeTarget()
+        self._matched: dict[tuple[str, SelectorFeatures], bool] = {}
+        self._value: tuple[SelectorFeatures, DeviceValue] | None = None
+        self._amounts: Amounts | None = None
+        self._counters: tuple[tuple[str, Amounts], ...] | None = None
+
+    def value(self, features: SelectorFeatures) -> DeviceValue:
+        """What selectors look at; raises EvaluationError for an attribute that means nothing."""
+        if self._value is None or self._value[0] != features:
+            self._value = features, device_value(self.id.driver, self.message, features)
+        return self._value[1]
+
+    def matches(self, expression: str, features: SelectorFeatures) -> bool:
+        """What the selector says of it, asked once. Raises CompileError, EvaluationError."""
+        key = expression, features
+        known = self._matched.get(key)
+        if known is None:
+            known = compile_selector(expression, features).matches(self.value(features))
+            if len(self._matched) >= EXPRESSIONS_MAX:
+                self._matched.clear()
+            self._matched[key] = known
+        return known
+
+    @property
+    def amounts(self) -> Amounts:
+        """Its capacity by name."""
+        if self._amounts is None:
+            self._amounts = amounts_of({name: c.value for name, c in self.message.capacity.items()})
+        return self._amounts
+
+    @property
+    def consumes(self) -> tuple[tuple[str, Amounts], ...]:
+        """What it takes of shared counters: (counter set, amounts)."""
+        if self._counters is None:
+            self._counters = tuple(
+                (c.counterSet, amounts_of({name: counter.value for name, counter in c.counters.items()}))
+                for c in self.message.consumesCounters
+            )
+        return self._counters
+
+    def reachable(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether the node can use it, given that it can use the slice."""
+        return not self.slice.per_device or self.target.matches(name, labels)
+
+
+class SliceView:
+    """One ResourceSlice, read once for as long as it does not change."""
+
+    __slots__ = (
+        "count",
+        "devices",
+        "driver",
+        "generation",
+        "has_binding_conditions",
+        "message",
+        "name",
+        "per_device",
+        "per_device_set",
+        "pool",
+        "pool_id",
+        "shared",
+        "target",
+    )
+
+    def __init__(self, message: devices.ResourceSlice) -> None:
+        spec = message.spec
+        self.message = message
+        self.name = message.metadata.name
+        self.driver, self.pool = spec.driver, spec.pool.name
+        self.pool_id = PoolId(self.driver, self.pool)
+        self.generation, self.count = spec.pool.generation, spec.pool.resourceSliceCount
+        self.per_device = spec.perDeviceNodeSelection
+        self.per_device_set = spec.HasField("perDeviceNodeSelection")
+        self.target = NodeTarget.of(spec)
+        self.shared: dict[str, Amounts] | None = None
+        if spec.sharedCounters:
+            self.shared = {
+                s.name: amounts_of({n: c.value for n, c in s.counters.items()}) for s in spec.sharedCounters
+            }
+        self.devices = tuple(DeviceView(self, device) for device in spec.devices)
+        self.has_binding_conditions = any(device.bindingConditions for device in spec.devices)
+
+    def reachable(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether the node can use it, or for per-device selection any of its devices."""
+        if self.target.known:
+            return self.target.matches(name, labels)
+        return self.per_device and any(d.target.matches(name, labels) for d in self.devices)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request of a claim, or one alternative of it (`parent` then names the request)."""
+
+    name: str
+    parent: str
+    class_name: str
+    mode: str
+    count: int
+    admin_access: bool
+    has_admin_access: bool
+    selectors: Sequence[devices.DeviceSelector]
+    tolerations: Sequence[devices.DeviceToleration]
+    capacity: Amounts | None  # None: asks for none
+
+    @classmethod
+    def exact(cls, request: devices.DeviceRequest) -> Request:
+        asked = request.exactly
+        return cls(
+            request.name, "", asked.deviceClassName, asked.allocationMode or EXACT_COUNT, _count(asked),
+            asked.adminAccess, asked.HasField("adminAccess"), asked.selectors, asked.tolerations,
+            _capacity(asked),
+        )  # fmt: skip
+
+    @classmethod
+    def alternative(cls, request: devices.DeviceRequest, asked: devices.DeviceSubRequest) -> Request:
+        return cls(
+            asked.name, request.name, asked.deviceClassName, asked.allocationMode or EXACT_COUNT,
+            _count(asked), False, False, asked.selectors, asked.tolerations, _capacity(asked),
+        )  # fmt: skip
+
+    @property
+    def full_name(self) -> str:
+        """As allocation results name it: `request` or `request/alternative`."""
+        return f"{self.parent}/{self.name}" if self.parent else self.name
+
+    @property
+    def base_name(self) -> str:
+        return self.parent or self.name
+
+
+def _count(asked: devices.ExactDeviceRequest | devices.DeviceSubRequest) -> int:
+    """The API server fills in 1; a claim from a file may leave it out."""
+    return asked.count if asked.HasField("count") else 1
+
+
+def _capacity(asked: devices.ExactDeviceRequest | devices.DeviceSubRequest) -> Amounts | None:
+    return amounts_of(asked.capacity.requests) if asked.HasField("capacity") else None
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedState:
+    """What other claims have: whole devices, and the capacity taken of devices that are shared."""
+
+    devices: Set[DeviceId] = frozenset()
+    capacity: Mapping[DeviceId, Amounts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What the allocator needs of a node."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, node: core.Node) -> Node:
+        return cls(node.metadata.name, node.metadata.labels)

@@ -1,0 +1,129 @@
+"""Extended resources (`example.com/gpu: 1`) that are given by devices instead of a device plugin (KEP-5004).
+
+A DeviceClass says which resource it stands for. A pod that asks for it gets a claim that the scheduler itself
+makes, with one request per container and resource; where a node has the resource by a device plugin, that is
+used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from machinery.clock import from_time
+from machinery.objects import owner_reference
+from machinery.pb import core, devices
+from machinery.quantity import value
+from scheduler.plugins.dynamic_resources.pod_claims import Claim
+
+ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
+IN_MEMORY_NAME = "<extended-resources>"
+
+
+def is_extended(resource: str) -> bool:
+    """Whether it is a resource of a domain of its own: neither Kubernetes' nor a quota's name."""
+    if resource.startswith(IMPLICIT_PREFIX):
+        return True
+    return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
+
+
+class ClassMap:
+    """Extended resources to class names. Of several classes for one resource the newest counts."""
+
+    def __init__(self, classes: Iterable[devices.DeviceClass]) -> None:
+        self._names: dict[str, str] = {}
+        ordered = sorted(
+            classes,
+            key=lambda c: (-from_time(c.metadata.creationTimestamp), c.metadata.name),
+        )
+        for each in ordered:
+            name = each.metadata.name
+            self._names[IMPLICIT_PREFIX + name] = name
+            if each.spec.extendedResourceName:
+                self._names.setdefault(each.spec.extendedResourceName, name)
+
+    def get(self, resource: str) -> str | None:
+        return self._names.get(resource)
+
+    def __bool__(self) -> bool:
+        return bool(self._names)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One container's request of one resource that a class stands for."""
+
+    resource: str
+    request_name: str
+    container: str
+    class_name: str
+    count: int
+
+
+def asked_by(pod: core.Pod, classes: ClassMap) -> list[Asked]:
+    """All of them, by resource and then container. Requests are named after their places."""
+    if not classes:
+        return []
+    found = []
+    for number, container in enumerate((*pod.spec.initContainers, *pod.spec.containers)):
+        requests: Mapping[str, object] = container.resources.requests
+        for position, resource in enumerate(sorted(requests)):
+            class_name = classes.get(resource)
+            if class_name is None or not is_extended(resource):
+                continue
+            count = value(requests[resource])  # type: ignore[arg-type]
+            if count:
+                name = f"container-{number}-request-{position}"
+                found.append(Asked(resource, name, container.name, class_name, count))
+    return sorted(found, key=lambda asked: asked.resource)
+
+
+def new_claim(pod: core.Pod, uid: str) -> Claim:
+    """The claim before a node is known: no requests; the uid is for this process only."""
+    claim = Claim()
+    metadata = claim.metadata
+    metadata.namespace, metadata.name, metadata.uid = pod.metadata.namespace, IN_MEMORY_NAME, uid
+    metadata.generateName = f"{pod.metadata.name}-extended-resources-"
+    metadata.ownerReferences.append(owner_reference(pod))
+    metadata.annotations[ANNOTATION] = "true"
+    return claim
+
+
+def existing_claim(pod: core.Pod, claims: Iterable[Claim]) -> Claim | None:
+    """The claim that an earlier attempt made for the pod."""
+    for claim in claims:
+        if claim.metadata.annotations.get(ANNOTATION) != "true":
+            continue
+        for owner in claim.metadata.ownerReferences:
+            if owner.controller and owner.name == pod.metadata.name and owner.uid == pod.metadata.uid:
+                return claim
+    return None
+
+
+def claim_for_node(template: Claim, asked: Iterable[Asked], allocatable: Iterable[str]) -> Claim | None:
+    """The claim with what the node has not got by a device plugin; None when it has everything."""
+    plugged = set(allocatable)
+    wanted = [one for one in asked if one.resource not in plugged]
+    if not wanted:
+        return None
+    claim = Claim()
+    claim.CopyFrom(template)
+    for one in wanted:
+        request = claim.spec.devices.requests.add(name=one.request_name)
+        request.exactly.deviceClassName = one.class_name
+        request.exactly.allocationMode = "ExactCount"
+        request.exactly.count = one.count
+    return claim
+
+
+def pod_status_of(claim: Claim, asked: Iterable[Asked]) -> dict[str, object]:
+    """A patch of the pod's status that tells the kubelet which request serves which container."""
+    names = {request.name for request in claim.spec.devices.requests}
+    mappings = [
+        {"containerName": one.container, "resourceName": one.resource, "requestName": one.request_name}
+        for one in asked
+        if one.request_name in names
+    ]
+    status = {"resourceClaimName": claim.metadata.name, "requestMappings": mappings}
+    return {"status": {"extendedResourceClaimStatus": status}}

@@ -1,0 +1,244 @@
+"""PreFilter and Filter of DynamicResources: what the claims need, and whether one node has it."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from machinery.node_affinity import NodeSelector
+from machinery.pb import devices
+from scheduler.framework.interface import Code, Handle, Status
+from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.plugins.device_allocation.allocator import Allocator
+from scheduler.plugins.device_allocation.model import (
+    AllocationError,
+    DeadlineError,
+    Features,
+    Node,
+    NodeAllocationError,
+)
+from scheduler.plugins.dynamic_resources import extended, readiness
+from scheduler.plugins.dynamic_resources.pod_claims import (
+    Claim,
+    ClaimError,
+    can_be_reserved,
+    claims_of,
+    is_allocated,
+    is_reserved_for,
+)
+from scheduler.plugins.dynamic_resources.state import ClaimsState, OnNode
+from scheduler.plugins.dynamic_resources.tracker import DeviceManager
+
+NAME = "DynamicResources"
+_CANNOT_ALLOCATE = "cannot allocate all claims"
+_NOT_AVAILABLE = "resourceclaim not available on the node"
+_TIMED_OUT = "timed out trying to allocate devices"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Gates and arguments. Seconds; a filter time-out of 0 is none."""
+
+    features: Features
+    extended_resources: bool
+    filter_timeout_seconds: float
+    binding_timeout_seconds: float
+
+
+def unschedulable(text: str) -> Status:
+    return Status(Code.UnschedulableAndUnresolvable, (text,), NAME)
+
+
+def failed(text: str) -> Status:
+    return Status(Code.Error, (text,), NAME)
+
+
+class Filtering:
+    def __init__(self, handle: Handle, manager: DeviceManager, settings: Settings) -> None:
+        self._handle = handle
+        self._manager = manager
+        self._settings = settings
+        self._class_map: tuple[int | None, extended.ClassMap] | None = None
+
+    def class_map(self) -> extended.ClassMap:
+        """Which extended resources classes stand for; empty while the gate is off."""
+        if not self._settings.extended_resources:
+            return _NO_CLASSES
+        changes = self._manager.class_changes
+        if self._class_map is None or changes is None or self._class_map[0] != changes:
+            self._class_map = changes, extended.ClassMap(self._manager.device_classes())
+        return self._class_map[1]
+
+    # PreFilter
+
+    def prepare(self, state: ClaimsState, pod: PodInfo) -> Status | None:
+        """Fills the state; Skip when the pod has no claims."""
+        claims = self._manager.claims
+        try:
+            found = claims_of(pod.pod, claims.get)
+        except ClaimError as error:
+            return unschedulable(str(error))
+        if classes := self.class_map():
+            state.asked = extended.asked_by(pod.pod, classes)
+            if state.asked:
+                mine = extended.existing_claim(pod.pod, claims.list(pod.namespace))
+                if mine is None:
+                    uid = str(uuid.UUID(int=self._handle.rng.getrandbits(128), version=4))
+                    mine = extended.new_claim(pod.pod, uid)
+                found.append(mine)
+                state.has_extended = True
+                state.extended_uid = mine.metadata.uid
+        if not found:
+            return Status(Code.Skip)
+        for index, claim in enumerate(found):
+            is_extended = state.has_extended and index == len(found) - 1
+            problem = self._read(state, pod, claim, is_extended=is_extended)
+            if problem is not None:
+                return problem
+        state.claims = found
+        if state.to_allocate():
+            state.allocator = Allocator(
+                self._settings.features,
+                claims.allocated(),
+                self._manager.device_class,
+                self._manager.slices.index(),
+                lambda: str(uuid.UUID(int=self._handle.rng.getrandbits(128), version=4)),
+            )
+        return None
+
+    def _read(self, state: ClaimsState, pod: PodInfo, claim: Claim, *, is_extended: bool) -> Status | None:
+        state.available_on.append(None)
+        if is_allocated(claim):
+            if not can_be_reserved(claim) and not is_reserved_for(claim, pod.uid):
+                return unschedulable("resourceclaim in use")
+            if claim.status.allocation.HasField("nodeSelector"):
+                selector = NodeSelector.read(claim.status.allocation.nodeSelector)
+                if selector.errors:
+                    return failed(", ".join(selector.errors))
+                state.available_on[-1] = selector
+            return None
+        if self._manager.claims.is_in_flight(claim.metadata.uid):
+            return unschedulable(f"resource claim {_key(claim)} is in the process of being allocated")
+        return None if is_extended else self._check_classes(claim)
+
+    def _check_classes(self, claim: Claim) -> Status | None:
+        for request in claim.spec.devices.requests:
+            where = f"resource claim {_key(claim)}, request {request.name}"
+            if request.HasField("exactly"):
+                wanted = [(request.name, request.exactly.deviceClassName)]
+            elif request.firstAvailable:
+                if not self._settings.features.prioritized_list:
+                    text = "has subrequests, but the DRAPrioritizedList feature is disabled"
+                    return unschedulable(f"{where}: {text}")
+                wanted = [(f"{request.name}/{s.name}", s.deviceClassName) for s in request.firstAvailable]
+            else:
+                return unschedulable(f"{where}: unknown request type")
+            for name, class_name in wanted:
+                if not class_name:
+                    return failed(f"request {name}: unsupported request type")
+                if self._manager.device_class(class_name) is None:
+                    return unschedulable(f"request {name}: device class {class_name} does not exist")
+        return None
+
+    # Filter
+
+    def check(self, state: ClaimsState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """The verdict on a node; the same for the whole attempt, whatever pods come and go."""
+        if node.name not in state.verdicts:
+            state.verdicts[node.name] = self._check(state, pod, node)
+        return state.verdicts[node.name]
+
+    def _check(self, state: ClaimsState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        assert node.node is not None
+        mine = None
+        if state.extended is not None:
+            if state.extended.spec.devices.requests:
+                # Of an earlier attempt: PostFilter deletes it, then all begins anew.
+                return unschedulable("cannot schedule extended resource claim")
+            mine = extended.claim_for_node(state.extended, state.asked, node.node.status.allocatable)
+            if mine is None and state.only_extended:
+                return None  # the device plugin has it all
+        unavailable = [
+            i for i, claim in enumerate(state.claims) if not self._is_usable(state, i, claim, node)
+        ]
+        allocations: list[devices.AllocationResult] = []
+        if state.allocator is not None:
+            claims = [
+                mine if index == state.extended_index else state.claims[index]
+                for index in state.to_allocate()
+                if index != state.extended_index or mine is not None
+            ]
+            status = self._allocate(state, Node.of(node.node), [c for c in claims if c], allocations)
+            if status is not None:
+                return status
+        if unavailable:
+            state.unavailable.update(unavailable)
+            return unschedulable(_NOT_AVAILABLE)
+        if state.allocator is not None:
+            state.on_nodes[node.name] = OnNode(allocations, mine)
+        return None
+
+    def _is_usable(self, state: ClaimsState, index: int, claim: Claim, node: NodeInfo) -> bool:
+        """Whether the claim is not allocated yet, or is so for this node and can get ready."""
+        selector = state.available_on[index]
+        if selector is not None and not selector.matches(node.labels, node.name):
+            return False
+        if not is_allocated(claim) or not self._settings.features.binding_conditions:
+            return True
+        try:
+            ready = readiness.is_ready(claim)
+        except ClaimError:
+            return False
+        timeout = self._settings.binding_timeout_seconds
+        return ready or not readiness.is_late(claim, self._handle.clock.now(), timeout)
+
+    def _allocate(
+        self,
+        state: ClaimsState,
+        node: Node,
+        claims: list[Claim],
+        allocations: list[devices.AllocationResult],
+    ) -> Status | None:
+        """Adds the allocations, or says why there are none. All nodes without devices have one verdict."""
+        assert state.allocator is not None
+        barren = not state.allocator.reaches(node)
+        alike = barren and not state.has_extended
+        if alike and state.barren is not None:
+            return state.barren
+        status = self._search(state.allocator, node, claims, allocations)
+        if alike:
+            state.barren = status
+        return status
+
+    def _search(
+        self,
+        allocator: Allocator,
+        node: Node,
+        claims: list[Claim],
+        allocations: list[devices.AllocationResult],
+    ) -> Status | None:
+        clock, limit = self._handle.clock, self._settings.filter_timeout_seconds
+        deadline = clock.monotonic() + limit
+
+        def expired() -> bool:
+            return limit > 0 and clock.monotonic() >= deadline
+
+        try:
+            found = allocator.allocate(node, claims, expired)
+        except DeadlineError:
+            return unschedulable(_TIMED_OUT)
+        except NodeAllocationError as error:
+            return unschedulable(str(error))
+        except AllocationError as error:
+            return failed(str(error))
+        if found is None:
+            return unschedulable(_CANNOT_ALLOCATE)
+        allocations += found
+        return None
+
+
+_NO_CLASSES = extended.ClassMap(())
+
+
+def _key(claim: Claim) -> str:
+    return f"{claim.metadata.namespace}/{claim.metadata.name}"

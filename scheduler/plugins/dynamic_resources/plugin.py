@@ -1,0 +1,326 @@
+"""The extension points of DynamicResources.
+
+    PreEnqueue, PreFilter   the claims exist, are the pod's, and their classes exist
+    Filter                  an allocated claim can be used here; the others can be allocated here
+    PostFilter              nothing fits: a claim that nobody uses is deallocated, to try other devices
+    Reserve, Unreserve      the devices are in use from now on, or free again
+    PreBind                 finalizer, allocation and reservation are written; devices get ready
+
+A pod without claims costs one look at its spec. Source: kube-scheduler 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from machinery import logs
+from machinery.errors import StatusError
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.events import ClusterEventWithHint
+from scheduler.framework.interface import (
+    Code,
+    EnqueueExtensions,
+    FilterPlugin,
+    Handle,
+    NodeStatuses,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ReservePlugin,
+    ScorePlugin,
+    Status,
+)
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.plugins.device_allocation.model import Features
+from scheduler.plugins.dynamic_resources import arguments, extended, readiness
+from scheduler.plugins.dynamic_resources.binding import ClaimWriter
+from scheduler.plugins.dynamic_resources.filtering import NAME, Filtering, Settings, failed, unschedulable
+from scheduler.plugins.dynamic_resources.hints import Hints
+from scheduler.plugins.dynamic_resources.pod_claims import (
+    ClaimError,
+    claims_of,
+    is_allocated,
+    is_reserved_for,
+)
+from scheduler.plugins.dynamic_resources.scoring import score_of
+from scheduler.plugins.dynamic_resources.state import ClaimsState, is_in_memory
+from scheduler.plugins.dynamic_resources.tracker import manager_of
+from scheduler.plugins.normalize import normalize_by_max
+
+_STATE = "PreFilterDynamicResources"
+READY_POLL_SECONDS = 5.0
+NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
+_log = logs.get()
+
+
+class DynamicResources(
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    FilterPlugin,
+    PostFilterPlugin,
+    ScorePlugin,
+    ReservePlugin,
+    PreBindPlugin,
+    EnqueueExtensions,
+):
+    """Arguments: `filterTimeout` (10s), `bindingTimeout` (600s)."""
+
+    name = NAME
+    looks_at_pods = False
+
+    def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
+        gates = handle.gates
+        self._handle = handle
+        self._enabled = gates.enabled("DynamicResourceAllocation")
+        ready = gates.enabled("DRADeviceBindingConditions") and gates.enabled("DRAResourceClaimDeviceStatus")
+        timeouts = arguments.read(args, gates)
+        self._settings = Settings(
+            Features(
+                admin_access=gates.enabled("DRAAdminAccess"),
+                prioritized_list=gates.enabled("DRAPrioritizedList"),
+                partitionable=gates.enabled("DRAPartitionableDevices"),
+                taints=gates.enabled("DRADeviceTaints"),
+                binding_conditions=ready,
+                consumable_capacity=gates.enabled("DRAConsumableCapacity"),
+                list_attributes=gates.enabled("DRAListTypeAttributes"),
+            ),
+            gates.enabled("DRAExtendedResource"),
+            timeouts.filter_seconds,
+            timeouts.binding_seconds,
+        )
+        self._manager = manager_of(handle)
+        self._claims = self._manager.claims
+        self._filtering = Filtering(handle, self._manager, self._settings)
+        self._hints = Hints(self._claims)
+
+    def _missing_claim(self, pod: PodInfo) -> Status | None:
+        if not pod.pod.spec.resourceClaims:
+            return None
+        try:
+            claims_of(pod.pod, self._claims.get)
+        except ClaimError as error:
+            return unschedulable(str(error))
+        return None
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        return self._missing_claim(pod) if self._enabled else None
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return self._hints.registrations() if self._enabled else ()
+
+    # Filter
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[PreFilterResult | None, Status | None]:
+        if not self._enabled:
+            return None, Status(Code.Skip)
+        known = ClaimsState()
+        state.write(_STATE, known)
+        if not pod.pod.spec.resourceClaims and not self._filtering.class_map():
+            return None, Status(Code.Skip)
+        return None, self._filtering.prepare(known, pod)
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        known = self._known(state)
+        if known is None:
+            return failed("not found") if self._enabled else None
+        return self._filtering.check(known, pod, node) if known.claims else None
+
+    def _known(self, state: CycleState) -> ClaimsState | None:
+        known: ClaimsState | None = state.get(_STATE)
+        return known
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        """What it frees is freed by the result's follow-up, before the pod goes back to the queue."""
+        if not self._enabled:
+            return None, Status(Code.Unschedulable, ("plugin disabled",), self.name)
+        known = self._known(state)
+        if known is None:
+            return None, failed("not found")
+        if not known.claims:
+            return None, Status(Code.Unschedulable, (NOTHING_TO_DEALLOCATE,), self.name)
+        for index in sorted(known.unavailable):
+            claim = known.claims[index]
+            users = claim.status.reservedFor
+            if index == known.extended_index or len(users) > 1 or (users and users[0].uid != pod.uid):
+                continue
+            return self._freeing(
+                lambda: self._writer().deallocate(claim),  # noqa: B023  # the loop ends here
+                "deallocation of ResourceClaim completed",
+            )
+        mine = known.extended
+        if mine is not None and not is_in_memory(mine):
+            return self._freeing(lambda: self._writer().delete(mine), "deletion of ResourceClaim completed")
+        return None, Status(Code.Unschedulable, ("still not schedulable",), self.name)
+
+    def _freeing(
+        self, write: Callable[[], Awaitable[object]], text: str
+    ) -> tuple[PostFilterResult | None, Status]:
+        async def follow_up() -> Status | None:
+            await write()
+            return None
+
+        status = Status(Code.Unschedulable, (text,), self.name)
+        return PostFilterResult(None, follow_up=follow_up), status
+
+    # Score
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        known = self._known(state)
+        if known is None or not known.claims or not self._settings.features.prioritized_list:
+            return 0
+        return score_of(known, known.on_nodes.get(node.name))
+
+    def score_all(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        known = self._known(state)
+        if known is None or not known.on_nodes:
+            return np.zeros(len(rows), dtype=np.int64)
+        scores = [self.score(state, pod, node) for node in snapshot.nodes_at(rows)]
+        return np.array(scores, dtype=np.int64)
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        return normalize_by_max(scores)
+
+    # Reserve
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        known = self._known(state)
+        if known is None or known.allocator is None:
+            return None
+        found = known.on_nodes.get(node_name)
+        wanted = known.to_allocate()
+        if found is None or not found.allocations:
+            if wanted == [known.extended_index]:
+                return None  # the node's device plugin has what is asked for
+            return failed("claim allocation not found for node")
+        if found.extended is None and known.has_extended and known.extended_index in wanted:
+            wanted.remove(known.extended_index)
+        if len(found.allocations) != len(wanted):
+            counts = f"have {len(found.allocations)} allocations, want {len(wanted)} claims"
+            return failed(f"internal error, {counts}")
+        known.chosen = found
+        for index, allocation in zip(wanted, found.allocations, strict=True):
+            known.decided[index] = allocation
+            self._claims.take_off(known.uid_of(index), allocation)
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        known = self._known(state)
+        if known is None:
+            return
+        for index, claim in enumerate(known.claims):
+            if self._claims.land(known.uid_of(index)):
+                self._claims.restore(claim.metadata.name, claim.metadata.namespace)
+
+    async def after_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Takes back what PreBind has written. What fails is tried again when the pod is scheduled again."""
+        known = self._known(state)
+        if known is None:
+            return
+        for index, claim in enumerate(known.claims):
+            try:
+                if index == known.extended_index:
+                    if not is_in_memory(claim):
+                        await self._writer().delete(claim)
+                elif is_allocated(claim) and is_reserved_for(claim, pod.uid):
+                    self._claims.assume(await self._writer().unreserve(claim, pod.uid))
+            except StatusError as error:
+                name = claim.metadata.name
+                _log.warning(
+                    "Could not unreserve a claim", pod=pod.key, claim=name, step="unreserve", error=error
+                )
+
+    # PreBind
+
+    def pre_bind_pre_flight(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status | None, bool]:
+        known = self._known(state)
+        if not self._enabled or (known is not None and not known.claims):
+            return Status(Code.Skip), True
+        return (failed("not found"), False) if known is None else (None, True)
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        known = self._known(state)
+        if known is None or not known.claims:
+            return None
+        try:
+            for index, claim in enumerate(known.claims):
+                if not is_reserved_for(claim, pod.uid):
+                    await self._bind_claim(known, index, pod)
+            if self._settings.features.binding_conditions:
+                await self._wait_until_ready(known, pod, node_name)
+        except (ClaimError, StatusError) as error:
+            return Status.as_error(error, self.name)
+        return None
+
+    async def _bind_claim(self, known: ClaimsState, index: int, pod: PodInfo) -> None:
+        claim, allocation = known.claims[index], known.decided.get(index)
+        is_mine = index == known.extended_index
+        if is_mine and allocation is None and not claim.spec.devices.requests:
+            return  # the node's device plugin has what is asked for
+        writer = self._writer()
+        try:
+            if is_mine and is_in_memory(claim):
+                mine = None if known.chosen is None else known.chosen.extended
+                if mine is None:
+                    raise ClaimError("extended resource claim not found for node")
+                claim = known.claims[index] = await writer.create(mine)
+            bound = await writer.bind(claim, pod.pod, allocation)
+            known.claims[index] = bound
+            self._claims.assume(bound)
+        finally:
+            if allocation is not None:
+                self._claims.land(known.uid_of(index))
+        if is_mine:
+            await writer.tell_pod(pod.pod, extended.pod_status_of(bound, known.asked))
+
+    async def _wait_until_ready(self, known: ClaimsState, pod: PodInfo, node_name: str) -> None:
+        """Until the devices' drivers say that they are ready; ClaimError when they fail or are late."""
+        allocated = [claim for claim in known.claims if is_allocated(claim)]
+        if not any(readiness.has_conditions(claim) for claim in allocated):
+            return
+        if self._handle.recorder is not None:
+            note = f"waiting for binding conditions for device on node {node_name}"
+            self._handle.recorder.event(
+                pod.pod, "Normal", "BindingConditionsPending", action="Scheduling", note=note
+            )
+        clock, timeout = self._handle.clock, self._settings.binding_timeout_seconds
+        deadline = clock.monotonic() + timeout
+        while not self._are_ready(known, timeout):
+            left = deadline - clock.monotonic()
+            if left <= 0:
+                raise ClaimError("device binding timeout")
+            await clock.sleep(min(READY_POLL_SECONDS, left))
+
+    def _are_ready(self, known: ClaimsState, timeout_seconds: float) -> bool:
+        for index, claim in enumerate(known.claims):
+            if not is_allocated(claim):
+                continue
+            name, namespace = claim.metadata.name, claim.metadata.namespace
+            found = self._claims.get(name, namespace)
+            if found is None:
+                raise ClaimError(f'could not find ResourceClaim "{namespace}/{name}"')
+            known.claims[index] = found
+            if not readiness.is_ready(found):
+                if readiness.is_late(found, self._handle.clock.now(), timeout_seconds):
+                    raise ClaimError(f"claim {name} binding timeout")
+                return False
+        return True
+
+    def _writer(self) -> ClaimWriter:
+        timestamps = self._settings.features.binding_conditions
+        return ClaimWriter(self._handle.client, self._handle.clock, timestamps=timestamps)

@@ -1,0 +1,67 @@
+"""What one scheduling attempt knows of its pod's claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from machinery.node_affinity import NodeSelector
+from machinery.pb import devices
+from scheduler.framework.interface import Status
+from scheduler.plugins.device_allocation.allocator import Allocator
+from scheduler.plugins.dynamic_resources.extended import IN_MEMORY_NAME, Asked
+from scheduler.plugins.dynamic_resources.pod_claims import Claim, is_allocated
+
+
+@dataclass(frozen=True, slots=True)
+class OnNode:
+    """What Filter found out about a node: allocations in the order of the claims that had none.
+
+    `extended` is the claim for extended resources as this node needs it.
+    """
+
+    allocations: Sequence[devices.AllocationResult] = ()
+    extended: Claim | None = None
+
+
+@dataclass(slots=True)
+class ClaimsState:
+    """Shared by clones of the cycle's state: no pod on any node changes what is true of claims."""
+
+    claims: list[Claim] = field(default_factory=list)  # the one for extended resources comes last
+    has_extended: bool = False
+    asked: Sequence[Asked] = ()
+    available_on: list[NodeSelector | None] = field(default_factory=list)  # of allocated claims
+    allocator: Allocator | None = None
+    on_nodes: dict[str, OnNode] = field(default_factory=dict)
+    verdicts: dict[str, Status | None] = field(default_factory=dict)
+    barren: Status | None = None  # the verdict on nodes that reach no devices
+    unavailable: set[int] = field(default_factory=set)
+    decided: dict[int, devices.AllocationResult] = field(default_factory=dict)  # by Reserve
+    chosen: OnNode | None = None
+    extended_uid: str = ""  # under which the claim for extended resources is in flight
+
+    @property
+    def extended(self) -> Claim | None:
+        return self.claims[-1] if self.has_extended else None
+
+    @property
+    def extended_index(self) -> int:
+        """-1: there is none."""
+        return len(self.claims) - 1 if self.has_extended else -1
+
+    @property
+    def only_extended(self) -> bool:
+        """No claim of the user's."""
+        return len(self.claims) == int(self.has_extended)
+
+    def to_allocate(self) -> list[int]:
+        return [index for index, claim in enumerate(self.claims) if not is_allocated(claim)]
+
+    def uid_of(self, index: int) -> str:
+        """Under which the claim is in flight."""
+        return self.extended_uid if index == self.extended_index else self.claims[index].metadata.uid
+
+
+def is_in_memory(claim: Claim) -> bool:
+    return claim.metadata.name == IN_MEMORY_NAME

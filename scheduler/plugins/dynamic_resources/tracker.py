@@ -1,0 +1,262 @@
+"""Claims as the scheduler believes them to be, and which devices are in use.
+
+What the watch shows is overlaid by what this process has written (until the watch shows it too), and by
+allocations in flight: decided, not written yet. One tracker serves all profiles of a process, since devices
+are the cluster's. Source: kube-scheduler 1.36, dra_manager and allocateddevices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from machinery import kinds
+from machinery.objects import ObjectKey, key_of
+from machinery.pb import devices
+from machinery.quantity import Quantity
+from scheduler.framework.environment import EmptyLister
+from scheduler.framework.interface import Handle, Lister
+from scheduler.plugins.device_allocation.model import (
+    AllocatedState,
+    Amounts,
+    DeviceId,
+    SliceView,
+    amounts_of,
+)
+from scheduler.plugins.device_allocation.pools import SliceIndex
+
+Claim = devices.ResourceClaim
+_ZERO = Quantity()
+
+
+@dataclass(frozen=True, slots=True)
+class _Usage:
+    """What one claim has: whole devices, and shares of devices with the capacity taken."""
+
+    whole: tuple[DeviceId, ...] = ()
+    shares: tuple[tuple[DeviceId, Amounts], ...] = ()
+
+
+def _usage_of(claim: Claim) -> _Usage:
+    """Devices for administrators' access are not used up by it."""
+    if not claim.status.HasField("allocation"):
+        return _NOTHING
+    whole, shares = [], []
+    for result in claim.status.allocation.devices.results:
+        if result.adminAccess:
+            continue
+        device = DeviceId(result.driver, result.pool, result.device)
+        if result.shareID:
+            shares.append((device, amounts_of(result.consumedCapacity)))
+        else:
+            whole.append(device)
+    return _Usage(tuple(whole), tuple(shares))
+
+
+_NOTHING = _Usage()
+
+
+class Usage:
+    """The sum of what claims have, kept up by adding and taking away."""
+
+    def __init__(self) -> None:
+        self._counts: dict[
+            DeviceId, int
+        ] = {}  # more than one claim has it for a moment, if somebody else errs
+        self._shares: dict[DeviceId, int] = {}
+        self._capacity: dict[DeviceId, Amounts] = {}
+        self.state = AllocatedState(self._counts.keys(), self._capacity)
+
+    def add(self, usage: _Usage, sign: int = 1) -> None:
+        for device in usage.whole:
+            _count(self._counts, device, sign)
+        for device, amounts in usage.shares:
+            _count(self._shares, device, sign)
+            if device not in self._shares:
+                self._capacity.pop(device, None)
+                continue
+            total = self._capacity.setdefault(device, {})
+            for name, amount in amounts.items():
+                total[name] = total.get(name, _ZERO) + (amount if sign > 0 else -amount)
+
+
+def _count(counts: dict[DeviceId, int], device: DeviceId, sign: int) -> None:
+    left = counts.get(device, 0) + sign
+    if left > 0:
+        counts[device] = left
+    else:
+        counts.pop(device, None)
+
+
+class ClaimTracker:
+    """See the module. `lister` may be an informer, which then tells of changes."""
+
+    def __init__(self, lister: Lister[Claim]) -> None:
+        self._lister = lister
+        self._assumed: dict[ObjectKey, Claim] = {}
+        self._in_flight: dict[str, _Usage] = {}  # by the claim's uid
+        self._usages: dict[ObjectKey, _Usage] = {}
+        self._usage = Usage()
+        self._read_at: int | None = None
+        self._hears = hasattr(lister, "add_handler")
+        if self._hears:
+            lister.add_handler(  # type: ignore[attr-defined]
+                on_add=self._changed,
+                on_update=lambda old, new: self._changed(new),
+                on_delete=lambda claim, stale: self._gone(key_of(claim)),
+            )
+            for claim in lister.list():
+                self._changed(claim)
+
+    def get(self, name: str, namespace: str) -> Claim | None:
+        found = self._lister.get(name, namespace)
+        return found if found is None or not self._assumed else self._over(found)
+
+    def list(self, namespace: str = "") -> list[Claim]:
+        found = self._lister.list(namespace)
+        return [self._over(claim) for claim in found] if self._assumed else found
+
+    def allocated(self) -> AllocatedState:
+        """What is in use now; changes with the tracker, so that one cycle must not outlast a change."""
+        if not self._hears:
+            self._read_all()
+        return self._usage.state
+
+    def is_in_flight(self, uid: str) -> bool:
+        return uid in self._in_flight
+
+    def take_off(self, uid: str, allocation: devices.AllocationResult) -> None:
+        """An allocation was decided: its devices are in use from now on."""
+        self.land(uid)
+        claim = Claim()
+        claim.status.allocation.CopyFrom(allocation)
+        self._in_flight[uid] = usage = _usage_of(claim)
+        self._usage.add(usage)
+
+    def land(self, uid: str) -> bool:
+        """The allocation was written, or given up; False when there was none."""
+        usage = self._in_flight.pop(uid, None)
+        if usage is not None:
+            self._usage.add(usage, -1)
+        return usage is not None
+
+    def assume(self, claim: Claim) -> None:
+        """`claim` is what the API server has answered to a write."""
+        found = self._lister.get(claim.metadata.name, claim.metadata.namespace)
+        if found is not None and _version(found) > _version(claim):
+            return
+        self._assumed[key_of(claim)] = claim
+        self._believe(key_of(claim), claim)
+
+    def restore(self, name: str, namespace: str) -> None:
+        """Believe the watch again; harmless when nothing was assumed."""
+        key = ObjectKey(namespace, name)
+        if self._assumed.pop(key, None) is None:
+            return
+        found = self._lister.get(name, namespace)
+        self._believe(key, found)
+
+    def _over(self, found: Claim) -> Claim:
+        key = key_of(found)
+        assumed = self._assumed.get(key)
+        if assumed is None:
+            return found
+        if assumed.metadata.uid != found.metadata.uid or _version(found) > _version(assumed):
+            del self._assumed[key]
+            return found
+        return assumed
+
+    def _changed(self, claim: Claim) -> None:
+        self._believe(key_of(claim), self._over(claim))
+
+    def _gone(self, key: ObjectKey) -> None:
+        self._assumed.pop(key, None)
+        self._believe(key, None)
+
+    def _believe(self, key: ObjectKey, claim: Claim | None) -> None:
+        new = _NOTHING if claim is None else _usage_of(claim)
+        old = self._usages.pop(key, _NOTHING)
+        if new is not _NOTHING:
+            self._usages[key] = new
+        if old != new:
+            self._usage.add(old, -1)
+            self._usage.add(new)
+
+    def _read_all(self) -> None:
+        """For listers that tell nothing: read again what has changed since."""
+        now = getattr(self._lister, "changes", None)
+        if now is not None and now == self._read_at:
+            return
+        self._read_at = now
+        seen = set()
+        for claim in self._lister.list():
+            seen.add(key_of(claim))
+            self._changed(claim)
+        for key in self._usages.keys() - seen - self._assumed.keys():
+            self._believe(key, None)
+
+
+def _version(claim: Claim) -> int:
+    text = claim.metadata.resourceVersion
+    return int(text) if text.isdigit() else 0
+
+
+class Slices:
+    """The ResourceSlices, read and indexed; again only where they have changed."""
+
+    def __init__(self, lister: Lister[devices.ResourceSlice]) -> None:
+        self._lister = lister
+        self._views: dict[str, SliceView] = {}
+        self._index = SliceIndex(())
+        self._read_at: int | None = None
+
+    def index(self) -> SliceIndex:
+        now = getattr(self._lister, "changes", None)
+        if now is not None and now == self._read_at:
+            return self._index
+        views: dict[str, SliceView] = {}
+        for message in self._lister.list():
+            known = self._views.get(message.metadata.name)
+            same = known is not None and known.message is message
+            views[message.metadata.name] = known if known is not None and same else SliceView(message)
+        self._views, self._index, self._read_at = views, SliceIndex(views.values()), now
+        return self._index
+
+
+class DeviceManager:
+    """Claims, slices and classes, shared by all that look at the same listers."""
+
+    def __init__(self, handle: Handle) -> None:
+        self.claims = ClaimTracker(handle.lister(kinds.RESOURCE_CLAIM))
+        self.slices = Slices(handle.lister(kinds.RESOURCE_SLICE))
+        self._classes = handle.lister(kinds.DEVICE_CLASS)
+
+    def device_class(self, name: str) -> devices.DeviceClass | None:
+        return self._classes.get(name)
+
+    def device_classes(self) -> list[devices.DeviceClass]:
+        return self._classes.list()
+
+    @property
+    def class_changes(self) -> int | None:
+        """Goes up when a class changes; None where the lister does not count."""
+        return getattr(self._classes, "changes", None)
+
+
+_MANAGERS: WeakKeyDictionary[Any, DeviceManager] = WeakKeyDictionary()
+
+
+def manager_of(handle: Handle, make: Callable[[Handle], DeviceManager] = DeviceManager) -> DeviceManager:
+    """The manager of the handle's claims: one for all profiles of a process."""
+    lister: Any = handle.lister(kinds.RESOURCE_CLAIM)
+    if isinstance(lister, EmptyLister):
+        return make(handle)
+    found = _MANAGERS.get(lister)
+    if found is None:
+        found = _MANAGERS[lister] = make(handle)
+    return found
+
+
+__all__ = ["ClaimTracker", "DeviceManager", "Slices", "Usage", "manager_of"]
