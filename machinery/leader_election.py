@@ -179,15 +179,28 @@ class LeaderElector:
 
     async def _release(self) -> None:
         """Gives the lease back, so that the next leader need not wait for it to run out."""
-        if self._observed is None or self._observed.spec.holderIdentity != self._identity:
-            return
+        lease = self._observed
+        try:
+            if lease is None or not await self._give_back(lease):
+                # A renewal that was cancelled may have been carried out: the lease is newer than is known.
+                await self._give_back(await self._client.get(kinds.LEASE, self._name, self._namespace))
+        except StatusError:
+            return  # it runs out by itself
+
+    async def _give_back(self, lease: coordination.Lease) -> bool:
+        """Whether the lease was as given; it is free then, or another's."""
+        if lease.spec.holderIdentity != self._identity:
+            return True
         new = coordination.Lease()
-        new.CopyFrom(self._observed)
+        new.CopyFrom(lease)
         new.spec.holderIdentity = ""
         new.spec.leaseDurationSeconds = 1
         new.spec.renewTime.CopyFrom(to_micro_time(self._clock.now()))
         new.spec.acquireTime.CopyFrom(to_micro_time(self._clock.now()))
         try:
             await self._client.update(new)
-        except StatusError:
-            return  # it runs out by itself
+        except StatusError as error:
+            if not is_conflict(error):
+                raise
+            return False
+        return True

@@ -79,6 +79,21 @@ async def test_the_first_leads_and_renews_by_one_write() -> None:
             group.cancel_scope.cancel()
 
 
+async def test_a_renewal_that_was_cancelled_and_done_all_the_same_does_not_keep_the_lease() -> None:
+    server, clock = LeaseServer(), FakeClock()
+    a = candidate(server, clock, "a")
+    with anyio.fail_after(LIMIT_SECONDS):
+        async with anyio.create_task_group() as group:
+            group.start_soon(a.run)
+            await clock.settle()
+            assert server.lease is not None
+            server.lease.metadata.resourceVersion = "99"
+            a.scope.cancel()
+            await clock.settle()
+            assert a.ended
+            assert server.lease.spec.holderIdentity == ""
+
+
 async def test_a_release_is_taken_at_once() -> None:
     server, clock = LeaseServer(), FakeClock()
     a, b = candidate(server, clock, "a"), candidate(server, clock, "b")
