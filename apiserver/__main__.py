@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from apiserver.access.options import AccessOptions, access_options
 from apiserver.options import duration_seconds
 from machinery.process import Process, component_command
 
@@ -20,7 +21,8 @@ from machinery.process import Process, component_command
     "--rest-address",
     default="127.0.0.1:0",
     metavar="HOST:PORT",
-    help="Where to serve REST (plain HTTP, everybody is admin: loopback only); port 0: the last one, or any.",
+    help="Where to serve REST; port 0: the last one, or any. Without --tls-cert-file it is plain HTTP, and"
+    " everybody is admin: loopback only.",
 )
 @click.option(
     "--enable-admission-plugins", default="", metavar="NAME,...", help="In addition to the default ones."
@@ -55,6 +57,7 @@ from machinery.process import Process, component_command
     show_default=True,
     help="Queue requests by priority level and flow, instead of refusing above the two limits.",
 )
+@access_options
 def main(
     process: Process,
     etcd_servers: str,
@@ -67,6 +70,7 @@ def main(
     max_requests_inflight: int,
     max_mutating_requests_inflight: int,
     enable_priority_and_fairness: bool,
+    access: AccessOptions,
 ) -> None:
     """The API server: Kubernetes objects on etcd, over gRPC and REST."""
     from apiserver.options import Options
@@ -83,6 +87,7 @@ def main(
         requests_in_flight=max_requests_inflight,
         mutating_requests_in_flight=max_mutating_requests_inflight,
         priority_and_fairness=enable_priority_and_fairness,
+        access=access,
     )
     process.run(lambda: run_apiserver(process, options))
 

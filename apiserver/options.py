@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import click
 
+from apiserver.access.options import OPEN_PORTS, AccessOptions
+
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -26,6 +28,7 @@ class Options:
     requests_in_flight: int = 400
     mutating_requests_in_flight: int = 200
     priority_and_fairness: bool = True
+    access: AccessOptions = OPEN_PORTS
 
 
 def parse_duration(text: str) -> float:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from apiserver.access import setup as access_setup
+from apiserver.access.rbac import aggregation
+from apiserver.access.rbac import bootstrap as rbac_bootstrap
 from apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
 from apiserver.flow_control.controller import FlowControl, Limits
 from apiserver.grpc_front import ServerIdentity
@@ -28,16 +31,23 @@ async def run_apiserver(process: Process, options: Options) -> None:
     if unknown:
         names, known = ", ".join(sorted(unknown)), ", ".join(ADMISSION_PLUGINS)
         raise BadConfiguration(f"unknown admission plugins: {names}; known are {known}")
-    if options.priority_and_fairness and options.requests_in_flight + options.mutating_requests_in_flight <= 0:
+    if (
+        options.priority_and_fairness
+        and options.requests_in_flight + options.mutating_requests_in_flight <= 0
+    ):
         raise BadConfiguration(
             "with priority and fairness --max-requests-inflight and --max-mutating-requests-inflight"
             " cannot both be 0"
         )
+    shown, tls = access_setup.serving_certificate(options.access), access_setup.tls_context(options.access)
     servers = endpoints(options.etcd_servers) or [(await process.wait_for("etcd")).grpc]
     process.step = f"load from etcd at {','.join(servers)}"
 
     async def make_registry(storage: EtcdStorage, cache: WatchCache) -> RegistryAPI:
         process.step = "bootstrap"
+        door = access_setup.make(options.access, cache, process.clock)
+        server.access = door.access
+        disabled = options.disabled_admission - options.enabled_admission
         registry = Registry(
             storage,
             cache,
@@ -46,9 +56,13 @@ async def run_apiserver(process: Process, options: Options) -> None:
             clock=process.clock,
             rng=process.rng,
             event_ttl_seconds=options.event_ttl_seconds,
-            disabled_admission=options.disabled_admission - options.enabled_admission,
+            disabled_admission=disabled,
+            admission=[plugin for plugin in door.admission if plugin.name not in disabled],
         )
         await bootstrap(registry)
+        if "RBAC" in options.access.modes:
+            await rbac_bootstrap.bootstrap(registry, cache)
+            server.background.append(lambda: aggregation.run(registry, cache, process.clock))
         return registry
 
     flow_control = FlowControl(
@@ -61,20 +75,21 @@ async def run_apiserver(process: Process, options: Options) -> None:
     def make_rest(registry: RegistryAPI, metrics: RequestMetrics) -> RestServer:
         # Starlette and what comes with it are there since the serving port was opened.
         from apiserver.rest.front import FrontOptions, RestFront
-        from apiserver.rest.server import RestServer, last_port, listen
+        from apiserver.rest.kubeconfig import last_port
+        from apiserver.rest.server import RestServer, listen
 
         process.step = f"listen on {options.rest_address}"
         listener = listen(options.rest_address, preferred_port=last_port(process.directory))
         front = RestFront(
             registry,
             process.clock,
-            FrontOptions(process.version, health=process.serving.application),
+            FrontOptions(process.version, health=process.serving.application, access=server.access),
             metrics,
             flow_control,
         )
-        server = RestServer(front, listener)
-        front.address = server.address
-        return server
+        rest = RestServer(front, listener, tls=tls)
+        front.address = rest.address
+        return rest
 
     identity = ServerIdentity(str(process.version), process.gates.all())
     server = ApiServer(
@@ -82,6 +97,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
             etcd_servers=servers,
             bind=options.grpc_address,
             compaction_seconds=options.compaction_seconds,
+            tls=shown,
         ),
         make_registry,
         identity,
@@ -101,9 +117,13 @@ async def run_apiserver(process: Process, options: Options) -> None:
 
         assert server.metrics is not None
         REGISTRY.register(server.metrics)
-        from apiserver.rest.server import write_kubeconfig
+        from apiserver.rest import kubeconfig
 
-        write_kubeconfig(process.directory, f"http://{server.rest_address}")
-        await process.announce(grpc=address, rest=server.rest_address)
+        given = options.access
+        scheme = "https" if given.secure else "http"
+        authority = given.client_ca or given.certificate
+        kubeconfig.write_all(process.directory, f"{scheme}://{server.rest_address}", authority, given.clients)
+        trusted = {"ca": str(authority)} if given.secure else {}
+        await process.announce(grpc=address, rest=server.rest_address, **trusted)
 
     await server.run(process.stopping, on_ready)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import anyio
 import anyio.abc
@@ -13,6 +13,7 @@ import grpc
 import grpc.aio
 
 from apiserver.access.access import OPEN, Access
+from apiserver.access.setup import ServingCertificate
 from apiserver.compaction import compact_regularly
 from apiserver.flow_control import stored
 from apiserver.flow_control.controller import FlowControl
@@ -36,14 +37,6 @@ _SERVER_OPTIONS = (
     *((name, value) for name, value in SERVER_OPTIONS if name != "grpc.max_receive_message_length"),
     ("grpc.max_receive_message_length", 2 * BODY_BYTES_MAX),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ServingCertificate:
-    """What the server shows to its clients, in PEM."""
-
-    certificate: bytes
-    key: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +90,8 @@ class ApiServer:
         self._flow_control = flow_control
         # Set by `make_registry`, since it needs the cache.
         self.access: Access = OPEN
+        # What runs besides as long as the server does; added to by `make_registry`.
+        self.background: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self.address = ""
         self.rest_address = ""
 
@@ -141,6 +136,8 @@ class ApiServer:
                 group.start_soon(
                     compact_regularly, storage, cache, self._clock, self._options.compaction_seconds
                 )
+            for run in self.background:
+                group.start_soon(run)
             if self._make_rest is not None:
                 rest = self._make_rest(registry, front.metrics)
                 await group.start(rest.run)

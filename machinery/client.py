@@ -23,7 +23,7 @@ from google.protobuf.message import Message
 from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
-from machinery import errors, kinds
+from machinery import credentials, errors, kinds
 from machinery.clock import Clock, SystemClock
 from machinery.kinds import Kind, M
 from machinery.objects import key_of
@@ -104,12 +104,19 @@ async def connect(
     component: str = "apiserver",
     *,
     user_agent: str = "",
+    credential: str = credentials.ADMIN,
     limit_seconds: float = 60.0,
     clock: Clock | None = None,
 ) -> Client:
     """A client of the API server of a state directory; waits for its run file, or raises TimeoutError."""
     run_file = await wait_for_run_file(directory, component, limit_seconds=limit_seconds, clock=clock)
-    return Client(run_file.grpc, directory=directory, component=component, user_agent=user_agent)
+    return Client(
+        run_file.grpc,
+        directory=directory,
+        component=component,
+        user_agent=user_agent,
+        credential=credential,
+    )
 
 
 async def retry_unavailable(
@@ -141,7 +148,8 @@ async def retry_unavailable(
 class Client:
     """One connection to the API server; may be used by many tasks at once.
 
-    With `directory` it follows the API server to another address; without, `address` is all there is.
+    With `directory` it follows the API server to another address, and shows the credential of that name there
+    if the server wants one; without, `address` is all there is.
     """
 
     def __init__(
@@ -151,9 +159,11 @@ class Client:
         directory: Path | str | None = None,
         component: str = "apiserver",
         user_agent: str = "",
+        credential: str = credentials.ADMIN,
     ) -> None:
         self._directory = Path(directory) if directory is not None else None
         self._component = component
+        self._credential = credential
         self._user_agent = user_agent
         self._retired: list[grpc.aio.Channel] = []
         self._closed = False
@@ -164,7 +174,10 @@ class Client:
         options: list[tuple[str, int | str]] = list(CHANNEL_OPTIONS)
         if self._user_agent:
             options.append(("grpc.primary_user_agent", self._user_agent))
-        self._channel = grpc.aio.insecure_channel(address, options=options)
+        known = RunFile.read(self._directory, self._component) if self._directory is not None else None
+        shown = credentials.find(known, self._directory, self._credential)
+        self._metadata = shown.metadata if shown is not None else None
+        self._channel = credentials.channel(address, shown, options)
         self._stub = api_grpc.APIStub(self._channel)
 
     async def close(self) -> None:
@@ -271,7 +284,7 @@ class Client:
         )
         channel = self._open_channel()
         # No wait for ready: an informer's own back-off decides when to try again.
-        call = self._stub.Watch(request)
+        call = self._stub.Watch(request, metadata=self._metadata)
         try:
             while True:
                 response = await _await_call(call.read())
@@ -411,7 +424,9 @@ class Client:
     ) -> Any:
         channel = self._open_channel()
         try:
-            return await _await_call(method(self._stub)(request, timeout=seconds_max or UNARY_SECONDS_MAX))
+            return await _await_call(
+                method(self._stub)(request, timeout=seconds_max or UNARY_SECONDS_MAX, metadata=self._metadata)
+            )
         except grpc.aio.AioRpcError as error:
             raise self._status(error, channel) from None
 

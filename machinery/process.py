@@ -143,7 +143,7 @@ class Process:
             client = Client(self.apiserver, user_agent=agent)
         else:
             found = await self.wait_for("apiserver")
-            client = Client(found.grpc, directory=self.directory, user_agent=agent)
+            client = Client(found.grpc, directory=self.directory, user_agent=agent, credential=self.name)
         self._clients.append(client)
         return client
 

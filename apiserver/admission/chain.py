@@ -17,6 +17,7 @@ from machinery.versions import Gates
 
 NAMES = (
     "NamespaceLifecycle",
+    "NodeRestriction",
     "TaintNodesByCondition",
     "Priority",
     "DefaultTolerationSeconds",
@@ -25,13 +26,17 @@ NAMES = (
 )
 
 
-def plugins(gates: Gates, disabled: Collection[str] = ()) -> list[Plugin]:
-    """All but the disabled ones; ValueError for a name that is none."""
+def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plugin] = ()) -> list[Plugin]:
+    """All but the disabled ones; ValueError for a name that is none.
+
+    `others` depend on who may do what: they are there where somebody has to say who they are.
+    """
     unknown = sorted(set(disabled) - set(NAMES))
     if unknown:
         raise ValueError(f'admission-control plugin "{unknown[0]}" is unknown')
     found: list[Plugin] = [
         NamespaceLifecycle(),
+        *others,
         TaintNodesByCondition(),
         Priority(),
         DefaultTolerationSeconds(),

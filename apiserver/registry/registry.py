@@ -16,11 +16,11 @@ from typing import Any, Protocol, TypeVar, cast
 from google.protobuf.message import Message
 
 from apiserver.admission.chain import Chain, plugins
-from apiserver.admission.interface import Operation, Request
+from apiserver.admission.interface import Operation, Plugin, Request
 from apiserver.cached_object import CachedObject
 from apiserver.kind_cache import Convert
 from apiserver.list_options import InvalidResourceVersion, parse_revision
-from apiserver.registry import events, generate_name, namespaces, patching, rules
+from apiserver.registry import events, generate_name, namespaces, patching, roles, rules
 from apiserver.registry.deletion import Deletion
 from apiserver.registry.pods.binding import bind
 from apiserver.registry.pods.eviction import EvictionRequest
@@ -51,7 +51,7 @@ from machinery.versions import Gates
 
 _NOTHING = nullcontext()
 _Method = TypeVar("_Method", bound=Callable[..., Coroutine[Any, Any, Any]])
-_SETTLED = (kinds.NAMESPACE, kinds.PRIORITY_CLASS, kinds.SERVICE)
+_SETTLED = (kinds.NAMESPACE, kinds.PRIORITY_CLASS, kinds.SERVICE, *roles.STRATEGIES)
 """Kinds that rules read from the cache: a write of them is answered when the cache has it."""
 
 
@@ -106,6 +106,7 @@ class Registry:
         rng: random.Random,
         disabled_admission: Collection[str] = (),
         event_ttl_seconds: int = events.TTL_SECONDS,
+        admission: Collection[Plugin] = (),
     ) -> None:
         self._store = Store(storage, cache)
         self._cache = cache
@@ -114,7 +115,7 @@ class Registry:
         self._clock = clock
         self._rng = rng
         self._event_ttl_seconds = event_ttl_seconds
-        self._chain = Chain(plugins(gates, disabled_admission), self)
+        self._chain = Chain(plugins(gates, disabled_admission, admission), self)
         self._services = Allocator(self._known_services, rng)
 
     # For admission.

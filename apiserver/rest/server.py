@@ -1,20 +1,11 @@
-"""The port of the REST front, and the kubeconfig that leads there.
-
-Plain HTTP on loopback: everybody who can connect is admin. TLS and authentication come in at two places:
-`listen` (the socket) and `FrontOptions.authenticate`.
-"""
+"""The port of the REST front, with TLS or without."""
 
 from __future__ import annotations
 
-import json
-import os
 import resource
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import anyio.abc
@@ -28,7 +19,6 @@ CONNECTIONS_MAX = 10_000
 _OTHER_FILES = 256
 """Files that are open besides connections: gRPC's, etcd's, logs."""
 _BACKLOG = 512
-KUBECONFIG = "kubeconfig"
 
 
 class RestServer:
@@ -103,35 +93,3 @@ def listen(address: str, *, preferred_port: int = 0) -> socket.socket:
 def address_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def kubeconfig(server: str) -> dict[str, Any]:
-    """What kubectl needs to find the server (a URL)."""
-    name = "nominee"
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": server}}],
-        "users": [{"name": "admin", "user": {}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": "admin"}}],
-        "current-context": name,
-    }
-
-
-def write_kubeconfig(directory: Path, server: str) -> Path:
-    """Write D/kubeconfig whole or not at all; JSON is YAML too, and needs no import."""
-    path = directory / KUBECONFIG
-    temporary = path.with_name(f".{KUBECONFIG}.{os.getpid()}.tmp")
-    temporary.touch(mode=0o600)
-    temporary.write_text(json.dumps(kubeconfig(server), indent=2) + "\n", encoding="utf-8")
-    temporary.replace(path)
-    return path
-
-
-def last_port(directory: Path) -> int:
-    """The port that D/kubeconfig names, so that a server that starts again is found where it was; 0: none."""
-    try:
-        document = json.loads((directory / KUBECONFIG).read_bytes())
-        return urlsplit(document["clusters"][0]["cluster"]["server"]).port or 0
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
-        return 0

@@ -8,7 +8,7 @@ from typing import Any
 from machinery import kinds
 from machinery.defaults import devices, pod, quantities, services
 from machinery.kinds import Kind
-from machinery.pb import apps, core, scheduling, storage
+from machinery.pb import apps, core, rbac, scheduling, storage
 from machinery.versions import Gates
 
 Default = Callable[[Any, Gates], None]
@@ -106,6 +106,15 @@ def _priority_class(obj: scheduling.PriorityClass, gates: Gates) -> None:
         obj.preemptionPolicy = "PreemptLowerPriority"
 
 
+def _binding(obj: rbac.RoleBinding | rbac.ClusterRoleBinding, gates: Gates) -> None:
+    group = kinds.CLUSTER_ROLE.group
+    if not obj.roleRef.apiGroup:
+        obj.roleRef.apiGroup = group
+    for subject in obj.subjects:
+        if not subject.apiGroup and subject.kind in ("User", "Group"):
+            subject.apiGroup = group
+
+
 _TABLE: dict[Kind[Any], Default] = {
     kinds.NAMESPACE: _namespace,
     kinds.NODE: _node,
@@ -120,6 +129,8 @@ _TABLE: dict[Kind[Any], Default] = {
     kinds.SERVICE: services.service,
     kinds.STORAGE_CLASS: _storage_class,
     kinds.PRIORITY_CLASS: _priority_class,
+    kinds.ROLE_BINDING: _binding,
+    kinds.CLUSTER_ROLE_BINDING: _binding,
 }
 
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from apiserver.rest import kubeconfig
 from apiserver.rest import server as rest_server
 from apiserver.rest.media import Media, negotiate
 from apiserver.rest.target import parse
@@ -294,10 +295,10 @@ def test_paths(path: str, place: tuple[str, ...] | None) -> None:
 
 
 def test_a_kubeconfig_remembers_the_port(tmp_path: Path) -> None:
-    assert rest_server.last_port(tmp_path) == 0
-    written = rest_server.write_kubeconfig(tmp_path, "http://127.0.0.1:4321")
-    assert rest_server.last_port(tmp_path) == 4321
-    assert written.stat().st_mode & 0o777 == 0o600
+    assert kubeconfig.last_port(tmp_path) == 0
+    kubeconfig.write_all(tmp_path, "http://127.0.0.1:4321", None, None)
+    assert kubeconfig.last_port(tmp_path) == 4321
+    assert (tmp_path / "kubeconfig").stat().st_mode & 0o777 == 0o600
     first = rest_server.listen("127.0.0.1:0")
     port = int(rest_server.address_of(first).rpartition(":")[2])
     second = rest_server.listen("127.0.0.1:0", preferred_port=port)

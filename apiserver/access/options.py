@@ -1,0 +1,127 @@
+"""Who is let in and what they may do, as kube-apiserver's options say it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from apiserver.access.authorizer import MODES
+
+
+@dataclass(frozen=True, slots=True)
+class AccessOptions:
+    """As given; None and "" are the defaults: plain ports, and everybody is admin."""
+
+    certificate: Path | None = None
+    key: Path | None = None
+    client_ca: Path | None = None
+    tokens: Path | None = None
+    accounts_key: Path | None = None
+    anonymous: bool = True
+    modes: tuple[str, ...] = ("AlwaysAllow",)
+    clients: Path | None = None
+
+    @property
+    def secure(self) -> bool:
+        """Whether the ports speak TLS."""
+        return self.certificate is not None
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether anybody has to say who they are."""
+        return self.client_ca is not None or self.tokens is not None
+
+
+OPEN_PORTS = AccessOptions()
+
+
+def _modes(context: click.Context, parameter: click.Parameter, text: str) -> tuple[str, ...]:
+    del context
+    modes = tuple(mode.strip() for mode in text.split(",") if mode.strip())
+    unknown = [mode for mode in modes if mode not in MODES]
+    if unknown:
+        raise click.BadParameter(
+            f'authorization-mode "{unknown[0]}" is not a valid mode; valid are {", ".join(MODES)}',
+            param=parameter,
+        )
+    if len(set(modes)) != len(modes):
+        raise click.BadParameter("a mode may be given once", param=parameter)
+    if not modes:
+        raise click.BadParameter("at least one authorization-mode must be passed", param=parameter)
+    return modes
+
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_OPTIONS = (
+    click.option(
+        "--tls-cert-file", type=_FILE, help="What the server shows (PEM); without it the ports are plain."
+    ),
+    click.option("--tls-private-key-file", type=_FILE, help="Its key."),
+    click.option(
+        "--client-ca-file", type=_FILE, help="Who has a certificate by this authority is who it says."
+    ),
+    click.option("--token-auth-file", type=_FILE, help='Bearer tokens: token,user,uid,"group1,group2".'),
+    click.option(
+        "--service-account-signing-key-file", type=_FILE, help="Signs service accounts' tokens (ECDSA)."
+    ),
+    click.option(
+        "--anonymous-auth",
+        type=bool,
+        default=True,
+        help="Requests without credentials are system:anonymous's; false: they are refused.",
+    ),
+    click.option(
+        "--authorization-mode",
+        default="AlwaysAllow",
+        callback=_modes,
+        metavar="MODE,...",
+        help=f"Asked in this order: {', '.join(MODES)}.",
+    ),
+    click.option(
+        "--client-certificates",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="For each NAME.crt and NAME.key here a kubeconfig is written.",
+    ),
+)
+
+
+def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options to a command, which gets them as `access`."""
+
+    @functools.wraps(command)
+    def wrapped(
+        *arguments: Any,
+        tls_cert_file: Path | None,
+        tls_private_key_file: Path | None,
+        client_ca_file: Path | None,
+        token_auth_file: Path | None,
+        service_account_signing_key_file: Path | None,
+        anonymous_auth: bool,
+        authorization_mode: tuple[str, ...],
+        client_certificates: Path | None,
+        **others: Any,
+    ) -> Any:
+        if (tls_cert_file is None) != (tls_private_key_file is None):
+            raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+        if client_ca_file is not None and tls_cert_file is None:
+            raise click.UsageError("--client-ca-file needs --tls-cert-file: certificates come with TLS")
+        access = AccessOptions(
+            tls_cert_file,
+            tls_private_key_file,
+            client_ca_file,
+            token_auth_file,
+            service_account_signing_key_file,
+            anonymous_auth,
+            authorization_mode,
+            client_certificates,
+        )
+        return command(*arguments, access=access, **others)
+
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped

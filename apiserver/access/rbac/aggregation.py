@@ -1,0 +1,83 @@
+"""Roles that are other roles put together: a ClusterRole's aggregationRule.
+
+Upstream a controller of the controller manager writes their rules (clusterroleaggregation); here the API
+server does, so that `view`, `edit` and `admin` work in a cluster without controllers too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from apiserver.requests import PatchKind
+from machinery import errors, kinds, logs
+from machinery.errors import StatusError
+from machinery.selectors import LabelSelector
+from machinery.wire.codec import to_json
+
+if TYPE_CHECKING:
+    from apiserver.requests import RegistryAPI
+    from apiserver.watch_cache import WatchCache
+    from machinery.clock import Clock
+
+_log = logs.get()
+_AGAIN_SECONDS = 1.0
+_ROUNDS_MAX = 8
+"""Aggregated roles may be aggregated; upstream's `admin` is the third floor."""
+
+
+def aggregated(role: Any, roles: Iterable[Any]) -> list[Any]:
+    """The rules that a role's selectors gather, in order of the roles' names, each once."""
+    found: list[Any] = []
+    ordered = sorted(roles, key=lambda each: str(each.metadata.name))
+    for selector in role.aggregationRule.clusterRoleSelectors:
+        matches = LabelSelector.from_message(selector).matches
+        for other in ordered:
+            if other.metadata.name == role.metadata.name or not matches(other.metadata.labels):
+                continue
+            found += [rule for rule in other.rules if rule not in found]
+    return found
+
+
+def settle(roles: Sequence[Any]) -> None:
+    """Fill in the rules of all aggregated roles, in place."""
+    gathering = [role for role in roles if role.HasField("aggregationRule")]
+    for _ in range(_ROUNDS_MAX):
+        changed = False
+        for role in gathering:
+            rules = aggregated(role, roles)
+            if rules != list(role.rules):
+                del role.rules[:]
+                role.rules.extend(rules)
+                changed = True
+        if not changed:
+            return
+
+
+async def run(registry: RegistryAPI, cache: WatchCache, clock: Clock) -> None:
+    """Keep aggregated roles as they should be; until cancelled."""
+    while True:
+        try:
+            async with cache.watch(kinds.CLUSTER_ROLE) as watcher:
+                async for _ in watcher:
+                    await _write(registry, [found.message for found in cache.list(kinds.CLUSTER_ROLE)])
+        except StatusError as error:
+            # The server stops, has read its state anew, or could not write.
+            _log.debug("aggregated roles are looked at again", error=str(error))
+        await clock.sleep(_AGAIN_SECONDS)
+
+
+async def _write(registry: RegistryAPI, roles: Sequence[Any]) -> None:
+    for role in roles:
+        if not role.HasField("aggregationRule"):
+            continue
+        rules = aggregated(role, roles)
+        if rules == list(role.rules):
+            continue
+        patch = json.dumps({"rules": [to_json(rule) for rule in rules]}).encode()
+        try:
+            await registry.patch(kinds.CLUSTER_ROLE, "", role.metadata.name, "", PatchKind.MERGE, patch)
+        except StatusError as error:
+            if not errors.is_not_found(error):
+                raise

@@ -1,0 +1,79 @@
+"""Writes what a cluster with RBAC begins with, and mends what it lacks (rbac/bootstrap-roles of upstream).
+
+Roles and bindings that say `autoupdate` get rules and subjects that they lack; what a person added stays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from apiserver.access.rbac import aggregation
+from apiserver.access.rbac.bootstrap_policy import AUTOUPDATE, load
+from apiserver.access.rbac.rules import Rule, uncovered
+from machinery import errors, kinds
+from machinery.errors import StatusError
+from machinery.kinds import Kind
+
+if TYPE_CHECKING:
+    from apiserver.requests import RegistryAPI
+    from apiserver.watch_cache import WatchCache
+
+
+async def bootstrap(registry: RegistryAPI, cache: WatchCache) -> None:
+    """All at once; usually there is nothing to do. Raises StatusError."""
+    policy = load()
+    aggregation.settle(policy.cluster_roles)
+    wanted: list[tuple[Kind[Any], list[Any]]] = [
+        (kinds.CLUSTER_ROLE, policy.cluster_roles),
+        (kinds.CLUSTER_ROLE_BINDING, policy.cluster_role_bindings),
+        (kinds.ROLE, policy.roles),
+        (kinds.ROLE_BINDING, policy.role_bindings),
+    ]
+    async with anyio.create_task_group() as group:
+        for kind, objects in wanted:
+            for obj in objects:
+                found = cache.get(kind, obj.metadata.namespace, obj.metadata.name)
+                if found is None:
+                    group.start_soon(_create, registry, kind, obj)
+                elif found.message.metadata.annotations.get(AUTOUPDATE) == "true":
+                    changed = mended(found.message, obj)
+                    if changed is not None:
+                        group.start_soon(_update, registry, kind, changed)
+
+
+def mended(found: Any, wanted: Any) -> Any | None:
+    """A role or binding with what it lacks; None where it lacks nothing."""
+    changed = type(found)()
+    changed.CopyFrom(found)
+    if hasattr(wanted, "roleRef"):
+        if found.roleRef != wanted.roleRef:
+            return None
+        missing = [subject for subject in wanted.subjects if subject not in found.subjects]
+        changed.subjects.extend(missing)
+        return changed if missing else None
+    if hasattr(wanted, "aggregationRule") and wanted.HasField("aggregationRule"):
+        # Its rules are others' rules.
+        return None
+    held = [Rule.of(rule) for rule in found.rules]
+    lacking = [rule for rule in wanted.rules if uncovered(held, [Rule.of(rule)])]
+    changed.rules.extend(lacking)
+    return changed if lacking else None
+
+
+async def _create(registry: RegistryAPI, kind: Kind[Any], obj: Any) -> None:
+    try:
+        await registry.create(kind, obj.metadata.namespace, obj.metadata.name, "", obj)
+    except StatusError as error:
+        if not errors.is_already_exists(error):
+            raise
+
+
+async def _update(registry: RegistryAPI, kind: Kind[Any], obj: Any) -> None:
+    try:
+        await registry.update(kind, obj.metadata.namespace, obj.metadata.name, "", obj)
+    except StatusError as error:
+        # Another server has done it.
+        if not errors.is_conflict(error):
+            raise

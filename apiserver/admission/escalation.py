@@ -1,0 +1,105 @@
+"""Nobody grants what they do not have: roles and bindings are checked against the user's own rules.
+
+Not a plugin upstream, where the storage of these kinds does it (kube-apiserver 1.36, pkg/registry/rbac/*/
+policybased), so it cannot be disabled; it is there whenever RBAC is. The verbs `escalate` on a role and
+`bind` on the role of a binding lift it, as does the group system:masters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.access.attributes import Attributes
+from apiserver.access.authorizer import Authorizer
+from apiserver.access.rbac.authorizer import RBAC
+from apiserver.access.rbac.role_index import Reference
+from apiserver.access.rbac.rules import Rule, compact, quoted, uncovered
+from apiserver.access.user import MASTERS, User, current_user
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from machinery import kinds
+from machinery.errors import StatusError
+from machinery.kinds import Kind
+
+_ROLES = (kinds.ROLE, kinds.CLUSTER_ROLE)
+_BINDINGS = (kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING)
+_EVERYTHING = (Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",)))
+
+
+class Escalation(Plugin):
+    name = "Escalation"
+
+    def __init__(self, rbac: RBAC, authorizer: Authorizer) -> None:
+        self._rbac = rbac
+        self._authorizer = authorizer
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        return kind in (*_ROLES, *_BINDINGS) and operation != "DELETE"
+
+    async def admit(self, request: Request, lookup: Lookup) -> None:
+        user = current_user()
+        if MASTERS in user.groups or _only_for_collection(request):
+            return
+        if request.kind in _ROLES:
+            self._role(user, request)
+        else:
+            self._binding(user, request)
+
+    def _role(self, user: User, request: Request) -> None:
+        # A new object's name is no part of the request.
+        name = request.name if request.operation == "UPDATE" else ""
+        if self._may(user, "escalate", request.kind, request.namespace, name):
+            return
+        self._check(user, request, map(Rule.of, request.obj.rules))
+        if request.kind is kinds.CLUSTER_ROLE and any(
+            each is not None and each.HasField("aggregationRule") for each in (request.obj, request.old)
+        ):
+            held, _ = self._rbac.index.rules_of(user, "")
+            if uncovered(held, _EVERYTHING):
+                raise request.forbidden("must have cluster-admin privileges to use the aggregationRule")
+
+    def _binding(self, user: User, request: Request) -> None:
+        reference = request.obj.roleRef
+        kind = kinds.ROLE if reference.kind == "Role" else kinds.CLUSTER_ROLE
+        if self._may(user, "bind", kind, request.namespace, reference.name):
+            return
+        role = Reference(request.namespace if kind is kinds.ROLE else "", reference.name)
+        rules = self._rbac.index.rules.get(role)
+        if rules is None:
+            raise StatusError(404, "NotFound", role.missing)
+        self._check(user, request, rules)
+
+    def _may(self, user: User, verb: str, kind: Kind[Any], namespace: str, name: str) -> bool:
+        asked = Attributes(verb, kind.plural, kind.group, kind.version, "", namespace, name)
+        return self._authorizer.decide(user, asked).allowed
+
+    def _check(self, user: User, request: Request, wanted: Any) -> None:
+        held, problems = self._rbac.index.rules_of(user, request.namespace)
+        missing = uncovered(held, wanted)
+        if not missing:
+            return
+        listed = "\n".join(sorted({str(rule) for rule in compact(missing)}))
+        text = (
+            f'user "{user.name}" (groups={quoted(user.groups)}) is attempting to grant RBAC permissions not'
+            f" currently held:\n{listed}"
+        )
+        if problems:
+            text += f"; resolution errors: [{' '.join(problems)}]"
+        raise request.forbidden(text)
+
+
+def _only_for_collection(request: Request) -> bool:
+    """An update of what garbage collection needs: owners and finalizers."""
+    if request.operation != "UPDATE":
+        return False
+    new, old = request.kind.message(), request.kind.message()
+    new.CopyFrom(request.obj)
+    old.CopyFrom(request.old)
+    if (list(new.metadata.ownerReferences), list(new.metadata.finalizers)) == (
+        list(old.metadata.ownerReferences),
+        list(old.metadata.finalizers),
+    ):
+        return False
+    for each in (new, old):
+        for field in ("ownerReferences", "finalizers", "managedFields", "resourceVersion"):
+            each.metadata.ClearField(field)
+    return bool(new == old)
