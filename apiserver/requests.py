@@ -60,13 +60,20 @@ class WatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What every write may ask for; `warn` is told what the client should know although it is done."""
+    """What every write may ask for; `warn` is told what the client should know although it is done.
+
+    `field_manager` is who changes fields; where it is "", `agent` tells the client's user agent. `tracked`: a
+    new object's fields are managed from the beginning. `made` is called where an apply creates.
+    """
 
     dry_run: bool = False
     field_manager: str = ""
     force: bool = False
     field_validation: str = ""
     warn: Callable[[str], None] | None = None
+    tracked: bool = False
+    agent: Callable[[], str] | None = None
+    made: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from apiserver.managed_fields.merge_engine import Manager, Owned, Owners
 from apiserver.managed_fields.paths import BadElement
 from apiserver.managed_fields.pruning import reconciled
 from apiserver.managed_fields.schema import of_message
+from apiserver.validation.field import quoted
 from machinery.pb import meta
 
 APPLY: Final = "Apply"
@@ -98,9 +99,9 @@ def encode(managed: Managed) -> list[meta.ManagedFieldsEntry]:
 
 def shown(manager: Manager) -> str:
     """How conflicts name an owner."""
-    text = json.dumps(manager.name, ensure_ascii=False)
+    text = quoted(manager.name)
     if manager.subresource:
-        text = f"{text} with subresource {json.dumps(manager.subresource)}"
+        text = f"{text} with subresource {quoted(manager.subresource)}"
     return f"{text} using {manager.api_version}" if manager.operation == UPDATE else text
 
 

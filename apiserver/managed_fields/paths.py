@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from apiserver.validation.field import quoted
+
 SELF = "."
 Path = tuple[str, ...]
 
@@ -89,11 +91,6 @@ def shown_path(path: Iterable[str]) -> str:
 
 def _shown_value(item: Any) -> str:
     return quoted(item) if isinstance(item, str) else _dump(item)
-
-
-def quoted(text: str) -> str:
-    """Go's `%q`."""
-    return json.dumps(text, ensure_ascii=False)
 
 
 @lru_cache(maxsize=4096)

@@ -26,18 +26,16 @@ _STATUS_RESETS: dict[str, tuple[Path, ...]] = {
     "FlowSchema": (_SPEC, _METADATA),
     "PriorityLevelConfiguration": (_SPEC, _METADATA),
 }
-_RESIZED = frozenset({field("resources"), field("resizePolicy")})
 
 
 @cache
 def keep(kind: Kind[Any], subresource: str) -> Keep:
     """What of a set counts at this endpoint."""
-    if subresource == "resize":
-        return _resized
     if subresource == "status":
         resets = _STATUS_RESETS.get(kind.kind, (_SPEC,))
     else:
-        resets = (_STATUS,) if "status" in kind.subresources and subresource != "scale" else ()
+        # Of resize nothing is reset, as measured: labels in its body are owned, and not set.
+        resets = (_STATUS,) if "status" in kind.subresources and not subresource else ()
     if not resets:
         return _everything
     reset = FieldSet.of(*resets)
@@ -46,19 +44,3 @@ def keep(kind: Kind[Any], subresource: str) -> Keep:
 
 def _everything(found: FieldSet) -> FieldSet:
     return found
-
-
-def _resized(found: FieldSet) -> FieldSet:
-    """Only resources and resize policies of containers."""
-    spec = found.below(field("spec"))
-    kept: dict[str, FieldSet] = {}
-    for name in (field("containers"), field("initContainers")):
-        containers = {}
-        for element, container in spec.below(name).children.items():
-            children = {each: container.children[each] for each in _RESIZED & container.children.keys()}
-            below = FieldSet(container.members & _RESIZED, children)
-            if below:
-                containers[element] = below
-        if containers:
-            kept[name] = FieldSet((), containers)
-    return FieldSet((), {field("spec"): FieldSet((), kept)}) if kept else FieldSet()

@@ -13,6 +13,7 @@ from typing import Any, Final
 from apiserver.managed_fields import paths
 from apiserver.managed_fields.field_set import FieldSet
 from apiserver.managed_fields.schema import ANY, UNTYPED, Shape, Type
+from apiserver.validation.field import quoted
 from machinery.strategic_schema import go_text, go_type
 
 
@@ -165,7 +166,7 @@ def _go_literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[]interface {{}}{{{', '.join(map(_go_literal, value))}}}"
     if isinstance(value, str):
-        return paths.quoted(value)
+        return quoted(value)
     if value is None:
         return "interface {}(nil)"
     return go_text(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
+from apiserver.registry.strategy import Environment, StatusStrategy, Strategy, keep
 from apiserver.validation import budgets, config, deployments, nodes, priority_classes, replica_sets, storage
 from apiserver.validation import metadata as metadata_rules
 from machinery.errors import Cause
@@ -39,7 +39,8 @@ class NodeStrategy(Strategy):
         return self.validate_metadata(new) + nodes.node(new)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return nodes.update(new, old)
+        # What both find is said twice.
+        return self.validate(new, env) + nodes.update(new, old)
 
 
 class NodeStatusStrategy(StatusStrategy):
@@ -209,6 +210,10 @@ class DeploymentStrategy(Strategy):
 
 
 class DeploymentStatusStrategy(StatusStrategy):
+    def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
+        super().prepare_for_update(new, old, env)
+        keep(new.metadata, old.metadata, "labels")
+
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
         return metadata_rules.object_meta_update(new.metadata, old.metadata) + deployments.status(new.status)
 

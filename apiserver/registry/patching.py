@@ -19,10 +19,6 @@ from machinery.strategic_schema import go_text
 from machinery.wire import codec
 from machinery.wire.scalars import DecodeError, json_type
 
-_MEDIA_TYPES = {
-    PatchKind.APPLY: "application/apply-patch+yaml",
-}
-
 _PARTS = frozenset({"metadata", "spec", "status"})
 
 
@@ -36,19 +32,7 @@ class Validation:
 
 
 def parse(patch_kind: PatchKind, patch: bytes, validation: Validation | None = None) -> Any:
-    """The patch's JSON; 415 for a kind that is not supported, 400 for what is no JSON object."""
-    if patch_kind is PatchKind.APPLY:
-        media = _MEDIA_TYPES.get(patch_kind, "unknown")
-        supported = (
-            "application/json-patch+json, application/merge-patch+json,"
-            " application/strategic-merge-patch+json"
-        )
-        raise StatusError(
-            415,
-            "UnsupportedMediaType",
-            f"the body of the request was in an unknown format - accepted media types include: {supported}"
-            f" ({media} is not supported yet)",
-        )
+    """The JSON of a patch that is no apply; 400 for what is no JSON object."""
     try:
         parsed = parse_json(patch.decode("utf-8", "replace"))
     except SyntaxProblem as problem:
@@ -121,10 +105,18 @@ def _apply_to_all(
             problem = "a patch cannot change what kind of object it is"
             raise _unfit(_shown(patch_kind, patch, changed), problem)
     try:
-        return codec.from_json(kind.message, changed, unknown_fields=unknown)
+        made = codec.from_json(kind.message, changed, unknown_fields=unknown)
     except codec.DecodeError as error:
         problem = unmarshal_problem(kind.message, changed, error)
         raise _unfit(_shown(patch_kind, patch, changed), problem) from None
+    mark_reset(changed.get("metadata"), made.metadata)
+    return made
+
+
+def mark_reset(document: Any, metadata: Any) -> None:
+    """An empty list of managedFields says that they shall go, which a message cannot: one empty entry can."""
+    if isinstance(document, dict) and document.get("managedFields") == []:
+        metadata.managedFields.add()
 
 
 def json_patched(document: Any, patch: list[Any]) -> Any:
@@ -177,6 +169,8 @@ def _apply_to_parts(
             problem = unmarshal_problem(kind.message, whole, DecodeError(_below(name, error), error.message))
             raise _unfit(_shown(patch_kind, patch, whole), problem) from None
         part.SetInParent()
+        if name == "metadata":
+            mark_reset(changed, part)
         if unknown is not None:
             unknown += [f"{name}.{path}" for path in found]
     return new

@@ -20,7 +20,7 @@ from apiserver.admission.interface import Operation, Plugin, Request
 from apiserver.cached_object import CachedObject
 from apiserver.kind_cache import Convert
 from apiserver.list_options import InvalidResourceVersion, parse_revision
-from apiserver.registry import events, generate_name, namespaces, patching, roles, rules
+from apiserver.registry import events, generate_name, namespaces, patching, roles, rules, tracking
 from apiserver.registry.deletion import Deletion
 from apiserver.registry.pods.binding import bind
 from apiserver.registry.pods.eviction import EvictionRequest
@@ -50,6 +50,8 @@ from machinery.pb import core, meta, policy
 from machinery.versions import Gates
 
 _NOTHING = nullcontext()
+_APPLY_ATTEMPTS_MAX = 5
+"""Of an apply to what is deleted and made again meanwhile."""
 _Method = TypeVar("_Method", bound=Callable[..., Coroutine[Any, Any, Any]])
 _SETTLED = (kinds.NAMESPACE, kinds.PRIORITY_CLASS, kinds.SERVICE, *roles.STRATEGIES)
 """Kinds that rules read from the cache: a write of them is answered when the cache has it."""
@@ -192,6 +194,13 @@ class Registry:
         env = self._environment()
         defaults.apply(strategy.kind, obj, self._gates)
         rules.fill_metadata(obj.metadata, self._new_uid(), env)
+        tracking.create(strategy.kind, obj, options, env.now)
+        return await self._create_filled(kind, strategy, obj, options, env)
+
+    async def _create_filled(
+        self, kind: Kind[Any], strategy: Strategy, obj: Any, options: WriteOptions, env: Environment
+    ) -> CachedObject:
+        """With what the server alone decides."""
         await self._admit("CREATE", kind, obj, None)
         prefix = "" if obj.metadata.name else obj.metadata.generateName
         if not prefix:
@@ -288,8 +297,10 @@ class Registry:
         async def change(current: CachedObject) -> Any:
             new = strategy.kind.message()
             new.CopyFrom(obj)
+            tracking.update(strategy.kind, subresource, current.message, new, options, now)
             return new
 
+        now = self._environment().now
         preconditions = Preconditions(uid=obj.metadata.uid)
         try:
             changed = await self._change(
@@ -316,8 +327,12 @@ class Registry:
     ) -> CachedObject:
         """PATCH, applied to the newest object. Raises 400, 403, 404, 409, 415, 422."""
         strategy = self._strategy(kind, subresource)
-        rules.check_options("PatchOptions", options, force=patch_kind is PatchKind.APPLY)
+        applies = patch_kind is PatchKind.APPLY
+        rules.check_options("PatchOptions", options, force=applies)
+        if applies:
+            return await self._apply(kind, strategy, namespace, name, subresource, patch, options)
         validation = _validation(options)
+        now = self._environment().now
         document = patching.parse(patch_kind, patch, validation)
 
         async def change(current: CachedObject) -> Any:
@@ -328,6 +343,7 @@ class Registry:
             if not new.metadata.resourceVersion:
                 new.metadata.resourceVersion = str(current.revision)
             defaults.apply(strategy.kind, new, self._gates)
+            tracking.update(strategy.kind, subresource, current.message, new, options, now)
             return new
 
         try:
@@ -338,6 +354,53 @@ class Registry:
                 for text in validation.found:
                     options.warn(text)
         return _shown(kind, changed)
+
+    async def _apply(
+        self,
+        kind: Kind[Any],
+        strategy: Strategy,
+        namespace: str,
+        name: str,
+        subresource: str,
+        patch: bytes,
+        options: WriteOptions,
+    ) -> CachedObject:
+        """Server-side apply; creates what does not exist."""
+        env = self._environment()
+
+        def applied(live: Any | None) -> Any:
+            new = tracking.apply(strategy.kind, subresource, live, patch, options, env.now)
+            if live is None and new.metadata.uid:
+                problem = f"uid mismatch: the provided object specified uid {new.metadata.uid}"
+                raise errors.conflict(kind, name, f"{problem}, and no existing object was found")
+            _check_namespace(strategy, namespace, new.metadata)
+            _check_name(name, new.metadata)
+            defaults.apply(strategy.kind, new, self._gates)
+            return new
+
+        async def change(current: CachedObject) -> Any:
+            return applied(current.message)
+
+        for attempt in range(_APPLY_ATTEMPTS_MAX):
+            try:
+                changed = await self._change(kind, strategy, namespace, name, subresource, change, options)
+                return _shown(kind, changed)
+            except StatusError as error:
+                if subresource or not errors.is_not_found(error):
+                    raise
+            new = applied(None)
+            new.metadata.resourceVersion = ""
+            rules.fill_metadata(new.metadata, self._new_uid(), env)
+            try:
+                made = await self._create_filled(kind, strategy, new, options, env)
+            except StatusError as error:
+                if not errors.is_already_exists(error) or attempt + 1 == _APPLY_ATTEMPTS_MAX:
+                    raise
+                continue
+            if options.made is not None:
+                options.made()
+            return made
+        raise AssertionError("unreachable")
 
     async def _change(
         self,
@@ -365,6 +428,7 @@ class Registry:
                 given.close()
                 given.enter_context(self._allocated(stored, new, current.message))
             rules.before_update(strategy, new, current.message, env)
+            tracking.keep_times(new, current.message)
             if options.warn is not None:
                 warnings = strategy.warnings(new, current.message)
             await self._validate("UPDATE", kind, subresource, new, current.message)

@@ -17,11 +17,13 @@ _FIELD_MANAGER_BYTES_MAX = 128
 
 def check_options(name: str, options: WriteOptions, *, force: bool = False) -> None:
     """422 for options that make no sense; `name` is the options' kind, `force` whether it may be set."""
-    if not options.field_manager and not options.force:
+    if not options.field_manager and not options.force and not force:
         return
     causes = []
     if options.force and not force:
         causes.append(field.forbidden("force", "may not be specified for non-apply patch"))
+    if force and not options.field_manager:
+        causes.append(field.required("fieldManager", "is required for apply patch"))
     manager = options.field_manager
     if len(manager.encode()) > _FIELD_MANAGER_BYTES_MAX:
         causes.append(field.too_long("fieldManager", _FIELD_MANAGER_BYTES_MAX))

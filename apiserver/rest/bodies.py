@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 
 from apiserver import go_errors
 from apiserver.documents import Document, SyntaxProblem, parse_json, parse_yaml
+from apiserver.registry.patching import mark_reset
 from apiserver.rest import problems
 from apiserver.rest.http import parse_int64
 from apiserver.rest.media import JSON, OBJECTS, PROTOBUF, YAML, content_type
@@ -185,6 +186,8 @@ def _from_document(document: Document, wanted: Expected, field_validation: str) 
         problem = go_errors.unmarshal_problem(wanted.message, value, error)
         kind, version = value.get("kind") or wanted.kind, value.get("apiVersion") or wanted.api_version
         raise _unhandled(version, kind, wanted, problem) from None
+    if isinstance(getattr(message, "metadata", None), meta.ObjectMeta):
+        mark_reset(value.get("metadata"), message.metadata)  # type: ignore[attr-defined]
     found = strict_problems(document, unknown) if field_validation != "Ignore" else []
     if found and field_validation == "Strict":
         raise _unhandled(

@@ -24,9 +24,34 @@ def shown(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, str):
+        return quoted(value)
     if isinstance(value, Mapping):
         return json.dumps(dict(value), ensure_ascii=False, separators=(",", ":"))
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+_ESCAPED = {
+    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",
+    "\t": "\\t", "\v": "\\v",
+}  # fmt: skip
+
+
+def quoted(text: str) -> str:
+    """A text as Go's `%q` prints it."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    known = _ESCAPED.get(character)
+    if known is not None or character.isprintable():
+        return known or character
+    code = ord(character)
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _with_detail(text: str, detail: str) -> str:

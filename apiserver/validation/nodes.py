@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from apiserver.validation import field, metadata, names, quantities
 from apiserver.validation.scheduling_terms import label_name, taint_effect
 from machinery.errors import Cause
 from machinery.pb import core
+from machinery.wire.scalars import format_time
 
 _CIDR_CHANGED = 'node updates may not change podCIDR except from "" to valid'
 _PROVIDER_CHANGED = 'node updates may not change providerID except from "" to valid'
@@ -56,10 +56,9 @@ def taints(path: str, found: Iterable[core.Taint]) -> list[Cause]:
 
 
 def _twice(path: str, taint: core.Taint) -> Cause:
-    value: dict[str, Any] = {"key": taint.key}
-    if taint.value:
-        value["value"] = taint.value
-    value["effect"] = taint.effect
+    added = format_time(taint.timeAdded.seconds) if taint.HasField("timeAdded") else None
+    # The internal type has no names of its own for JSON.
+    value = {"Key": taint.key, "Value": taint.value, "Effect": taint.effect, "TimeAdded": added}
     error = field.duplicate(path, value)
     return Cause(error.reason, f"{error.message}: taints must be unique by key and effect pair", path)
 

@@ -45,7 +45,7 @@ def _drop_other_changes(new: core.Pod, old: core.Pod, env: Environment) -> None:
             spec.resources.CopyFrom(new.spec.resources)
     new.spec.CopyFrom(spec)
     keep(new, old, "status")
-    for name in ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "selfLink"):
+    for name in ("labels", "annotations", "finalizers", "ownerReferences", "selfLink"):
         if name == "selfLink":
             new.metadata.selfLink = old.metadata.selfLink
         else:
