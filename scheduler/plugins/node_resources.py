@@ -9,7 +9,7 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.pb import core
+from machinery.pb import core, devices
 from machinery.versions import Version
 from scheduler.framework import resource_columns
 from scheduler.framework.cycle_state import CycleState
@@ -42,6 +42,8 @@ from scheduler.framework.pod_requests import (
 from scheduler.framework.resource_columns import CPU, FIRST_SCALAR, MEMORY, name_of
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.plugins.dynamic_resources.class_map import IMPLICIT_PREFIX
+from scheduler.plugins.dynamic_resources.tracker import manager_of
 from scheduler.plugins.node_resources_args import BalancedArgs, FitArgs
 from scheduler.plugins.resource_scoring import balance_of_many, balance_of_one
 
@@ -62,8 +64,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
         self._args = FitArgs.read(args)
         self._in_place = handle.gates.enabled("InPlacePodVerticalScaling")
+        self._devices = manager_of(handle) if handle.gates.enabled("DRAExtendedResource") else None
 
     # Filter
+
+    def _by_devices(self, column: int) -> bool:
+        """Whether a class of devices stands for the resource: where no device plugin has it, that counts."""
+        if column < FIRST_SCALAR or self._devices is None:
+            return False
+        return self._devices.class_map().get(name_of(column)) is not None
 
     def _wanted(self, pod: PodInfo) -> Sequence[tuple[int, int]]:
         if not self._args.ignores_anything:
@@ -82,6 +91,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             reasons.append(_TOO_MANY_PODS)
         for column, amount in self._wanted(pod):
             allocatable = node.allocatable_of(column)
+            if allocatable <= 0 and self._by_devices(column):
+                continue
             if amount > allocatable - node.requested_of(column):
                 reasons.append(f"Insufficient {name_of(column)}")
                 if amount > allocatable:
@@ -93,7 +104,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     ) -> NDArray[np.bool_] | None:
         mask = snapshot.pods_free[rows] > 0
         for column, amount in self._wanted(pod):
-            mask &= snapshot.free_of(column)[rows] >= amount
+            enough = snapshot.free_of(column)[rows] >= amount
+            if self._by_devices(column):
+                enough |= snapshot.allocatable_of(column)[rows] <= 0
+            mask &= enough
         return mask
 
     def explain_all(
@@ -105,8 +119,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         # One bit a reason: 0 too many pods, then per resource whether it is short, and whether hopelessly.
         bits = (snapshot.pods_free[rows] <= 0).astype(np.int64)
         for position, (column, amount) in enumerate(wanted):
-            bits |= (snapshot.free_of(column)[rows] < amount).astype(np.int64) << (2 * position + 1)
-            bits |= (snapshot.allocatable_of(column)[rows] < amount).astype(np.int64) << (2 * position + 2)
+            allocatable = snapshot.allocatable_of(column)[rows]
+            counts = allocatable > 0 if self._by_devices(column) else np.True_
+            short = (snapshot.free_of(column)[rows] < amount) & counts
+            bits |= short.astype(np.int64) << (2 * position + 1)
+            bits |= ((allocatable < amount) & counts).astype(np.int64) << (2 * position + 2)
         distinct, index = np.unique(bits, return_inverse=True)
         return [self._status(bit, wanted) for bit in distinct.tolist()], index
 
@@ -177,10 +194,28 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if self._in_place:
             on_pod |= ActionType.UpdatePodScaleDown
         on_node = ActionType.Add | ActionType.UpdateNodeAllocatable
-        return (
+        found = [
             ClusterEventWithHint(ClusterEvent(EventResource.Pod, on_pod), self._after_pod_event),
             ClusterEventWithHint(ClusterEvent(EventResource.Node, on_node), self._after_node_change),
-        )
+        ]
+        if self._devices is not None:
+            event = ClusterEvent(EventResource.DeviceClass, ActionType.Add | ActionType.Update)
+            found.append(ClusterEventWithHint(event, self._after_class_change))
+        return found
+
+    def _after_class_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
+        """Whether the class has come to stand for a resource that the pod asks for."""
+        old, new = expect(devices.DeviceClass, old, new)
+        if not isinstance(new, devices.DeviceClass):
+            return QueueingHint.Skip
+        name = new.spec.extendedResourceName
+        wanted = {name_of(column) for column, _ in pod.fit_requests}
+        if isinstance(old, devices.DeviceClass):
+            if old.spec.extendedResourceName == name:
+                return QueueingHint.Skip
+        elif IMPLICIT_PREFIX + new.metadata.name in wanted:
+            return QueueingHint.Queue
+        return QueueingHint.Queue if name in wanted else QueueingHint.Skip
 
     def _after_pod_event(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
         old, new = expect(core.Pod, old, new)
@@ -213,7 +248,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return QueueingHint.Queue
         before = NodeInfo(old.metadata.name, old)
         grew = now.allowed_pods > before.allowed_pods or any(
-            now.allocatable_of(column) > before.allocatable_of(column) for column, _ in pod.fit_requests
+            now.allocatable_of(column) > before.allocatable_of(column)
+            or (now.allocatable_of(column) <= 0 and self._by_devices(column))
+            for column, _ in pod.fit_requests
         )
         return QueueingHint.Queue if grew else QueueingHint.Skip
 

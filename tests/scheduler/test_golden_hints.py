@@ -74,14 +74,7 @@ def verdict(case: Mapping[str, Any]) -> dict[str, Any]:
     return {"registered": True, "hint": said[0], "via": said[1]}
 
 
-MINE = [
-    c
-    for c in CASES
-    if c["plugin"] in IN_TREE
-    and c["plugin"] != "DynamicResources"  # its hints are about claims, which do not exist here
-    and is_served(c["old"])
-    and is_served(c["new"])
-]
+MINE = [c for c in CASES if c["plugin"] in IN_TREE and is_served(c["old"]) and is_served(c["new"])]
 
 
 @pytest.mark.parametrize("case", MINE, ids=lambda case: case["name"])
@@ -107,15 +100,7 @@ def test_registrations(plugin: str) -> None:
         (r.event.resource.value, int(r.event.action), "default" if r.hint is None else "plugin")
         for r in registrations(world, plugin)
     )
-    unserved = {"DeviceClass"} if plugin == "NodeResourcesFit" else set()
-    wanted = sorted(
-        (e["resource"], int(event_of(e).action), e["hint"])
-        for e in REGISTRY["plugins"][plugin]
-        if e["resource"] not in unserved
-    )
-    if plugin == "DynamicResources":
-        found = [(resource, action, "") for resource, action, _ in found]
-        wanted = [(resource, action, "") for resource, action, _ in wanted]
+    wanted = sorted((e["resource"], int(event_of(e).action), e["hint"]) for e in REGISTRY["plugins"][plugin])
     assert found == wanted
 
 

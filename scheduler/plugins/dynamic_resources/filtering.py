@@ -18,6 +18,7 @@ from scheduler.plugins.device_allocation.model import (
     NodeAllocationError,
 )
 from scheduler.plugins.dynamic_resources import extended, readiness
+from scheduler.plugins.dynamic_resources.class_map import ClassMap
 from scheduler.plugins.dynamic_resources.pod_claims import (
     Claim,
     ClaimError,
@@ -58,16 +59,10 @@ class Filtering:
         self._handle = handle
         self._manager = manager
         self._settings = settings
-        self._class_map: tuple[int | None, extended.ClassMap] | None = None
 
-    def class_map(self) -> extended.ClassMap:
+    def class_map(self) -> ClassMap:
         """Which extended resources classes stand for; empty while the gate is off."""
-        if not self._settings.extended_resources:
-            return _NO_CLASSES
-        changes = self._manager.class_changes
-        if self._class_map is None or changes is None or self._class_map[0] != changes:
-            self._class_map = changes, extended.ClassMap(self._manager.device_classes())
-        return self._class_map[1]
+        return self._manager.class_map() if self._settings.extended_resources else _NO_CLASSES
 
     # PreFilter
 
@@ -237,7 +232,7 @@ class Filtering:
         return None
 
 
-_NO_CLASSES = extended.ClassMap(())
+_NO_CLASSES = ClassMap(())
 
 
 def _key(claim: Claim) -> str:

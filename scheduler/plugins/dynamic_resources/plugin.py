@@ -249,9 +249,9 @@ class DynamicResources(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status | None, bool]:
         known = self._known(state)
-        if not self._enabled or (known is not None and not known.claims):
+        if known is None or not known.claims:
             return Status(Code.Skip), True
-        return (failed("not found"), False) if known is None else (None, True)
+        return None, True
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         known = self._known(state)

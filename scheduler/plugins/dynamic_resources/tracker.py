@@ -26,6 +26,7 @@ from scheduler.plugins.device_allocation.model import (
     amounts_of,
 )
 from scheduler.plugins.device_allocation.pools import SliceIndex
+from scheduler.plugins.dynamic_resources.class_map import ClassMap
 
 Claim = devices.ResourceClaim
 _ZERO = Quantity()
@@ -232,17 +233,17 @@ class DeviceManager:
         self.claims = ClaimTracker(handle.lister(kinds.RESOURCE_CLAIM))
         self.slices = Slices(handle.lister(kinds.RESOURCE_SLICE))
         self._classes = handle.lister(kinds.DEVICE_CLASS)
+        self._class_map: tuple[int | None, ClassMap] | None = None
 
     def device_class(self, name: str) -> devices.DeviceClass | None:
         return self._classes.get(name)
 
-    def device_classes(self) -> list[devices.DeviceClass]:
-        return self._classes.list()
-
-    @property
-    def class_changes(self) -> int | None:
-        """Goes up when a class changes; None where the lister does not count."""
-        return getattr(self._classes, "changes", None)
+    def class_map(self) -> ClassMap:
+        """Which extended resources the classes stand for."""
+        changes: int | None = getattr(self._classes, "changes", None)
+        if self._class_map is None or changes is None or self._class_map[0] != changes:
+            self._class_map = changes, ClassMap(self._classes.list())
+        return self._class_map[1]
 
 
 _MANAGERS: WeakKeyDictionary[Any, DeviceManager] = WeakKeyDictionary()

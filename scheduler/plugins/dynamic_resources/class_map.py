@@ -1,0 +1,39 @@
+"""Which DeviceClass stands for which extended resource (KEP-5004)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from machinery.clock import from_time
+from machinery.pb import devices
+
+IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+
+def is_extended(resource: str) -> bool:
+    """Whether it is a resource of a domain of its own: neither Kubernetes' nor a quota's name."""
+    if resource.startswith(IMPLICIT_PREFIX):
+        return True
+    return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
+
+
+class ClassMap:
+    """Extended resources to class names. Of several classes for one resource the newest counts."""
+
+    def __init__(self, classes: Iterable[devices.DeviceClass]) -> None:
+        self._names: dict[str, str] = {}
+        ordered = sorted(
+            classes,
+            key=lambda c: (-from_time(c.metadata.creationTimestamp), c.metadata.name),
+        )
+        for each in ordered:
+            name = each.metadata.name
+            self._names[IMPLICIT_PREFIX + name] = name
+            if each.spec.extendedResourceName:
+                self._names.setdefault(each.spec.extendedResourceName, name)
+
+    def get(self, resource: str) -> str | None:
+        return self._names.get(resource)
+
+    def __bool__(self) -> bool:
+        return bool(self._names)
