@@ -33,15 +33,31 @@ def check_dry_run(values: Iterable[str], kind: str) -> None:
         raise errors.invalid(GroupKind(_GROUP, kind), "", [cause])
 
 
-def check_initial_events(initial: bool | None, match: str) -> None:
+def check_initial_events(initial: bool | None, match: str, continue_token: str = "") -> None:
     """sendInitialEvents and resourceVersionMatch go together in a watch."""
     field, causes = "resourceVersionMatch", []
-    if initial is not None:
-        if match != "NotOlderThan":
-            problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            causes.append(Cause("FieldValueForbidden", f"Forbidden: {problem}", field))
-    elif match:
-        problem = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+
+    def forbid(problem: str) -> None:
         causes.append(Cause("FieldValueForbidden", f"Forbidden: {problem}", field))
+
+    if initial is not None and match != "NotOlderThan":
+        forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+    if match:
+        if initial is None:
+            forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+        if match != "NotOlderThan":
+            problem = f'Unsupported value: "{match}": supported values: "NotOlderThan"'
+            causes.append(Cause("FieldValueNotSupported", problem, field))
+    # A watch from the beginning is one with initial events, which is what upstream makes of it first.
+    if continue_token:
+        forbid("resourceVersionMatch is forbidden when continue is provided")
     if causes:
         raise errors.invalid(GroupKind(_GROUP, "ListOptions"), "", causes)
+
+
+def check_no_initial_events(initial: bool | None) -> None:
+    """sendInitialEvents is for watches."""
+    if initial is not None:
+        problem = "Forbidden: sendInitialEvents is forbidden for list"
+        cause = Cause("FieldValueForbidden", problem, "sendInitialEvents")
+        raise errors.invalid(GroupKind(_GROUP, "ListOptions"), "", [cause])

@@ -141,13 +141,15 @@ class Resources:
         selector = request.asked("fieldSelector")
         if target.name:
             selector = ",".join(filter(None, (f"metadata.name={target.name}", selector)))
-        initial = request.flag("sendInitialEvents") if request.asked("sendInitialEvents") else None
-        match = request.asked("resourceVersionMatch")
-        request_options.check_initial_events(initial, match)
+        initial = _initial_events(request)
+        match, version = request.asked("resourceVersionMatch"), request.asked("resourceVersion")
+        # Only a watch from the beginning has something to continue, upstream thinks.
+        token = request.asked("continue") if match or version in ("", "0") else ""
+        request_options.check_initial_events(initial, match, token)
         options = WatchOptions(
             label_selector=request.asked("labelSelector"),
             field_selector=selector,
-            resource_version=request.asked("resourceVersion"),
+            resource_version=version,
             allow_bookmarks=request.flag("allowWatchBookmarks"),
             timeout_seconds=max(_integer(request, "timeoutSeconds"), 0),
             send_initial_events=initial,
@@ -379,7 +381,13 @@ def _integer(request: Request, name: str) -> int:
     return parse_int64(request.asked(name))
 
 
+def _initial_events(request: Request) -> bool | None:
+    return request.flag("sendInitialEvents") if request.asked("sendInitialEvents") else None
+
+
 def _list_options(request: Request) -> ListOptions:
+    _integer(request, "timeoutSeconds")
+    request_options.check_no_initial_events(_initial_events(request))
     return ListOptions(
         label_selector=request.asked("labelSelector"),
         field_selector=request.asked("fieldSelector"),
