@@ -19,7 +19,7 @@ _LOOK_SECONDS = 0.1
 class SlowPreBind(PreBindPlugin):
     """Binding waits as long as the pod's annotation says: a device is attached, a network is set up.
 
-    Nothing of this shows in the API, so that nothing but the nomination tells where the pod will run. Fails
+    The annotation may be changed meanwhile, to have it done sooner. Nothing of this shows in the API, so that nothing but the nomination tells where the pod will run. Fails
     when the node goes meanwhile.
     """
 
@@ -31,20 +31,25 @@ class SlowPreBind(PreBindPlugin):
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status | None, bool]:
-        return (None if _delay(pod) > 0 else Status(Code.Skip)), True
+        return (None if _delay(pod.pod) > 0 else Status(Code.Skip)), True
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        clock, nodes = self._handle.clock, self._handle.lister(kinds.NODE)
-        deadline = clock.monotonic() + _delay(pod)
-        while clock.monotonic() < deadline:
+        clock, nodes, pods = (
+            self._handle.clock,
+            self._handle.lister(kinds.NODE),
+            self._handle.lister(kinds.POD),
+        )
+        began, now = clock.monotonic(), pod.pod
+        while clock.monotonic() < began + _delay(now):
             node: core.Node | None = nodes.get(node_name)
             if node is None:
                 return Status(Code.Error, (f'node "{node_name}" is gone',))
             await clock.sleep(_LOOK_SECONDS)
+            now = pods.get(now.metadata.name, now.metadata.namespace) or now
         return None
 
 
-def _delay(pod: PodInfo) -> float:
+def _delay(pod: core.Pod) -> float:
     """Seconds."""
-    text = pod.pod.metadata.annotations.get(DELAY)
+    text = pod.metadata.annotations.get(DELAY)
     return parse_duration(text) / 1e9 if text else 0.0

@@ -13,7 +13,8 @@ from tests.support.cluster import Cluster, pss_kib
 MEMORY_KIB_MAX = 60 * 1024
 LOOP = "autoscaler.loop.before"
 RECHECK = "autoscaler.scaledown.recheck.before"
-SLOW = "{demo.nominee.dev/pre-bind-delay: 3s}"
+SLOW = "{demo.nominee.dev/pre-bind-delay: 1h}"
+DONE = {"metadata": {"annotations": {"demo.nominee.dev/pre-bind-delay": "0s"}}}
 
 
 def running(pods: list[core.Pod]) -> bool:
@@ -110,6 +111,7 @@ async def test_a_node_under_a_pod_that_is_being_bound(
             assert [p for p in await it.pods() if p.metadata.uid == pod.metadata.uid and not p.spec.nodeName]
             return
         assert reason in await it.stays_for(node)
+        await it.client.patch(kinds.POD, pod.metadata.name, "default", DONE)
         pods = await it.wait_pods("it is bound", lambda pods: all(p.spec.nodeName for p in pods))
         assert {p.spec.nodeName for p in pods if p.metadata.uid == pod.metadata.uid} == {node}
 
