@@ -9,6 +9,7 @@ import anyio
 import click
 
 from controllers.controller import Context, InformerSet, Recorders, Runner
+from controllers.devices.claims import ResourceClaimController
 from controllers.garbage.namespaces import NamespaceController
 from controllers.garbage.owners import GarbageCollector
 from controllers.garbage.pods import PodGarbageCollector
@@ -68,6 +69,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     ),
     "garbage-collector-controller": lambda context, _: GarbageCollector(context),
     "namespace-controller": lambda context, _: NamespaceController(context),
+    "resourceclaim-controller": lambda context, _: ResourceClaimController(context),
     "taint-eviction-controller": lambda context, _: TaintEviction(context, _pods(context.informers)),
 }
 

@@ -1,0 +1,72 @@
+"""The claim that a pod's template stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from machinery.objects import is_controlled_by, owner_reference
+from machinery.pb import core, devices
+
+POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+_BASE_LENGTH_MAX = 57  # of a name of 63 characters: a hyphen and five random ones follow
+
+
+def claim_from(
+    template: devices.ResourceClaimTemplate, pod: core.Pod, reference: str
+) -> devices.ResourceClaim:
+    """A new claim of the pod; the API server completes its name."""
+    claim = devices.ResourceClaim()
+    metadata = claim.metadata
+    metadata.namespace = pod.metadata.namespace
+    metadata.generateName = f"{pod.metadata.name}-{reference}"[:_BASE_LENGTH_MAX] + "-"
+    metadata.ownerReferences.append(owner_reference(pod))
+    metadata.labels.update(template.spec.metadata.labels)
+    metadata.annotations.update(template.spec.metadata.annotations)
+    metadata.annotations[POD_CLAIM_NAME] = reference
+    claim.spec.CopyFrom(template.spec.spec)
+    return claim
+
+
+def made_for(
+    pod: core.Pod, reference: str, claims: Iterable[devices.ResourceClaim]
+) -> devices.ResourceClaim | None:
+    """The claim that was made for the reference already: the pod's status may not know of it yet."""
+    for claim in claims:
+        if claim.metadata.annotations.get(POD_CLAIM_NAME) == reference and is_controlled_by(claim, pod):
+            return claim
+    return None
+
+
+def waits_for_claims(pod: core.Pod) -> bool:
+    """Whether a claim of the pod is still to be made."""
+    if pod.metadata.HasField("deletionTimestamp") or is_done(pod):
+        return False
+    known = {status.name for status in pod.status.resourceClaimStatuses}
+    return any(
+        reference.HasField("resourceClaimTemplateName") and reference.name not in known
+        for reference in pod.spec.resourceClaims
+    )
+
+
+def statuses_patch(names: Mapping[str, str]) -> dict[str, object]:
+    """A patch of the pod's status: the name of the claim of each reference."""
+    statuses = [{"name": name, "resourceClaimName": claim} for name, claim in names.items()]
+    return {"status": {"resourceClaimStatuses": statuses}}
+
+
+def claim_names(pod: core.Pod) -> list[str]:
+    """The names of all claims that the pod has, or may have had."""
+    names = [r.resourceClaimName for r in pod.spec.resourceClaims if r.HasField("resourceClaimName")]
+    names += [
+        s.resourceClaimName for s in pod.status.resourceClaimStatuses if s.HasField("resourceClaimName")
+    ]
+    if pod.status.HasField("extendedResourceClaimStatus"):
+        names.append(pod.status.extendedResourceClaimStatus.resourceClaimName)
+    return names
+
+
+def is_done(pod: core.Pod) -> bool:
+    """It has ended, or will never start."""
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return True
+    return pod.metadata.HasField("deletionTimestamp") and not pod.spec.nodeName
