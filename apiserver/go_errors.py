@@ -16,6 +16,13 @@ from machinery.wire.scalars import OWN, DecodeError, json_type
 from machinery.wire.schema import Field, messages
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+# What types that read themselves read first.
+_INNER = {
+    "intstr.IntOrString": "int32",
+    "v1.Time": "string",
+    "v1.MicroTime": "string",
+    "v1.Duration": "string",
+}
 _GO_TYPES = {"bytes": "[]uint8", "double": "float64", "float": "float32"}
 
 
@@ -25,9 +32,9 @@ def unmarshal_problem(message_type: type[Message], document: Any, error: DecodeE
     if found is None:
         return str(error)
     struct, way, go_type, value, own = found
-    if own and not isinstance(value, bool | list | dict):
-        return error.message
-    if own:
+    if own and go_type in _INNER and not (isinstance(value, str) and _INNER[go_type] == "string"):
+        go_type = _INNER[go_type]
+    elif own:
         return error.message
     what = json_type(value)
     if what == "number" and go_type.startswith(("int", "uint")):

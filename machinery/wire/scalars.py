@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from machinery.quantity import Quantity, QuantityError
+from machinery.wire import go_base64, go_time
 
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
 
@@ -85,10 +86,15 @@ def _integer(bits: int) -> Callable[[Any, str], int]:
 
 
 def _bytes(value: Any, path: str) -> bytes:
+    text = _string(value, path)
     try:
-        return base64.b64decode(_string(value, path), validate=True)
-    except binascii.Error:
-        raise DecodeError(path, "illegal base64 data") from None
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        problem = go_base64.problem(text)
+        if problem:
+            raise DecodeError(path, problem) from None
+    # Go skips line ends, and does not mind bits that are left over.
+    return base64.b64decode("".join(text.split()))
 
 
 SCALARS: dict[str, ScalarCodec] = {
@@ -142,11 +148,15 @@ def format_time(seconds: int, nanos: int = 0, *, micro: bool = False) -> str:
 def parse_time(text: str) -> tuple[int, int]:
     """(seconds since the epoch, nanoseconds) of an RFC 3339 text; ValueError for any other."""
     match = _RFC3339.fullmatch(text)
-    if match is None:
-        raise ValueError(f'parsing time "{text}" as RFC 3339')
-    digits = (match.group(1) or ".0")[1:10].ljust(9, "0")
-    whole = text[:19].upper() + match.group(2).upper().replace("Z", "+00:00")
-    return int((datetime.datetime.fromisoformat(whole) - _EPOCH).total_seconds()), int(digits)
+    if match is not None:
+        digits = (match.group(1) or ".0")[1:10].ljust(9, "0")
+        whole = text[:19].upper() + match.group(2).upper().replace("Z", "+00:00")
+        try:
+            moment = datetime.datetime.fromisoformat(whole)
+            return int((moment - _EPOCH).total_seconds()), int(digits)
+        except ValueError:
+            pass
+    raise ValueError(go_time.problem(text) or f"parsing time {go_time.quoted(text)}: not supported")
 
 
 def _check_micro(text: str) -> None:
