@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy, keep
-from apiserver.validation import budgets, config, deployments, nodes, priority_classes, replica_sets, storage
+from apiserver.validation import (
+    budgets,
+    config,
+    deployments,
+    nodes,
+    pod_warnings,
+    priority_classes,
+    replica_sets,
+    storage,
+)
 from apiserver.validation import metadata as metadata_rules
 from machinery.errors import Cause
 from machinery.priority import SYSTEM_CLASSES
@@ -170,9 +180,19 @@ class StorageClassStrategy(Strategy):
         )
 
 
-class ReplicaSetStrategy(Strategy):
+class TemplateStrategy(Strategy):
+    """Of workloads that make pods from a template."""
+
     counts_generation = True
 
+    def warnings(self, new: Any, old: Any | None) -> Sequence[str]:
+        if old is not None and new.metadata.generation == old.metadata.generation:
+            return ()
+        template = old.spec.template if old is not None else None
+        return pod_warnings.of_workload(new.metadata.name, new.spec.template, template)
+
+
+class ReplicaSetStrategy(TemplateStrategy):
     def validate(self, new: Any, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + replica_sets.spec(new.spec)
 
@@ -189,9 +209,7 @@ class ReplicaSetStatusStrategy(StatusStrategy):
         return metadata_rules.object_meta_update(new.metadata, old.metadata) + replica_sets.status(new.status)
 
 
-class DeploymentStrategy(Strategy):
-    counts_generation = True
-
+class DeploymentStrategy(TemplateStrategy):
     def validate(self, new: Any, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + deployments.spec(new.spec)
 

@@ -90,10 +90,8 @@ def _configuration(patch: bytes) -> tuple[dict[str, Any], list[str]]:
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {problem}") from None
     config = document.value if document.value is not None else {}
     if not isinstance(config, dict):
-        problem = (
-            f"json: cannot unmarshal {json_type(config)} into Go value of type map[string]interface {{}}"
-        )
-        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}")
+        text = f"json: cannot unmarshal {json_type(config)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")
     return config, document.duplicates
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from apiserver.registry.pods import disabled_fields
 from apiserver.registry.strategy import Environment, Strategy, keep
 from apiserver.validation import pod as validation
-from apiserver.validation import pod_status
+from apiserver.validation import pod_status, pod_warnings
 from machinery import qos
 from machinery.errors import Cause
 from machinery.kinds import POD
@@ -22,6 +23,10 @@ class PodStrategy(Strategy):
     """The main resource."""
 
     graceful = True
+
+    def warnings(self, new: Any, old: Any | None) -> Sequence[str]:
+        """Only of new ones: pods are changed often, and seldom by people."""
+        return pod_warnings.of_pod(new) if old is None else ()
 
     def prepare_for_create(self, new: Any, env: Environment) -> None:
         new.metadata.generation = 1

@@ -285,9 +285,6 @@ async def test_patches_apply_to_the_newest_object_and_respect_a_version(etcd: Th
         with pytest.raises(StatusError) as caught:
             await registry.patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, stale)
         assert errors.is_conflict(caught.value)
-        with pytest.raises(StatusError) as caught:
-            await registry.patch(kinds.POD, "default", "p", "", PatchKind.APPLY, b"{}")
-        assert (caught.value.code, caught.value.reason) == (415, "UnsupportedMediaType")
 
 
 async def test_a_dry_run_checks_everything_and_stores_nothing(etcd: ThrowawayEtcd) -> None:

@@ -1,0 +1,221 @@
+"""What a writer of a pod or a template should know although it is valid.
+
+Source: kube-apiserver 1.36, pkg/api/pod/warnings.go and pkg/api/node/util.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from apiserver.validation import names
+from apiserver.validation.field import quoted
+from machinery.pb import core, meta
+from machinery.quantity import Quantity
+
+_DEPRECATED_LABELS = {
+    "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
+    "beta.kubernetes.io/os": ("v1.14", "kubernetes.io/os"),
+    "failure-domain.beta.kubernetes.io/region": ("v1.17", "topology.kubernetes.io/region"),
+    "failure-domain.beta.kubernetes.io/zone": ("v1.17", "topology.kubernetes.io/zone"),
+    "beta.kubernetes.io/instance-type": ("v1.17", "node.kubernetes.io/instance-type"),
+}
+_DEPRECATED_ANNOTATIONS = {
+    "scheduler.alpha.kubernetes.io/critical-pod": ("v1.16", "priorityClassName"),
+    "security.alpha.kubernetes.io/sysctls": ("v1.11", "sysctls"),
+    "security.alpha.kubernetes.io/unsafe-sysctls": ("v1.11", "sysctls"),
+}
+_DEPRECATED_VOLUMES = {
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "gitRepo": "deprecated in v1.11",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "flocker": "deprecated in v1.22, non-functional in v1.25+",
+    "storageos": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+_VOLUME_PATHS = {"storageos": "storageOS"}
+_NO_SELECTOR = "a null labelSelector results in matching no pod"
+_WHOLE_BYTES = ("memory", "ephemeral-storage")
+_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+_SECCOMP_GONE = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+
+
+def of_pod(pod: core.Pod) -> list[str]:
+    """Of a new pod."""
+    return [*of_name(pod.metadata.name, "the Pod's hostname"), *of_template(pod.metadata, pod.spec, "")]
+
+
+def of_name(name: str, used_in: str) -> list[str]:
+    """Of a name that makes others, and should be a DNS label."""
+    problems = names.dns_label(name) if name else ()
+    if not problems:
+        return []
+    text = "which can result in surprising behavior; a DNS label is recommended"
+    return [f"metadata.name: this is used in {used_in}, {text}: [{' '.join(problems)}]"]
+
+
+def of_workload(name: str, template: core.PodTemplateSpec, old: core.PodTemplateSpec | None) -> list[str]:
+    """Of a workload's template, where it is new or has changed."""
+    found = of_name(name, "Pod names and hostnames") if old is None else []
+    return [*found, *of_template(template.metadata, template.spec, "spec.template.")]
+
+
+def of_template(metadata: meta.ObjectMeta, spec: core.PodSpec, at: str) -> list[str]:
+    """Of a pod's metadata and spec that lie at `at`, "" or a path with its dot."""
+    found = [*_labels(spec, f"{at}spec")]
+    for key, (since, instead) in _DEPRECATED_ANNOTATIONS.items():
+        if key in metadata.annotations:
+            text = f'non-functional in {since}+; use the "{instead}" field instead'
+            found.append(f"{at}metadata.annotations[{key}]: {text}")
+    found += _volumes(spec, f"{at}spec.volumes")
+    found += _twice([each.ip for each in spec.hostAliases], f"{at}spec.hostAliases", "ip")
+    secrets = [each.name for each in spec.imagePullSecrets]
+    found += _twice(secrets, f"{at}spec.imagePullSecrets", "name")
+    for index, name in enumerate(secrets):
+        if not name:
+            found.append(f'{at}spec.imagePullSecrets[{index}].name: invalid empty name ""')
+    found += _fractions(spec.overhead, f"{at}spec.overhead")
+    if not spec.securityContext.HasField("seccompProfile") and _SECCOMP_POD in metadata.annotations:
+        found.append(f"{at}metadata.annotations[{_SECCOMP_POD}]: {_SECCOMP_GONE}")
+    for path, container in _containers(spec, f"{at}spec"):
+        found += _container(container, path, metadata.annotations, spec, at)
+    found += _ports(_containers(spec, f"{at}spec"))
+    if spec.HasField("terminationGracePeriodSeconds") and spec.terminationGracePeriodSeconds < 0:
+        text = "must be >= 0; negative values are invalid and will be treated as 1"
+        found.append(f"{at}spec.terminationGracePeriodSeconds: {text}")
+    return found + _affinity(spec.affinity, f"{at}spec.affinity")
+
+
+def _deprecated(label: str) -> str:
+    if label not in _DEPRECATED_LABELS:
+        return ""
+    since, instead = _DEPRECATED_LABELS[label]
+    return f'deprecated since {since}; use "{instead}" instead'
+
+
+def _labels(spec: core.PodSpec, at: str) -> Iterator[str]:
+    for key in sorted(spec.nodeSelector):
+        if _deprecated(key):
+            yield f"{at}.nodeSelector[{key}]: {_deprecated(key)}"
+    affinity = spec.affinity.nodeAffinity
+    required = affinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms
+    where = f"{at}.affinity.nodeAffinity"
+    for index, term in enumerate(required):
+        path = f"{where}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{index}]"
+        yield from _term(term, path)
+    for index, preferred in enumerate(affinity.preferredDuringSchedulingIgnoredDuringExecution):
+        path = f"{where}.preferredDuringSchedulingIgnoredDuringExecution[{index}].preference"
+        yield from _term(preferred.preference, path)
+    for index, spread in enumerate(spec.topologySpreadConstraints):
+        path = f"{at}.topologySpreadConstraints[{index}]"
+        if _deprecated(spread.topologyKey):
+            yield f"{path}.topologyKey: {spread.topologyKey} is {_deprecated(spread.topologyKey)}"
+        if not spread.HasField("labelSelector"):
+            yield f"{path}.labelSelector: {_NO_SELECTOR}"
+
+
+def _term(term: core.NodeSelectorTerm, at: str) -> Iterator[str]:
+    for index, expression in enumerate(term.matchExpressions):
+        if _deprecated(expression.key):
+            yield f"{at}.matchExpressions[{index}].key: {expression.key} is {_deprecated(expression.key)}"
+
+
+def _volumes(spec: core.PodSpec, at: str) -> Iterator[str]:
+    for index, volume in enumerate(spec.volumes):
+        source = volume.volumeSource
+        for name, text in _DEPRECATED_VOLUMES.items():
+            if source.HasField(name):
+                yield f"{at}[{index}].{_VOLUME_PATHS.get(name, name)}: {text}"
+
+
+def _twice(values: Sequence[str], at: str, name: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, value in enumerate(values):
+        if value in seen:
+            yield f"{at}[{index}].{name}: duplicate {name} {quoted(value)}"
+        seen.add(value)
+
+
+def _fractions(amounts: Mapping[str, Any], at: str) -> Iterator[str]:
+    for name in _WHOLE_BYTES:
+        if name in amounts:
+            text = amounts[name].string
+            if Quantity.parse(text or "0").milli_value() % 1000:
+                yield f"{at}[{name}]: fractional byte value {quoted(text)} is invalid, must be an integer"
+
+
+def _containers(spec: core.PodSpec, at: str) -> Iterator[tuple[str, Any]]:
+    for name in ("initContainers", "containers"):
+        for index, container in enumerate(getattr(spec, name)):
+            yield f"{at}.{name}[{index}]", container
+    for index, ephemeral in enumerate(spec.ephemeralContainers):
+        yield f"{at}.ephemeralContainers[{index}]", ephemeral.ephemeralContainerCommon
+
+
+def _container(
+    container: Any, path: str, annotations: Mapping[str, str], spec: core.PodSpec, at: str
+) -> Iterator[str]:
+    context = container.securityContext
+    key = f"{_SECCOMP_CONTAINER}{container.name}"
+    if key in annotations and not context.HasField("seccompProfile"):
+        yield f"{at}metadata.annotations[{key}]: {_SECCOMP_GONE}"
+    key = f"{_APP_ARMOR}{container.name}"
+    armored = spec.securityContext.HasField("appArmorProfile") or context.HasField("appArmorProfile")
+    if at and key in annotations and not armored:
+        text = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+        yield f"{at}metadata.annotations[{key}]: {text}"
+    for name in _WHOLE_BYTES:
+        for part in ("limits", "requests"):
+            amounts = getattr(container.resources, part)
+            if name in amounts:
+                yield from _fractions({name: amounts[name]}, f"{path}.resources.{part}")
+    seen: set[str] = set()
+    for index, env in enumerate(container.env):
+        reference = f"$({env.name})"
+        hides = env.HasField("valueFrom") or env.value == reference or reference not in env.value
+        if env.name in seen and hides:
+            text = f"hides previous definition of {quoted(env.name)}, which may be dropped when using apply"
+            yield f"{path}.env[{index}]: {text}"
+        seen.add(env.name)
+
+
+def _ports(containers: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    known: dict[tuple[int, str], list[tuple[str, Any]]] = {}
+    for path, container in containers:
+        for index, port in enumerate(container.ports):
+            at = f"{path}.ports[{index}]"
+            if port.hostIP and not port.hostPort:
+                shown = (
+                    f"{{Name:{port.name} HostPort:{port.hostPort} ContainerPort:{port.containerPort}"
+                    f" Protocol:{port.protocol} HostIP:{port.hostIP}}}"
+                )
+                yield f"{at}: hostIP set without hostPort: {shown}"
+            others = known.setdefault((port.containerPort, port.protocol), [])
+            for where, other in others:
+                if (port.hostIP, port.hostPort) == (other.hostIP, other.hostPort):
+                    yield f"{at}: duplicate port definition with {where}"
+                elif not port.hostPort or not other.hostPort:
+                    yield f"{at}: overlapping port definition with {where}"
+                elif port.hostPort == other.hostPort and bool(port.hostIP) != bool(other.hostIP):
+                    yield f"{at}: dangerously ambiguous port definition with {where}"
+            others.append((at, port))
+
+
+def _affinity(affinity: core.Affinity, at: str) -> list[str]:
+    found = []
+    for name in ("podAffinity", "podAntiAffinity"):
+        terms = getattr(affinity, name)
+        path = f"{at}.{name}.requiredDuringSchedulingIgnoredDuringExecution"
+        for index, term in enumerate(terms.requiredDuringSchedulingIgnoredDuringExecution):
+            if not term.HasField("labelSelector"):
+                found.append(f"{path}[{index}].labelSelector: {_NO_SELECTOR}")
+        path = f"{at}.{name}.preferredDuringSchedulingIgnoredDuringExecution"
+        for index, weighted in enumerate(terms.preferredDuringSchedulingIgnoredDuringExecution):
+            if not weighted.podAffinityTerm.HasField("labelSelector"):
+                found.append(f"{path}[{index}].podAffinityTerm.labelSelector: {_NO_SELECTOR}")
+    return found
