@@ -1,7 +1,4 @@
-"""What claims, classes and slices of devices have in common (kube-apiserver 1.36).
-
-CEL expressions are checked for their length only: there is no compiler of CEL here.
-"""
+"""What claims, classes and slices of devices have in common (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 
@@ -10,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.validation import device_names, field, lists, names
+from machinery.cel.device_selector import compile_selector
+from machinery.cel.errors import CompileError, CostError
 from machinery.errors import Cause
 from machinery.pb import devices
 
@@ -31,6 +30,12 @@ def _selector(path: str, selector: devices.DeviceSelector) -> list[Cause]:
         return [field.required(f"{path}.cel")]
     if len(selector.cel.expression.encode()) > _EXPRESSION_BYTES_MAX:
         return [field.too_long(f"{path}.cel.expression", _EXPRESSION_BYTES_MAX)]
+    try:
+        compile_selector(selector.cel.expression)
+    except CostError as error:
+        return [field.forbidden(f"{path}.cel.expression", str(error))]
+    except CompileError as error:
+        return [field.invalid(f"{path}.cel.expression", selector.cel.expression, str(error))]
     return []
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from machinery.cel.errors import CompileError, EvaluationError, compile_text, evaluation_text
+from machinery.cel.errors import CompileError, CostError, EvaluationError, compile_text, evaluation_text
 from machinery.cel.functions import quantity_value, semver_value
 from machinery.cel.semver import SemverError
 from machinery.cel.tokens import SIZE_MAX, size_at_worst, with_empty_domains
@@ -63,7 +63,7 @@ def compile_selector(expression: str, features: Features = Features()) -> Device
     if checked not in (environment.BOOL, environment.DYN):
         raise CompileError(f"must evaluate to bool or the unknown type, not {checked.name().lower()}")
     if size_at_worst(expression) > SIZE_MAX:
-        raise CompileError("too complex, exceeds cost limit")
+        raise CostError("too complex, exceeds cost limit")
     evaluating = environment.evaluating(list_attributes=features.list_attributes)
     try:
         program = evaluating.compile(with_empty_domains(expression))

@@ -9,6 +9,10 @@ class CompileError(ValueError):
     """The expression is not valid; the text begins with `compilation failed: ` or says what it must be."""
 
 
+class CostError(CompileError):
+    """Evaluating could take too much."""
+
+
 class EvaluationError(RuntimeError):
     """The expression could not be evaluated for one device: `no such key: model`."""
 
