@@ -1,14 +1,15 @@
-"""What every cluster begins with: four namespaces and the two system priority classes."""
+"""What every cluster begins with: four namespaces, the two system priority classes, and what is trusted."""
 
 from __future__ import annotations
 
 from apiserver.registry.registry import Registry
-from machinery import errors
+from machinery import errors, kinds
 from machinery.errors import StatusError
-from machinery.kinds import NAMESPACE, PRIORITY_CLASS
 from machinery.pb import core, scheduling
 from machinery.priority import SYSTEM_CLASSES
 
+# Real components read it at their start, to know whom to believe who asks them.
+AUTHENTICATION = ("kube-system", "extension-apiserver-authentication")
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _DESCRIPTIONS = {
     "system-cluster-critical": (
@@ -29,12 +30,16 @@ async def bootstrap(registry: Registry) -> None:
         found = scheduling.PriorityClass(value=value, description=_DESCRIPTIONS[name])
         found.metadata.name = name
         await _ensure(registry, found)
+    trusted = core.ConfigMap()
+    trusted.metadata.namespace, trusted.metadata.name = AUTHENTICATION
+    await _ensure(registry, trusted)
 
 
-async def _ensure(registry: Registry, obj: core.Namespace | scheduling.PriorityClass) -> None:
-    kind = NAMESPACE if isinstance(obj, core.Namespace) else PRIORITY_CLASS
+async def _ensure(
+    registry: Registry, obj: core.Namespace | scheduling.PriorityClass | core.ConfigMap
+) -> None:
     try:
-        await registry.create(kind, "", obj.metadata.name, "", obj)
+        await registry.create(kinds.of(obj), obj.metadata.namespace, obj.metadata.name, "", obj)
     except StatusError as error:
         if not errors.is_already_exists(error):
             raise

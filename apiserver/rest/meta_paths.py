@@ -6,10 +6,12 @@ import platform
 from collections.abc import Callable
 from typing import Any
 
-from apiserver.rest import discovery, problems, text
+from apiserver.rest import answers, discovery, problems, text
 from apiserver.rest.http import Answer, Request
-from apiserver.rest.media import DISCOVERY, JSON, OBJECTS, negotiate
+from apiserver.rest.media import DISCOVERY, JSON, OBJECTS, PROTOBUF, negotiate
+from machinery.pb import meta
 from machinery.versions import Version
+from machinery.wire import codec
 
 _HEALTH = ("/healthz", "/livez", "/readyz", "/metrics")
 
@@ -17,6 +19,17 @@ _HEALTH = ("/healthz", "/livez", "/readyz", "/metrics")
 def is_health(path: str) -> bool:
     """Paths that the process's own serving port answers too."""
     return any(path == each or path.startswith(f"{each}/") for each in _HEALTH)
+
+
+def _document(request: Request, made: dict[str, Any]) -> Answer:
+    """A discovery document in the form that is wanted; real components want protobuf."""
+    media = negotiate(request.header("accept"))
+    if media is None:
+        raise problems.not_acceptable(OBJECTS)
+    if media.form != PROTOBUF:
+        return Answer(answers.encode(media, made, pretty=request.pretty), 200, media.form)
+    message = codec.from_json(getattr(meta, made["kind"]), made)
+    return Answer(answers.of_message(media, "v1", made["kind"], message), 200, media.form)
 
 
 class MetaPaths:
@@ -52,15 +65,16 @@ class MetaPaths:
             made = (
                 discovery.group(parts[1]) if len(parts) == 2 else discovery.resource_list(parts[1], parts[2])
             )
-        return None if made is None else Answer(text.dump_bytes(made, pretty=request.pretty))
+        return None if made is None else _document(request, made)
 
     def _root(self, request: Request, *, core: bool) -> Answer:
         media = negotiate(request.header("accept"), shown=frozenset({DISCOVERY}))
         if media is None:
             raise problems.not_acceptable(OBJECTS)
         if media.shown_as != DISCOVERY:
-            made = discovery.api_versions(self._address()) if core else discovery.group_list()
-            return Answer(text.dump_bytes(made, pretty=request.pretty))
+            return _document(
+                request, discovery.api_versions(self._address()) if core else discovery.group_list()
+            )
         if core not in self._aggregated:
             document = discovery.aggregated(core=core)
             self._aggregated[core] = (text.dump_bytes(document), discovery.etag(document))

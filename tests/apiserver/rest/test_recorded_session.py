@@ -1,9 +1,9 @@
 """One recorded session with kube-apiserver 1.36.2, request by request: the same codes, bodies and headers.
 
-tests/recorded/session.jsonl: what a client asked in order, and what it got. What other components did between
-two requests (a kubelet that runs pods, the disruption controller) is done by hand (`BETWEEN`). uids, times and
-resource versions differ from run to run and are masked; a recorded resourceVersion in a request stands for
-ours of the same object.
+tests/recorded/session.jsonl: what a client asked in order, and what it got. What other components did
+between two requests (a kubelet that runs pods, the disruption controller) is done by hand (`BETWEEN`). uids,
+times and resource versions differ from run to run and are masked; a recorded resourceVersion in a request
+stands for ours of the same object.
 """
 
 from __future__ import annotations
