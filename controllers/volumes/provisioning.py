@@ -8,7 +8,7 @@ the claim's uid, so a second attempt, also after a crash, never makes a second v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controllers.volumes import annotations as names
 from controllers.volumes.binding import class_of, waits_for_consumer
@@ -39,10 +39,7 @@ class Parameters:
     def of(cls, storage_class: storage.StorageClass) -> Parameters:
         """ParameterError names the parameter."""
         given = dict(storage_class.parameters)
-        try:
-            delay = parse_duration(given.pop("delay", "0")) / 1e9
-        except ValueError as error:
-            raise ParameterError(f"parameters.delay: {error}; use a duration like 500ms or 2s") from None
+        delay = _seconds("parameters.delay", given.pop("delay", "0"))
         failures = given.pop("failures", "0")
         if not failures.isdigit():
             raise ParameterError(f"parameters.failures: {failures!r} is not a count; use a number like 2")
@@ -52,6 +49,20 @@ class Parameters:
         if given:
             raise ParameterError(f"parameters.{min(given)}: unknown; there are delay, failures and topology")
         return cls(delay, int(failures), topology)
+
+    def for_claim(self, claim: core.PersistentVolumeClaim) -> Parameters:
+        """With the delay that the claim's annotation asks for; ParameterError names the annotation."""
+        text = claim.metadata.annotations.get(names.PROVISIONING_DELAY)
+        if text is None:
+            return self
+        return replace(self, delay_seconds=_seconds(f"annotation {names.PROVISIONING_DELAY}", text))
+
+
+def _seconds(what: str, text: str) -> float:
+    try:
+        return parse_duration(text) / 1e9
+    except ValueError as error:
+        raise ParameterError(f"{what}: {error}; use a duration like 500ms or 2s") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,7 @@ class Provision:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The class's parameters are no good."""
+    """The class's parameters, or the claim's annotation, are no good."""
 
     note: str
 
@@ -112,7 +123,7 @@ def decide(
                 without_selected_node(claim), f'failed to get target node: node "{selected}" not found'
             )
     try:
-        parameters = Parameters.of(storage_class)
+        parameters = Parameters.of(storage_class).for_claim(claim)
     except ParameterError as error:
         return Refuse(str(error))
     return Provision(parameters, volume_for(claim, storage_class, node, parameters))

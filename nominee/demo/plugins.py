@@ -19,8 +19,8 @@ _LOOK_SECONDS = 0.1
 class SlowPreBind(PreBindPlugin):
     """Binding waits as long as the pod's annotation says: a device is attached, a network is set up.
 
-    The annotation may be changed meanwhile, to have it done sooner. Nothing of this shows in the API, so that nothing but the nomination tells where the pod will run. Fails
-    when the node goes meanwhile.
+    The annotation may be changed meanwhile, to have it done sooner. Nothing of this shows in the API, so that
+    nothing but the nomination tells where the pod will run. Fails when the node goes meanwhile.
     """
 
     name = "SlowPreBind"

@@ -29,8 +29,8 @@ from nominee.supervisor.client import call
 from nominee.supervisor.directory import StateDirectory
 
 NAMESPACE = "default"
-WAIT_SECONDS_MAX = 20.0
-_COMMAND_SECONDS_MAX = 30.0
+WAIT_SECONDS_MAX = 60.0
+_COMMAND_SECONDS_MAX = 60.0
 _POLL_SECONDS = 0.02
 
 

@@ -298,3 +298,14 @@ def test_a_finalizer_is_taken_once() -> None:
     of.metadata.finalizers.extend(["x", "y"])
     assert list(without_finalizer(of, "x").metadata.finalizers) == ["y"]
     assert list(of.metadata.finalizers) == ["x", "y"]
+
+
+def test_a_claim_may_have_a_delay_of_its_own() -> None:
+    of = Parameters(90.0, 2, "node")
+    made = claim()
+    assert of.for_claim(made) == of
+    made.metadata.annotations["nominee.dev/provisioning-delay"] = "250ms"
+    assert of.for_claim(made) == Parameters(0.25, 2, "node")
+    made.metadata.annotations["nominee.dev/provisioning-delay"] = "soon"
+    with pytest.raises(ParameterError, match="annotation nominee"):
+        of.for_claim(made)

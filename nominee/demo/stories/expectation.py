@@ -19,10 +19,11 @@ from machinery.objects import get_condition
 from machinery.pb import core
 from nominee.demo.machines import Machines, nodes_of
 from nominee.demo.plugins import DELAY
-from nominee.demo.stage import Stage
+from nominee.demo.stage import NAMESPACE, Stage
 
 HALF, QUARTER, SPARE = "demo-half", "demo-quarter", "demo-spare"
 UNNEEDED_SECONDS = 1.0
+_CLAIM_DELAY = "nominee.dev/provisioning-delay"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _LOOP = "autoscaler.loop.before"
 _AUTOSCALER = (
@@ -38,7 +39,7 @@ apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: slow}
 provisioner: nominee.dev/delayed
-parameters: {delay: 4s}
+parameters: {delay: 1h}
 volumeBindingMode: WaitForFirstConsumer
 reclaimPolicy: Delete
 """
@@ -97,7 +98,7 @@ class Workload:
             "name": self.name,
             "group": self.group,
             "cpu": self.cpu,
-            "annotations": "{}" if self.has_claim else f"{{{DELAY}: 4s}}",
+            "annotations": "{}" if self.has_claim else f"{{{DELAY}: 1h}}",
             "volumes": (
                 f"[{{name: data, persistentVolumeClaim: {{claimName: {self.name}}}}}]"
                 if self.has_claim
@@ -128,7 +129,7 @@ async def play(stage: Stage, compat: str) -> None:
         # It may not look yet: the nodes are empty until the pods are nominated.
         tasks.start_soon(stage.start, "autoscaler", f"--compat={compat}", *_AUTOSCALER)
     for workload in workloads:
-        what = f"{workload.cpu} of 4 cpu, {workload.waits_for} that takes 4 s"
+        what = f"{workload.cpu} of 4 cpu, {workload.waits_for} that takes as long as we like"
         stage.tell.act(f"replica set {workload.name}: 1 pod, {what}")
         await stage.apply(workload.manifests)
     nodes = {workload.name: await _nominated(stage, workload) for workload in workloads}
@@ -140,6 +141,16 @@ async def play(stage: Stage, compat: str) -> None:
     for workload in workloads:
         if workload.node_stays:
             await _autoscaler_explains(stage, workload, nodes[workload.name])
+    if staying := [nodes[workload.name] for workload in workloads if workload.node_stays]:
+        await stage.stays(
+            f"{' and '.join(staying)} stayed past the unneeded time",
+            lambda: all(stage.nodes.get(node) is not None for node in staying),
+            1.5 * UNNEEDED_SECONDS,
+        )
+    for workload in workloads:
+        if not workload.node_stays and workload.has_claim:
+            await _claim_is_given_up(stage, workload, nodes[workload.name])
+        await _have_it_done(stage, workload)
     for workload in workloads:
         if workload.node_stays:
             await _binds_there(stage, workload, nodes[workload.name])
@@ -185,8 +196,6 @@ async def _goes_elsewhere(stage: Stage, workload: Workload, node: str) -> None:
     pod = stage.pod_of(workload.name)
     assert pod is not None
     name = pod.metadata.name
-    if workload.has_claim:
-        await _claim_is_given_up(stage, workload, node)
     await stage.until(f"{name} is bound", lambda: stage.pod(name).spec.nodeName)
     bound = stage.pod(name).spec.nodeName
     stage.check(bound != node, f"{name} was scheduled again, to {bound}: all the work was done twice")
@@ -199,6 +208,19 @@ async def _claim_is_given_up(stage: Stage, workload: Workload, node: str) -> Non
 
     await stage.until(f"claim {workload.name} is given up", given_up)
     stage.tell.held(f"the provisioner gave claim {workload.name} up: {node} is gone")
+
+
+async def _have_it_done(stage: Stage, workload: Workload) -> None:
+    """What the binding waits for takes no time any more."""
+    pod = stage.pod_of(workload.name)
+    assert pod is not None
+    stage.tell.act(f"{workload.waits_for} of {workload.name} is done now")
+    if workload.has_claim:
+        kind, name, annotation = kinds.PERSISTENT_VOLUME_CLAIM, workload.name, _CLAIM_DELAY
+        await stage.client.patch(kind, name, NAMESPACE, {"metadata": {"annotations": {annotation: "0s"}}})
+    else:
+        done = {"metadata": {"annotations": {DELAY: "0s"}}}
+        await stage.client.patch(kinds.POD, pod.metadata.name, NAMESPACE, done)
 
 
 async def _autoscaler_explains(stage: Stage, workload: Workload, node: str) -> None:
@@ -217,7 +239,7 @@ async def _binds_there(stage: Stage, workload: Workload, node: str) -> None:
     bound = stage.pod(name)
     stage.check(
         stage.nodes.get(node) is not None and bound.spec.nodeName == node,
-        f"node {node} stayed while {name} was bound to it, longer than the unneeded time",
+        f"node {node} stayed while {name} was bound to it",
     )
     stage.check(not bound.status.nominatedNodeName, f"nominatedNodeName of {name} is cleared")
     if not workload.has_claim:

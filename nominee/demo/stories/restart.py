@@ -103,8 +103,12 @@ async def play_while_provisioning(stage: Stage) -> None:
     await stage.start("scheduler")
     await stage.until(f"{name} is bound", lambda: stage.pod(name).spec.nodeName)
     stage.check(stage.pod(name).spec.nodeName == small, f"bound to the nominated node {small}")
-    volumes = [volume for volume in stage.volumes.list() if volume.spec.claimRef.name == name]
-    stage.check(len(volumes) == 1, "exactly one volume was made")
+
+    def volumes() -> int:
+        return sum(volume.spec.claimRef.name == name for volume in stage.volumes.list())
+
+    await stage.until("the volume is seen", volumes)
+    stage.check(volumes() == 1, "exactly one volume was made")
     await _end(stage, name, machines)
 
 
