@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.validation import metadata, names
+from apiserver.validation import metadata, names, warnings
 from machinery.errors import Cause
 from machinery.kinds import Kind
 from machinery.pb import meta
@@ -90,7 +90,7 @@ class Strategy:
 
     def warnings(self, new: Any, old: Any | None) -> Sequence[str]:
         """What the writer should know of an object that is valid; `old` is None on create."""
-        return ()
+        return warnings.of(self.kind, new, old)
 
     def drop_disabled(self, new: Any, old: Any | None, env: Environment) -> None:
         """Remove fields that this version or its gates do not know, unless `old` has them already."""
@@ -121,6 +121,9 @@ class StatusStrategy(Strategy):
     def __init__(self, kind: Kind[Any], *, resets: tuple[str, ...] = ("spec",)) -> None:
         super().__init__(kind)
         self._resets = resets
+
+    def warnings(self, new: Any, old: Any | None) -> Sequence[str]:
+        return ()
 
     def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
         for name in self._resets:

@@ -91,7 +91,7 @@ def of_template(metadata: meta.ObjectMeta, spec: core.PodSpec, at: str) -> list[
     return found + _affinity(spec.affinity, f"{at}spec.affinity")
 
 
-def _deprecated(label: str) -> str:
+def deprecated_label(label: str) -> str:
     if label not in _DEPRECATED_LABELS:
         return ""
     since, instead = _DEPRECATED_LABELS[label]
@@ -100,29 +100,30 @@ def _deprecated(label: str) -> str:
 
 def _labels(spec: core.PodSpec, at: str) -> Iterator[str]:
     for key in sorted(spec.nodeSelector):
-        if _deprecated(key):
-            yield f"{at}.nodeSelector[{key}]: {_deprecated(key)}"
+        if deprecated_label(key):
+            yield f"{at}.nodeSelector[{key}]: {deprecated_label(key)}"
     affinity = spec.affinity.nodeAffinity
     required = affinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms
     where = f"{at}.affinity.nodeAffinity"
     for index, term in enumerate(required):
         path = f"{where}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{index}]"
-        yield from _term(term, path)
+        yield from of_term(term, path)
     for index, preferred in enumerate(affinity.preferredDuringSchedulingIgnoredDuringExecution):
         path = f"{where}.preferredDuringSchedulingIgnoredDuringExecution[{index}].preference"
-        yield from _term(preferred.preference, path)
+        yield from of_term(preferred.preference, path)
     for index, spread in enumerate(spec.topologySpreadConstraints):
         path = f"{at}.topologySpreadConstraints[{index}]"
-        if _deprecated(spread.topologyKey):
-            yield f"{path}.topologyKey: {spread.topologyKey} is {_deprecated(spread.topologyKey)}"
+        if deprecated_label(spread.topologyKey):
+            yield f"{path}.topologyKey: {spread.topologyKey} is {deprecated_label(spread.topologyKey)}"
         if not spread.HasField("labelSelector"):
             yield f"{path}.labelSelector: {_NO_SELECTOR}"
 
 
-def _term(term: core.NodeSelectorTerm, at: str) -> Iterator[str]:
+def of_term(term: core.NodeSelectorTerm, at: str) -> Iterator[str]:
     for index, expression in enumerate(term.matchExpressions):
-        if _deprecated(expression.key):
-            yield f"{at}.matchExpressions[{index}].key: {expression.key} is {_deprecated(expression.key)}"
+        problem = deprecated_label(expression.key)
+        if problem:
+            yield f"{at}.matchExpressions[{index}].key: {expression.key} is {problem}"
 
 
 def _volumes(spec: core.PodSpec, at: str) -> Iterator[str]:

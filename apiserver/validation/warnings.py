@@ -1,0 +1,154 @@
+"""What a writer should know of an object that is valid, a function a kind (kube-apiserver 1.36).
+
+Pods and their templates have `pod_warnings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from apiserver.validation import pod_warnings
+from apiserver.validation.service_addresses import is_headless
+from machinery import kinds
+from machinery.kinds import Kind
+from machinery.pb import apps, batch, core, storage
+from machinery.quantity import Quantity
+
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+_OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
+_HINTS_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
+_VOLUME_TYPES = {
+    "photonPersistentDisk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    "scaleIO": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    "flocker": ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    "quobyte": ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    "glusterfs": ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+}
+_INDEXED_COMPLETIONS_MAX = 100_000
+_INDEXED_PARALLELISM_MAX = 10_000
+
+
+def of(kind: Kind[Any], new: Any, old: Any | None) -> tuple[str, ...]:
+    """Empty for most kinds; `old` is None on create."""
+    found = _TABLE.get(kind)
+    return tuple(found(new, old)) if found is not None else ()
+
+
+def _node(node: core.Node, _: core.Node | None) -> Iterator[str]:
+    if node.spec.HasField("configSource"):
+        yield "spec.configSource: the feature is no longer supported"
+    if node.spec.externalID:
+        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+
+
+def _class_annotation(obj: core.PersistentVolume | core.PersistentVolumeClaim) -> Iterator[str]:
+    if _CLASS_ANNOTATION in obj.metadata.annotations:
+        text = 'deprecated since v1.8; use "storageClassName" attribute instead'
+        yield f"metadata.annotations[{_CLASS_ANNOTATION}]: {text}"
+
+
+def _volume(volume: core.PersistentVolume, _: core.PersistentVolume | None) -> Iterator[str]:
+    yield from _class_annotation(volume)
+    if _OPTIONS_ANNOTATION in volume.metadata.annotations:
+        text = 'deprecated since v1.31; use "mountOptions" attribute instead'
+        yield f"metadata.annotations[{_OPTIONS_ANNOTATION}]: {text}"
+    if volume.spec.persistentVolumeReclaimPolicy == "Recycle":
+        yield (
+            "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the"
+            " recommended approach is to use dynamic provisioning."
+        )
+    for index, term in enumerate(volume.spec.nodeAffinity.required.nodeSelectorTerms):
+        yield from pod_warnings.of_term(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
+    for name, (path, text) in _VOLUME_TYPES.items():
+        if volume.spec.persistentVolumeSource.HasField(name):
+            yield f"spec.{path}: {text}"
+
+
+def _claim(claim: core.PersistentVolumeClaim, _: core.PersistentVolumeClaim | None) -> Iterator[str]:
+    yield from _class_annotation(claim)
+    requests = claim.spec.resources.requests
+    if "storage" in requests:
+        text = requests["storage"].string
+        if Quantity.parse(text).milli_value() % 1000:
+            problem = f'fractional byte value "{text}" is invalid, must be an integer'
+            yield f"spec.resources.requests[storage]: {problem}"
+
+
+def _storage_class(obj: storage.StorageClass, _: storage.StorageClass | None) -> Iterator[str]:
+    for index, term in enumerate(obj.allowedTopologies):
+        for number, expression in enumerate(term.matchLabelExpressions):
+            problem = pod_warnings.deprecated_label(expression.key)
+            if problem:
+                at = f"allowedTopologies[{index}].matchLabelExpressions[{number}].key"
+                yield f"{at}: {problem}"
+
+
+def _service(service: core.Service, _: core.Service | None) -> Iterator[str]:
+    spec = service.spec
+    if _HINTS_ANNOTATION in service.metadata.annotations:
+        text = "this annotation is deprecated, please use service.kubernetes.io/topology-mode instead"
+        yield f"metadata.annotations[{_HINTS_ANNOTATION}]: {text}"
+    if spec.type == "ExternalName" and spec.externalIPs:
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if spec.type != "ExternalName" and spec.externalName:
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if is_headless(spec):
+        if spec.loadBalancerIP:
+            yield "spec.loadBalancerIP is ignored for headless services"
+        if spec.externalIPs:
+            yield "spec.externalIPs is ignored for headless services"
+        if spec.sessionAffinity != "None":
+            yield "spec.SessionAffinity is ignored for headless services"
+
+
+def _secret(secret: core.Secret, _: core.Secret | None) -> Iterator[str]:
+    if secret.type == "kubernetes.io/tls":
+        for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
+            if b"-----BEGIN " not in secret.data.get(key, b""):
+                yield f"tls: failed to find any PEM data in {what} input"
+                return
+
+
+def _template(new: Any, old: Any | None) -> list[str]:
+    if old is not None and new.metadata.generation == old.metadata.generation:
+        return []
+    template = old.spec.template if old is not None else None
+    return pod_warnings.of_workload(new.metadata.name, new.spec.template, template)
+
+
+def _stateful_set(new: apps.StatefulSet, old: apps.StatefulSet | None) -> Iterator[str]:
+    yield from _template(new, old)
+    if new.spec.HasField("revisionHistoryLimit") and new.spec.revisionHistoryLimit < 0:
+        yield (
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is"
+            " recommended"
+        )
+
+
+def _job(new: batch.Job, old: batch.Job | None) -> Iterator[str]:
+    yield from _template(new, old)
+    spec = new.spec
+    many = spec.completions > _INDEXED_COMPLETIONS_MAX and spec.parallelism > _INDEXED_PARALLELISM_MAX
+    if spec.completionMode == "Indexed" and many:
+        yield (
+            "In Indexed Jobs with a number of completions higher than 10^5 and parallelism higher than 10^4,"
+            " Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+        )
+
+
+_TABLE: dict[Kind[Any], Callable[[Any, Any], Any]] = {
+    kinds.NODE: _node,
+    kinds.PERSISTENT_VOLUME: _volume,
+    kinds.PERSISTENT_VOLUME_CLAIM: _claim,
+    kinds.STORAGE_CLASS: _storage_class,
+    kinds.SERVICE: _service,
+    kinds.SECRET: _secret,
+    kinds.DAEMON_SET: _template,
+    kinds.STATEFUL_SET: _stateful_set,
+    kinds.REPLICATION_CONTROLLER: _template,
+    kinds.JOB: _job,
+}
