@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -54,6 +55,7 @@ _Request = TypeVar("_Request", bound="_Targeted")
 _Asked = TypeVar("_Asked")
 _Answer = TypeVar("_Answer")
 _Context = grpc.aio.ServicerContext[Any, Any]
+_CONTEXT: ContextVar[_Context | None] = ContextVar("grpc_context", default=None)
 _log = logs.get()
 
 # What a connection breaks down to when the process stops: clients try again elsewhere or later.
@@ -188,6 +190,7 @@ class GrpcFront:
         self, verb: str, request: Any, context: _Context, method: Callable[[Any], Awaitable[_Answer]]
     ) -> _Answer | StatusError:
         """The answer of a method past the door: who asks is known, and it has its seat."""
+        _CONTEXT.set(context)
         try:
             self._admit(context)
         except StatusError as error:
@@ -490,4 +493,14 @@ def _options(options: api.WriteOptions, kind: str, warnings: list[str]) -> Write
         force=options.force,
         field_validation=options.field_validation,
         warn=warnings.append,
+        agent=_agent,
     )
+
+
+def _agent() -> str:
+    """The client's user agent, as `machinery.client` sets it; gRPC adds its own behind a blank."""
+    context = _CONTEXT.get()
+    for key, value in (context.invocation_metadata() or ()) if context is not None else ():
+        if key == "user-agent":
+            return str(value).partition(" ")[0]
+    return ""
