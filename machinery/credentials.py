@@ -29,12 +29,22 @@ class Credential:
     metadata: Metadata = field(repr=False)
 
 
+class NoCredential(Exception):
+    """The API server wants to know who asks, and there is nothing to show; the text says what is missing."""
+
+
 def find(run_file: RunFile | None, directory: Path | str | None, name: str) -> Credential | None:
-    """The credential of a process by its name; None where the server wants none. OSError where it is lost."""
+    """The credential of a process by its name; None where the server wants none. Raises NoCredential."""
     if run_file is None or directory is None or not run_file.document.get("ca"):
         return None
-    token = Path(directory, "pki", "clients", f"{name}.token").read_text(encoding="ascii").strip()
-    authority = Path(str(run_file.document["ca"])).read_bytes()
+    path = Path(directory, "pki", "clients", f"{name}.token")
+    try:
+        token = path.read_text(encoding="ascii").strip()
+        authority = Path(str(run_file.document["ca"])).read_bytes()
+    except OSError as error:
+        raise NoCredential(
+            f"the API server wants to know who {name} is: {error.filename}: {error.strerror}"
+        ) from None
     return Credential(authority, (("authorization", f"Bearer {token}"),))
 
 

@@ -137,13 +137,17 @@ class Process:
         Raises Fatal after DEPENDENCY_SECONDS_MAX.
         """
         from machinery.client import Client
+        from machinery.credentials import NoCredential
 
         agent = user_agent or f"{self.name}/v{self.version}"
         if self.apiserver:
             client = Client(self.apiserver, user_agent=agent)
         else:
             found = await self.wait_for("apiserver")
-            client = Client(found.grpc, directory=self.directory, user_agent=agent, credential=self.name)
+            try:
+                client = Client(found.grpc, directory=self.directory, user_agent=agent, credential=self.name)
+            except NoCredential as error:
+                raise Fatal(str(error)) from None
         self._clients.append(client)
         return client
 

@@ -7,8 +7,9 @@
     failpoints: {scheduler: ["scheduler.bind.before=sleep(100)"]}
     args: {kubelet: ["--start-delay=1s"]}
 
-Keys `kubelets`, `etcdServers`, `schedulerConfig`, `nodeGroups` (paths relative to the file), `restart`
-(always, never) and `timeout` (seconds) as the options of these names.
+Keys `kubelets`, `etcdServers`, `schedulerConfig`, `nodeGroups` (paths relative to the file), `insecure`
+(true, false), `authorizationMode`, `restart` (always, never) and `timeout` (seconds) as the options of these
+names.
 """
 
 from __future__ import annotations
@@ -94,6 +95,12 @@ def _texts(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
     return read
 
 
+def _insecure(_base: Path, value: Any) -> tuple[str, Any]:
+    if not isinstance(value, bool):
+        raise OptionError(_OPTION, f"{value!r} is not true or false")
+    return "secure", not value
+
+
 def _restart(_base: Path, value: Any) -> tuple[str, Any]:
     if value not in ("always", "never"):
         raise OptionError(_OPTION, f"{value!r} is not always or never")
@@ -111,6 +118,8 @@ _READERS: Mapping[str, Callable[[Path, Any], tuple[str, Any]]] = {
     "schedulerConfig": _path("scheduler_config"),
     "nodeGroups": _path("node_groups"),
     "etcdServers": lambda _base, value: ("etcd_servers", str(value)),
+    "insecure": _insecure,
+    "authorizationMode": lambda _base, value: ("authorization_mode", str(value)),
     "restart": _restart,
     "timeout": lambda _base, value: ("ready_seconds_max", float(value)),
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from machinery import versions
 from nominee.components import BY_NAME, Component
 from nominee.options import OptionError, merged, setting
+from nominee.pki import Pki
 from nominee.supervisor.clock import SECONDS_MAX
 from nominee.supervisor.core import Policy
 from nominee.supervisor.spec import ClusterSpec, ProcessSpec
@@ -17,6 +18,7 @@ from nominee.supervisor.spec import ClusterSpec, ProcessSpec
 DEFAULT_DIRECTORY = Path(".nominee")
 DEFAULT_NODES = 3
 DEFAULT_KUBELETS = 1
+AUTHORIZATION_MODE = "Node,RBAC"
 NODES_MAX = 20_000
 KUBELETS_MAX = 100
 
@@ -45,6 +47,8 @@ class UpOptions:
     scheduler_config: Path | None = None
     node_groups: Path | None = None
     etcd_servers: str = ""
+    secure: bool = True
+    authorization_mode: str = ""
     restart: bool = True
     ready_seconds_max: float = 60.0
     json_output: bool = False
@@ -56,6 +60,8 @@ class Plan:
 
     spec: ClusterSpec
     warnings: tuple[str, ...]
+    # Whether its API server needs the credentials in D/pki.
+    secure: bool = False
 
 
 def build(options: UpOptions) -> Plan:
@@ -90,7 +96,8 @@ def build(options: UpOptions) -> Plan:
         json_output=options.json_output,
         hint=directory_hint(options.directory),
     )
-    return Plan(spec, (*warnings, *_skew(emulated), *_lacks(options)))
+    secure = options.secure and "apiserver" in options.components
+    return Plan(spec, (*warnings, *_skew(emulated), *_lacks(options)), secure)
 
 
 def directory_hint(directory: Path) -> str:
@@ -106,6 +113,7 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
         if name == "apiserver":
             if options.etcd_servers:
                 own += ["--etcd-servers", options.etcd_servers]
+            own += _access(options)
             if "controllers" not in options.components:
                 # Nobody would take the not-ready taint off that this plugin puts on every new node.
                 own += ["--disable-admission-plugins", "TaintNodesByCondition"]
@@ -121,6 +129,22 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
             if "cloud" in options.components and index == 0:
                 share.append("--cloud")
             yield component, f"kubelet-{index}", share
+
+
+def _access(options: UpOptions) -> list[str]:
+    """Who is let in, and may do what: as kubeadm sets an API server up."""
+    if not options.secure:
+        mode = options.authorization_mode
+        return ["--authorization-mode", mode] if mode else []
+    pki = Pki(options.directory / "pki")
+    certificate, key = pki.serving
+    return [
+        *("--tls-cert-file", str(certificate), "--tls-private-key-file", str(key)),
+        *("--client-ca-file", str(pki.ca), "--token-auth-file", str(pki.tokens)),
+        *("--service-account-signing-key-file", str(pki.accounts_key)),
+        *("--client-certificates", str(pki.clients)),
+        *("--authorization-mode", options.authorization_mode or AUTHORIZATION_MODE),
+    ]
 
 
 def _shares(nodes: int, kubelets: int) -> list[tuple[int, int]]:

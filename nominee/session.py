@@ -11,6 +11,7 @@ import click
 from machinery import client as client_module
 from machinery import kinds
 from machinery.client import Client
+from machinery.credentials import NoCredential
 from machinery.errors import StatusError
 from machinery.kinds import Kind
 from nominee.plan import directory_hint
@@ -40,7 +41,7 @@ def converse(directory: Path, work: Callable[[Client], Awaitable[int | None]]) -
         code = anyio.run(session)
     except StatusError as error:
         raise _ServerError(server_error(error)) from None
-    except TimeoutError as error:
+    except (TimeoutError, NoCredential) as error:
         raise click.ClickException(str(error)) from None
     if code:
         raise SystemExit(code)

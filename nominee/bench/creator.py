@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import grpc.aio
 from nominee_api.v1 import api_pb2 as api
 
+from machinery import credentials
 from machinery.client import CHANNEL_OPTIONS, UNARY_SECONDS_MAX
 from machinery.clock import SystemClock
 from machinery.run_files import wait_for_run_file
@@ -35,7 +35,9 @@ async def create(
     kind, make = WORKLOADS[workload].maker(series)
     clock = SystemClock()
     remaining = iter(range(count))
-    async with grpc.aio.insecure_channel(run_file.grpc, options=CHANNEL_OPTIONS) as channel:
+    shown = credentials.find(run_file, directory, credentials.ADMIN)
+    metadata = shown.metadata if shown is not None else None
+    async with credentials.channel(run_file.grpc, shown, CHANNEL_OPTIONS) as channel:
         call: Any = channel.unary_unary(
             "/nominee.api.v1.API/Create", request_serializer=lambda request: request.SerializeToString()
         )
@@ -53,7 +55,9 @@ async def create(
                     name=obj.metadata.name,
                 )
                 await call(
-                    api.CreateRequest(target=target, body=envelope.encode(obj)), timeout=UNARY_SECONDS_MAX
+                    api.CreateRequest(target=target, body=envelope.encode(obj)),
+                    timeout=UNARY_SECONDS_MAX,
+                    metadata=metadata,
                 )
 
         started = clock.monotonic()

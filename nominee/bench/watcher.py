@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import grpc.aio
 from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
+from machinery import credentials
 from machinery.client import CHANNEL_OPTIONS, connect
 from machinery.clock import Clock
 from machinery.kinds import POD
@@ -37,9 +37,10 @@ class BoundPods:
             field_selector="spec.nodeName!=",
             resource_version=since,
         )
-        async with grpc.aio.insecure_channel(run_file.grpc, options=CHANNEL_OPTIONS) as channel:
+        shown = credentials.find(run_file, directory, credentials.ADMIN)
+        async with credentials.channel(run_file.grpc, shown, CHANNEL_OPTIONS) as channel:
             stub = api_grpc.APIStub(channel)
-            stream = stub.Watch(request)
+            stream = stub.Watch(request, metadata=shown.metadata if shown is not None else None)
             started = False
             async for response in stream:
                 if not started:

@@ -12,10 +12,13 @@ from typing import Any
 
 import click
 
+from machinery.clock import SystemClock
 from nominee.commands.common import Seconds, directory_option, echo_json, output_option
 from nominee.components import BY_NAME, COMPONENTS, is_installed
+from nominee.identities import certificates, tokens
 from nominee.options import OptionError, parse_assignments, parse_components, parse_gates, parse_versions
-from nominee.plan import DEFAULT_KUBELETS, DEFAULT_NODES, Plan, UpOptions, build
+from nominee.pki import Pki
+from nominee.plan import AUTHORIZATION_MODE, DEFAULT_KUBELETS, DEFAULT_NODES, Plan, UpOptions, build
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import (
@@ -67,6 +70,17 @@ from nominee.supervisor.report import ready_lines, shell_words
 )
 @click.option("--etcd-servers", default=None, metavar="URLS", help="Use this etcd instead of one of ours.")
 @click.option(
+    "--insecure/--secure",
+    default=None,
+    help="Plain ports where everybody is admin; without it TLS, and credentials in D/pki.  [default: secure]",
+)
+@click.option(
+    "--authorization-mode",
+    default=None,
+    metavar="MODE,...",
+    help=f"Who decides what a user may do.  [default: {AUTHORIZATION_MODE}]",
+)
+@click.option(
     "--restart",
     type=click.Choice(["always", "never"]),
     default=None,
@@ -96,6 +110,7 @@ def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **
         return
     state = StateDirectory(directory)
     lock = _claim(state, plan)
+    _make_credentials(directory, plan)
     command = [sys.executable, "-P", "-m", "nominee.supervisor", f"--dir={directory}", f"--lock-fd={lock}"]
     if detach:
         _detach(command, lock, state, plan, wait=wait, output=output)
@@ -103,6 +118,24 @@ def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **
     sys.stdout.flush()
     os.set_inheritable(lock, True)
     os.execv(sys.executable, command)  # the same pid goes on as the light supervisor
+
+
+def _make_credentials(directory: Path, plan: Plan) -> None:
+    """Certificates and tokens in D/pki, where an API server wants them."""
+    if not plan.secure:
+        return
+    from datetime import UTC, datetime
+
+    clock = SystemClock()
+    try:
+        Pki(directory / "pki").ensure(
+            certificates(), tokens(plan.spec.processes), now=datetime.fromtimestamp(clock.now(), UTC)
+        )
+    except (OSError, ValueError) as error:
+        raise click.ClickException(
+            f"the credentials in {directory / 'pki'} cannot be made: {error}; "
+            "remove that directory, or choose another --dir"
+        ) from None
 
 
 def _options(directory: Path, given: dict[str, Any]) -> UpOptions:
@@ -122,6 +155,8 @@ def _options(directory: Path, given: dict[str, Any]) -> UpOptions:
         "etcd_servers": given["etcd_servers"],
         "ready_seconds_max": given["timeout"],
         "json_output": given["json_output"],
+        "secure": None if given["insecure"] is None else not given["insecure"],
+        "authorization_mode": given["authorization_mode"],
         "restart": None if given["restart"] is None else given["restart"] == "always",
     }
     base |= {key: value for key, value in chosen.items() if value is not None}
