@@ -12,7 +12,7 @@ from typing import Any
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
-from machinery.cel.functions import FUNCTIONS, LIST_FUNCTIONS, POOL, Function, Overload
+from machinery.cel.functions import FUNCTIONS, LIST_FUNCTIONS, Function, Overload, message_pool
 
 _T = cel.Type
 _TYPES: dict[str, Any] = {
@@ -76,7 +76,7 @@ def checking(*, list_attributes: bool, multiple_allocations: bool, whole: bool =
             variables["device.allowMultipleAllocations"] = _T.BOOL
     declared = [_declared(f, list(f.overloads)) for f in _functions(list_attributes)]
     extension = cel.CelExtension("kubernetes", declared)
-    return cel.NewEnv(POOL, variables=variables, extensions=[*_standard(), extension])
+    return cel.NewEnv(message_pool(), variables=variables, extensions=[*_standard(), extension])
 
 
 @cache
@@ -85,5 +85,5 @@ def evaluating(*, list_attributes: bool) -> Any:
     implemented = [_implemented(f) for f in _functions(list_attributes)]
     extension = cel.CelExtension("kubernetes", implemented)
     return cel.NewEnv(
-        POOL, variables={"device": _T.Map(_T.STRING, _T.DYN)}, extensions=[*_standard(), extension]
+        message_pool(), variables={"device": _T.Map(_T.STRING, _T.DYN)}, extensions=[*_standard(), extension]
     )

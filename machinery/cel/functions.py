@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -20,7 +20,8 @@ TypeName = Literal["string", "int", "bool", "double", "dyn", "list", "Quantity",
 _PACKAGE = "kubernetes"
 
 
-def _make_pool() -> descriptor_pool.DescriptorPool:
+@cache
+def message_pool() -> descriptor_pool.DescriptorPool:
     """A pool of its own: nothing of it is seen by the wire."""
     file = descriptor_pb2.FileDescriptorProto(name="kubernetes/cel.proto", package=_PACKAGE, syntax="proto3")
     for name in ("Quantity", "Semver"):
@@ -30,21 +31,21 @@ def _make_pool() -> descriptor_pool.DescriptorPool:
     return pool
 
 
-POOL = _make_pool()
-_QUANTITY: Any = message_factory.GetMessageClass(POOL.FindMessageTypeByName(f"{_PACKAGE}.Quantity"))
-_SEMVER: Any = message_factory.GetMessageClass(POOL.FindMessageTypeByName(f"{_PACKAGE}.Semver"))
+@cache
+def _message(name: str) -> Any:
+    return message_factory.GetMessageClass(message_pool().FindMessageTypeByName(f"{_PACKAGE}.{name}"))
 
 
 @lru_cache(maxsize=4096)
 def quantity_value(text: str) -> Any:
     """The message of a quantity; raises QuantityError."""
-    return _QUANTITY(text=Quantity.parse(text).decimal())
+    return _message("Quantity")(text=Quantity.parse(text).decimal())
 
 
 @lru_cache(maxsize=4096)
 def semver_value(text: str, normalize: bool = False) -> Any:
     """The message of a version; raises SemverError."""
-    return _SEMVER(text=str(Semver.parse(text, normalize=normalize)))
+    return _message("Semver")(text=str(Semver.parse(text, normalize=normalize)))
 
 
 def _quantity(value: Any) -> Quantity:
@@ -81,7 +82,7 @@ def _as_quantity(value: Any) -> Quantity:
 
 def _sum(left: Any, right: Any, sign: int) -> Any:
     other = _as_quantity(right)
-    return _QUANTITY(text=(_quantity(left) + (other if sign > 0 else -other)).decimal())
+    return _message("Quantity")(text=(_quantity(left) + (other if sign > 0 else -other)).decimal())
 
 
 def _as_integer(value: Any) -> int:
