@@ -63,7 +63,8 @@ class WriteOptions:
     """What every write may ask for; `warn` is told what the client should know although it is done.
 
     `field_manager` is who changes fields; where it is "", `agent` tells the client's user agent. `tracked`: a
-    new object's fields are managed from the beginning. `made` is called where an apply creates.
+    new object's fields are managed from the beginning. `made` is called where an apply creates. `track` says
+    otherwise than by its endpoint whose the fields are that a change changes: (live, new, now).
     """
 
     dry_run: bool = False
@@ -74,6 +75,7 @@ class WriteOptions:
     tracked: bool = False
     agent: Callable[[], str] | None = None
     made: Callable[[], None] | None = None
+    track: Callable[[Any, Any, meta.Time], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def apply(endpoint: Endpoint, live: Any | None, config: Any, who: Who, *, force:
     shown = type(base)()
     shown.CopyFrom(base)
     shown.metadata.ClearField("managedFields")
-    document = codec.to_json(shown)
+    document = _document(endpoint, shown)
     if not managed.owners:
         before = Who(_BEFORE, who.now)
         managed = _updated(endpoint, _empty(endpoint.kind), document, managed, before)
@@ -244,6 +244,11 @@ def _of_live_or_new(endpoint: Endpoint, live: Any, new: Any) -> Managed:
         if managed is not None:
             return managed
     return _decoded(endpoint, live.metadata.managedFields) or Managed()
+
+
+def _document(endpoint: Endpoint, obj: Any) -> Any:
+    """An object's JSON with its type, also where it is none that is stored (Scale)."""
+    return {"kind": endpoint.kind.kind, "apiVersion": endpoint.kind.api_version, **codec.to_json(obj)}
 
 
 @cache

@@ -6,11 +6,12 @@ Source: kube-apiserver 1.36, registry/apps/replicaset/storage (ScaleREST).
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
-from apiserver.registry import patching
+from apiserver.registry import patching, rules, tracking
 from apiserver.requests import PatchKind, RegistryAPI, WriteOptions
 from machinery import errors
 from machinery.errors import StatusError
@@ -77,6 +78,16 @@ async def _set(
     if conditions:
         change["metadata"] = conditions
     patch = json.dumps(change).encode()
+
+    def track(live: Any, new: Any, now: meta.Time) -> None:
+        if not live.metadata.managedFields:
+            return
+        from apiserver.managed_fields import scaling
+        from apiserver.managed_fields.manager import Endpoint
+
+        scaling.track(Endpoint(kind), live, new, of(live), of(new), tracking.who(options, now))
+
+    options = replace(options, track=track)
     changed = await registry.patch(kind, namespace, name, "", PatchKind.MERGE, patch, options)
     return of(changed.message)
 
@@ -91,6 +102,8 @@ async def patch(
     options: WriteOptions,
 ) -> autoscaling.Scale:
     """PATCH of a Scale: applied to the newest one, again where somebody else was quicker."""
+    if patch_kind is PatchKind.APPLY:
+        return await _apply(registry, kind, namespace, name, patch, options)
     change = patching.parse(patch_kind, patch)
     for attempt in range(_ATTEMPTS_MAX):
         current = await registry.get(kind, namespace, name)
@@ -111,3 +124,31 @@ async def patch(
             if own_version or not errors.is_conflict(error) or attempt + 1 == _ATTEMPTS_MAX:
                 raise
     raise AssertionError("unreachable")
+
+
+async def _apply(
+    registry: RegistryAPI, kind: Kind[Any], namespace: str, name: str, patch: bytes, options: WriteOptions
+) -> autoscaling.Scale:
+    """Server-side apply of a Scale: the owners of the workload's replicas are the Scale's."""
+    from apiserver.managed_fields import scaling
+    from apiserver.managed_fields.manager import Endpoint
+
+    rules.check_options("PatchOptions", options, force=True)
+    config, duplicates = tracking.configuration(patch)
+
+    def track(live: Any, new: Any, now: meta.Time) -> None:
+        parent, who = Endpoint(kind), tracking.who(options, now)
+        made = scaling.apply(parent, live, of(live), config, who, force=options.force)
+        if made.metadata.name != name:
+            raise errors.bad_request(
+                f"the name of the object ({made.metadata.name}) does not match the name on the URL ({name})"
+            )
+        new.spec.replicas = made.spec.replicas
+        new.metadata.uid, new.metadata.resourceVersion = made.metadata.uid, made.metadata.resourceVersion
+        scaling.take_back(parent, live, new, made)
+
+    # The change itself is what is applied to the newest Scale.
+    plain = replace(options, force=False, track=track)
+    changed = await registry.patch(kind, namespace, name, "", PatchKind.MERGE, b"{}", plain)
+    tracking.tell_duplicates(duplicates, options)
+    return of(changed.message)

@@ -29,18 +29,21 @@ def create(kind: Kind[Any], new: Any, options: WriteOptions, now: meta.Time) -> 
         return
     from apiserver.managed_fields.manager import Endpoint, track_create
 
-    track_create(Endpoint(kind), new, _who(options, now))
+    track_create(Endpoint(kind), new, who(options, now))
 
 
 def update(
     kind: Kind[Any], subresource: str, live: Any, new: Any, options: WriteOptions, now: meta.Time
 ) -> None:
     """A changed object's managedFields."""
+    if options.track is not None:
+        options.track(live, new, now)
+        return
     if not live.metadata.managedFields and not new.metadata.managedFields:
         return
     from apiserver.managed_fields.manager import Endpoint, track_update
 
-    track_update(Endpoint(kind, subresource), live, new, _who(options, now))
+    track_update(Endpoint(kind, subresource), live, new, who(options, now))
 
 
 def keep_times(new: Any, live: Any) -> None:
@@ -70,8 +73,14 @@ def apply(
     """Server-side apply of a patch's bytes to an object, or to nothing. Raises 400, 409, 500."""
     from apiserver.managed_fields.manager import Endpoint, apply
 
-    config, duplicates = _configuration(patch)
-    made = apply(Endpoint(kind, subresource), live, config, _who(options, now), force=options.force)
+    config, duplicates = configuration(patch)
+    made = apply(Endpoint(kind, subresource), live, config, who(options, now), force=options.force)
+    tell_duplicates(duplicates, options)
+    return made
+
+
+def tell_duplicates(duplicates: list[str], options: WriteOptions) -> None:
+    """Field validation of an applied body: 400 where it is strict, else warnings."""
     if duplicates and options.field_validation == "Strict":
         lines = "\n".join(f"  {text}" for text in duplicates)
         problem = f"error converting YAML to JSON: yaml: unmarshal errors:\n{lines}"
@@ -79,10 +88,9 @@ def apply(
     if options.warn is not None and options.field_validation != "Ignore":
         for text in duplicates:
             options.warn(text)
-    return made
 
 
-def _configuration(patch: bytes) -> tuple[dict[str, Any], list[str]]:
+def configuration(patch: bytes) -> tuple[dict[str, Any], list[str]]:
     """(what is applied, keys that come twice)."""
     try:
         document = parse_yaml(patch.decode("utf-8", "replace"))
@@ -95,7 +103,8 @@ def _configuration(patch: bytes) -> tuple[dict[str, Any], list[str]]:
     return config, document.duplicates
 
 
-def _who(options: WriteOptions, now: meta.Time) -> Who:
+def who(options: WriteOptions, now: meta.Time) -> Who:
+    """The manager that a request is."""
     from apiserver.managed_fields.manager import Who
 
     name = options.field_manager
