@@ -1,0 +1,4 @@
+"""One set of assertions for both fronts: what gRPC answers, REST answers, and the other way round.
+
+`adapter.py` makes both speak JSON and HTTP's codes; `conftest.py` has the server behind them.
+"""

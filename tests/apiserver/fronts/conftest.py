@@ -1,0 +1,96 @@
+"""One server with both fronts on an etcd of its own, in a thread; a namespace for each test."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.from_thread
+import pytest
+
+from apiserver.grpc_front import ServerIdentity
+from apiserver.reads import Reads
+from apiserver.registry import Registry, bootstrap
+from apiserver.requests import RegistryAPI
+from apiserver.server import ApiServer, ServerOptions
+from apiserver.storage.etcd_storage import EtcdStorage
+from apiserver.watch_cache import CacheLimits, WatchCache
+from machinery.clock import SystemClock
+from machinery.kinds import NAMESPACE
+from machinery.versions import Gates
+from tests.apiserver.fronts.adapter import Api, Both, GrpcApi, RestApi
+from tests.apiserver.rest.asgi import VERSION, Rest, front_over
+from tests.support.etcd import ThrowawayEtcd
+from tests.support.patience import PATIENCE_SECONDS
+
+
+@asynccontextmanager
+async def _serving(address: str) -> AsyncIterator[tuple[Rest, str]]:
+    clock = SystemClock()
+    made: list[Registry] = []
+
+    async def make_registry(storage: EtcdStorage, cache: WatchCache) -> RegistryAPI:
+        registry = Registry(
+            storage,
+            cache,
+            Reads(storage, cache),
+            gates=Gates("apiserver", VERSION),
+            clock=clock,
+            rng=random.Random(1),
+        )
+        await bootstrap(registry)
+        made.append(registry)
+        return registry
+
+    limits = CacheLimits(bookmark_seconds=0.1, wait_seconds=0.5, history_per_kind=100)
+    server = ApiServer(
+        ServerOptions([address], compaction_seconds=0.0, limits=limits),
+        make_registry,
+        ServerIdentity(str(VERSION), {}),
+        clock,
+    )
+    stopping, ready = anyio.Event(), anyio.Event()
+
+    async def on_ready(_: str) -> None:
+        ready.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.run, stopping, on_ready)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await ready.wait()
+        yield front_over(made[0], clock), server.address
+        stopping.set()
+
+
+@pytest.fixture(scope="package")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    etcd = ThrowawayEtcd(tmp_path_factory.mktemp("fronts"))
+    etcd.start()
+    try:
+        with (
+            anyio.from_thread.start_blocking_portal() as portal,
+            portal.wrap_async_context_manager(_serving(etcd.address)) as (rest, address),
+        ):
+            grpc = GrpcApi(portal, address)
+            yield Both(RestApi(portal, rest), grpc)
+            grpc.close()
+    finally:
+        etcd.stop()
+
+
+@pytest.fixture(params=["rest", "grpc"])
+def api(request: pytest.FixtureRequest, both: Both) -> Api:
+    """One front after the other."""
+    return both.of(request.param)
+
+
+@pytest.fixture
+def space(both: Both) -> str:
+    """A namespace that nobody else uses."""
+    both.count += 1
+    name = f"space-{both.count}"
+    made = both.grpc.create(NAMESPACE, {"metadata": {"name": name}})
+    assert made.code == 200, made
+    return name
