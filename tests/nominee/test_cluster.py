@@ -274,12 +274,13 @@ def test_an_etcd_of_ones_own(directory: Path, tmp_path: Path) -> None:
 
 def test_a_process_that_cannot_work_is_unhealthy(directory: Path) -> None:
     cluster = Cluster(directory, "--components", "etcd,apiserver")
-    assert cluster.component("apiserver")["healthy"] is True
-    cluster("pause", "etcd")
 
     def health() -> tuple[bool | None, bool | None]:
-        return cluster.component("etcd")["healthy"], cluster.component("apiserver")["healthy"]
+        components = {c["name"]: c["healthy"] for c in cluster.json("status")["components"]}
+        return components["etcd"], components["apiserver"]
 
+    assert wait_until(lambda: health() == (True, True), LIMIT_SECONDS, poll_seconds=0.2), health()
+    cluster("pause", "etcd")
     cluster("stop", "etcd", "--kill")
     assert wait_until(lambda: health() == (None, False), LIMIT_SECONDS, poll_seconds=0.2), health()
     assert "unhealthy" in cluster("status")

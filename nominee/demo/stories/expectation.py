@@ -148,8 +148,8 @@ async def play(stage: Stage, compat: str) -> None:
             1.5 * UNNEEDED_SECONDS,
         )
     for workload in workloads:
-        if not workload.node_stays and workload.has_claim:
-            await _claim_is_given_up(stage, workload, nodes[workload.name])
+        if not workload.node_stays:
+            await _given_up(stage, workload, nodes[workload.name])
         await _have_it_done(stage, workload)
     for workload in workloads:
         if workload.node_stays:
@@ -199,6 +199,16 @@ async def _goes_elsewhere(stage: Stage, workload: Workload, node: str) -> None:
     await stage.until(f"{name} is bound", lambda: stage.pod(name).spec.nodeName)
     bound = stage.pod(name).spec.nodeName
     stage.check(bound != node, f"{name} was scheduled again, to {bound}: all the work was done twice")
+
+
+async def _given_up(stage: Stage, workload: Workload, node: str) -> None:
+    """The scheduler has seen that the node is gone, and the provisioner, too."""
+    pod = stage.pod_of(workload.name)
+    assert pod is not None
+    name = pod.metadata.name
+    if workload.has_claim:
+        await _claim_is_given_up(stage, workload, node)
+    await stage.until(f"{name} is sent back", lambda: stage.pod(name).status.nominatedNodeName != node)
 
 
 async def _claim_is_given_up(stage: Stage, workload: Workload, node: str) -> None:
