@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from apiserver.access.service_accounts import ISSUER
 from apiserver.access.user import ALL_AUTHENTICATED, ANONYMOUS, User
 from machinery import errors
 from machinery.clock import Clock
@@ -134,7 +135,7 @@ class Authenticator:
 
     def of_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         """The user of a bearer token; None for one that is not good."""
-        user = self._tokens.get(token)
+        user = self._tokens.get(token) if not audiences or ISSUER in audiences else None
         if user is None and self._accounts is not None:
             found = self._accounts.user_of(token, audiences)
             user = _known(found) if found is not None else None

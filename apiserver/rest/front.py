@@ -58,7 +58,7 @@ class RestFront:
         self._flow_control = flow_control or FlowControl(clock)
         self._options = options
         self._metrics = metrics
-        self._resources = resources.Resources(registry, clock)
+        self._resources = resources.Resources(registry, clock, options.access)
         self._paths = meta_paths.MetaPaths(options.version, lambda: self.address)
         self.address = options.address
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from apiserver import request_options
+from apiserver.access.access import OPEN, Access
 from apiserver.cached_object import CachedObject
 from apiserver.registry.collection import delete_collection
 from apiserver.registry.strategies import strategy_of
@@ -77,8 +78,9 @@ def is_watch(request: Request, target: Target) -> bool:
 class Resources:
     """Answers everything that is no watch; raises StatusError."""
 
-    def __init__(self, registry: RegistryAPI, clock: Clock) -> None:
+    def __init__(self, registry: RegistryAPI, clock: Clock, access: Access = OPEN) -> None:
         self._registry = registry
+        self._access = access
         self._clock = clock
 
     async def answer(self, request: Request, target: Target, user: User) -> Answer:
@@ -329,7 +331,7 @@ class Resources:
 
         media = _negotiated(request, _ONLY_SELF)
         body = await self._decoded(request, reviews.expected(found))
-        review = reviews.answer(body.message, user)
+        review = reviews.answer(self._access, body.message, user, target.namespace)
         if found.kind == "SelfSubjectReview":
             review.metadata.creationTimestamp.CopyFrom(to_time(self._clock.now()))
         return _message(request, media, reviews.expected(found), review, code=201)

@@ -7,12 +7,12 @@ requests are answered from a dictionary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from apiserver.access.attributes import Attributes
-from apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
+from apiserver.access.authorizer import NO_OPINION, Decision, RulesFor
 from apiserver.access.rbac.role_index import RoleIndex
 from apiserver.access.user import User
 from machinery import kinds
@@ -34,10 +34,10 @@ class Objects(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """For all names, or for `names` only."""
+    """For all names, but for those in `named`."""
 
     decision: Decision
-    names: frozenset[str] = frozenset()
+    named: Mapping[str, Decision] = field(default_factory=dict)
 
 
 class RBAC:
@@ -88,7 +88,7 @@ class RBAC:
             if len(self._verdicts) >= _REMEMBERED_MAX:
                 self._verdicts.clear()
             self._verdicts[key] = verdict
-        return ALLOWED if attributes.name in verdict.names else verdict.decision
+        return verdict.named.get(attributes.name, verdict.decision)
 
     def rules_for(self, user: User, namespace: str) -> RulesFor:
         rules, problems = self.index.rules_of(user, namespace)
@@ -96,17 +96,23 @@ class RBAC:
 
 
 def _judge(index: RoleIndex, user: User, attributes: Attributes) -> _Verdict:
-    rules, problems = index.rules_of(user, attributes.namespace)
-    names: set[str] = set()
-    for rule in rules:
-        if not rule.matches(attributes):
+    named: dict[str, Decision] = {}
+    problems = []
+    for grant in index.grants(user, attributes.namespace):
+        rules = index.rules.get(grant.role)
+        if rules is None:
+            problems.append(grant.role.missing)
             continue
-        if not rule.names or not attributes.is_resource:
-            return _Verdict(ALLOWED)
-        names.update(rule.names)
+        for rule in rules:
+            if not rule.matches(attributes):
+                continue
+            allowed = Decision(True, f"RBAC: allowed by {grant.source}")
+            if not rule.names or not attributes.is_resource:
+                return _Verdict(allowed)
+            # A request without a name (create, list) is none of the named ones.
+            named |= {name: allowed for name in rule.names if name and name not in named}
     refused = Decision(False, f"RBAC: {_aggregate(problems)}") if problems else NO_OPINION
-    # A request without a name (create, list) is none of the named ones.
-    return _Verdict(refused, frozenset(names - {""}))
+    return _Verdict(refused, named)
 
 
 def _aggregate(problems: Sequence[str]) -> str:

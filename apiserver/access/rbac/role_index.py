@@ -30,13 +30,21 @@ class Reference:
         return f'{kind}.{GROUP} "{self.name}" not found'
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role that a subject has, and by what, as a review tells it."""
+
+    role: Reference
+    source: str
+
+
 @dataclass(slots=True)
 class RoleIndex:
-    """References by subject: ("User", name) or ("Group", name); those in a namespace with it before."""
+    """Grants by subject: ("User", name) or ("Group", name); those in a namespace with it before."""
 
     rules: dict[Reference, tuple[Rule, ...]] = field(default_factory=dict)
-    everywhere: dict[tuple[str, str], list[Reference]] = field(default_factory=dict)
-    within: dict[tuple[str, str, str], list[Reference]] = field(default_factory=dict)
+    everywhere: dict[tuple[str, str], list[Grant]] = field(default_factory=dict)
+    within: dict[tuple[str, str, str], list[Grant]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -58,44 +66,49 @@ class RoleIndex:
             for subject in binding.subjects:
                 key = _subject(subject, "")
                 if key is not None:
-                    index.everywhere.setdefault(key, []).append(reference)
+                    grant = Grant(reference, _source("ClusterRoleBinding", binding, subject))
+                    index.everywhere.setdefault(key, []).append(grant)
         for binding in role_bindings:
             namespace = binding.metadata.namespace
             reference = Reference(namespace if binding.roleRef.kind == "Role" else "", binding.roleRef.name)
             for subject in binding.subjects:
                 key = _subject(subject, namespace)
                 if key is not None:
-                    index.within.setdefault((namespace, *key), []).append(reference)
+                    grant = Grant(reference, _source("RoleBinding", binding, subject))
+                    index.within.setdefault((namespace, *key), []).append(grant)
         return index
 
-    def references(self, user: User, namespace: str) -> Iterator[Reference]:
+    def grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """The roles that a user has in a namespace (those everywhere too), or everywhere ("")."""
         subjects = [("User", user.name), *(("Group", group) for group in user.groups)]
-        seen = set()
         for subject in subjects:
-            for reference in self.everywhere.get(subject, ()):
-                if reference not in seen:
-                    seen.add(reference)
-                    yield reference
-        if not namespace:
-            return
-        for subject in subjects:
-            for reference in self.within.get((namespace, *subject), ()):
-                if reference not in seen:
-                    seen.add(reference)
-                    yield reference
+            yield from self.everywhere.get(subject, ())
+        if namespace:
+            for subject in subjects:
+                yield from self.within.get((namespace, *subject), ())
 
     def rules_of(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
         """The rules that a user has, and what is wrong with the bindings met on the way."""
         found: list[Rule] = []
         problems = []
-        for reference in self.references(user, namespace):
-            rules = self.rules.get(reference)
+        for role in dict.fromkeys(grant.role for grant in self.grants(user, namespace)):
+            rules = self.rules.get(role)
             if rules is None:
-                problems.append(reference.missing)
+                problems.append(role.missing)
             else:
                 found += rules
         return found, problems
+
+
+def _source(kind: str, binding: Any, subject: Any) -> str:
+    name = binding.metadata.name
+    if kind == "RoleBinding":
+        name += f"/{binding.metadata.namespace}"
+    who = subject.name
+    if subject.kind == "ServiceAccount":
+        who += f"/{subject.namespace or binding.metadata.namespace}"
+    role = binding.roleRef
+    return f'{kind} "{name}" of {role.kind} "{role.name}" to {subject.kind} "{who}"'
 
 
 def _subject(subject: Any, namespace: str) -> tuple[str, str] | None:
