@@ -47,6 +47,7 @@ def bench() -> None:
 @click.option("--emulated-version", multiple=True, metavar="COMPONENT=1.NN,...")
 @click.option("--feature-gates", multiple=True, metavar="COMPONENT=Gate=bool,...")
 @click.option("--arg", "arguments", multiple=True, metavar="COMPONENT=--option=value")
+@click.option("--insecure", is_flag=True, help="Plain ports, as `nominee up --insecure`.")
 @click.option(
     "--dir",
     "directory",
@@ -63,6 +64,7 @@ def scheduling(
     emulated_version: tuple[str, ...],
     feature_gates: tuple[str, ...],
     arguments: tuple[str, ...],
+    insecure: bool,
     directory: Path | None,
     output: str,
 ) -> None:
@@ -89,6 +91,7 @@ def scheduling(
         *(word for text in emulated_version for word in ("--emulated-version", text)),
         *(word for text in feature_gates for word in ("--feature-gates", text)),
         *(word for text in arguments for word in ("--arg", text)),
+        *(["--insecure"] if insecure else []),
     ]
     with tempfile.TemporaryDirectory(prefix="nominee-bench-") as temporary:
         try:
