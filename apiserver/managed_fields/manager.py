@@ -80,7 +80,12 @@ def track_create(endpoint: Endpoint, new: Any, who: Who) -> None:
     given = _decoded(endpoint, new.metadata.managedFields)
     new.metadata.ClearField("managedFields")
     old, document = _empty(endpoint.kind), codec.to_json(new)
-    _write(new, _updated(endpoint, old, document, given or Managed(), who))
+    try:
+        managed = _updated(endpoint, old, document, given or Managed(), who)
+    except ValueError:
+        # Elements of lists without their keys: nobody can own them.
+        return
+    _write(new, managed)
 
 
 def track_update(endpoint: Endpoint, live: Any, new: Any, who: Who) -> None:
@@ -114,10 +119,15 @@ def apply(endpoint: Endpoint, live: Any | None, config: Any, who: Who, *, force:
     shown.CopyFrom(base)
     shown.metadata.ClearField("managedFields")
     document = _document(endpoint, shown)
-    if not managed.owners:
-        before = Who(_BEFORE, who.now)
-        managed = _updated(endpoint, _empty(endpoint.kind), document, managed, before)
-    applied, managed = _applied(endpoint, document, config, managed, who, force=force)
+    try:
+        if not managed.owners:
+            before = Who(_BEFORE, who.now)
+            managed = _updated(endpoint, _empty(endpoint.kind), document, managed, before)
+        applied, managed = _applied(endpoint, document, config, managed, who, force=force)
+    except ValueError as error:
+        # The live object has elements of lists without their keys.
+        text = f"failed to create typed live object ({_named(document)}): {error}"
+        raise StatusError(500, "", text) from None
     made = shown if applied is None else _to_object(endpoint, applied, config)
     if who.name == "kubectl" and last_applied.text_of(made):
         last_applied.write(made, config)

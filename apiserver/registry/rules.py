@@ -12,8 +12,6 @@ from machinery.errors import GroupKind
 from machinery.pb import meta
 from machinery.wire import presence
 
-_FIELD_MANAGER_BYTES_MAX = 128
-
 
 def check_options(name: str, options: WriteOptions, *, force: bool = False) -> None:
     """422 for options that make no sense; `name` is the options' kind, `force` whether it may be set."""
@@ -24,13 +22,7 @@ def check_options(name: str, options: WriteOptions, *, force: bool = False) -> N
         causes.append(field.forbidden("force", "may not be specified for non-apply patch"))
     if force and not options.field_manager:
         causes.append(field.required("fieldManager", "is required for apply patch"))
-    manager = options.field_manager
-    if len(manager.encode()) > _FIELD_MANAGER_BYTES_MAX:
-        causes.append(field.too_long("fieldManager", _FIELD_MANAGER_BYTES_MAX))
-    for position, character in enumerate(manager):
-        if not character.isprintable():
-            problem = f"invalid character U+{ord(character):04X} (at position {position})"
-            causes.append(field.invalid("fieldManager", manager, problem))
+    causes += metadata.field_manager("fieldManager", options.field_manager)
     if causes:
         raise errors.invalid(GroupKind("meta.k8s.io", name), "", causes)
 

@@ -13,6 +13,8 @@ from machinery.pb import meta
 from machinery.wire import codec
 
 ANNOTATIONS_BYTES_MAX = 256 * 1024
+FIELD_MANAGER_BYTES_MAX = 128
+SUBRESOURCE_LENGTH_MAX = 256
 PATH = "metadata"
 
 NameRule = Callable[[str], Problems]
@@ -115,6 +117,31 @@ def finalizers(path: str, values: Iterable[str]) -> list[Cause]:
     return errors
 
 
+def field_manager(path: str, manager: str) -> list[Cause]:
+    """Who changes fields, in options and in managedFields."""
+    errors: list[Cause] = []
+    if len(manager.encode()) > FIELD_MANAGER_BYTES_MAX:
+        errors.append(field.too_long(path, FIELD_MANAGER_BYTES_MAX))
+    if not manager.isprintable():
+        position = 0  # in bytes, as Go counts
+        for character in manager:
+            if not character.isprintable():
+                problem = f"invalid character U+{ord(character):04X} (at position {position})"
+                errors.append(field.invalid(path, manager, problem))
+            position += len(character.encode())
+    return errors
+
+
+def _managed_fields(path: str, entries: Iterable[meta.ManagedFieldsEntry]) -> list[Cause]:
+    """Entries that can be read (others are never taken), whoever wrote them."""
+    errors: list[Cause] = []
+    for index, entry in enumerate(entries):
+        errors += field_manager(f"{path}[{index}].manager", entry.manager)
+        if len(entry.subresource) > SUBRESOURCE_LENGTH_MAX:
+            errors.append(field.too_long(f"{path}[{index}].subresource", SUBRESOURCE_LENGTH_MAX))
+    return errors
+
+
 def object_meta(
     metadata: meta.ObjectMeta, *, namespaced: bool, name_rule: NameRule = names.path_segment, path: str = PATH
 ) -> list[Cause]:
@@ -160,6 +187,8 @@ def _common(metadata: meta.ObjectMeta, path: str) -> list[Cause]:
         errors += owner_references(f"{path}.ownerReferences", metadata.ownerReferences)
     if metadata.finalizers:
         errors += finalizers(f"{path}.finalizers", metadata.finalizers)
+    if metadata.managedFields:
+        errors += _managed_fields(f"{path}.managedFields", metadata.managedFields)
     return errors
 
 
