@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from apiserver.access.options import AccessOptions, access_options
-from apiserver.options import duration_seconds
+from machinery.option_types import Duration
 from machinery.process import Process, component_command
 
 
@@ -28,11 +28,11 @@ from machinery.process import Process, component_command
     "--enable-admission-plugins", default="", metavar="NAME,...", help="In addition to the default ones."
 )
 @click.option("--disable-admission-plugins", default="", metavar="NAME,...")
-@click.option("--event-ttl", default="1h", callback=duration_seconds, help="How long events are kept.")
+@click.option("--event-ttl", default="1h", type=Duration(), help="How long events are kept.")
 @click.option(
     "--etcd-compaction-interval",
     default="5m",
-    callback=duration_seconds,
+    type=Duration(),
     help="How often etcd's history is dropped; 0 keeps it.",
 )
 @click.option(

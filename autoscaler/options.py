@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from machinery.wire.scalars import parse_duration
+from machinery.wire.scalars import parse_seconds
 
-_NANOSECONDS = 1_000_000_000
 GIB = 1024**3
 
 
@@ -125,7 +124,7 @@ def read(name: str, text: str) -> object:
     """The value of a field as its flag has it; ValueError with a text that helps."""
     default = getattr(Options(), name)
     if name in _DURATIONS:
-        return parse_duration(text) / _NANOSECONDS
+        return parse_seconds(text)
     if isinstance(default, Compat):
         return Compat(text)
     if isinstance(default, Range):

@@ -5,29 +5,18 @@ from __future__ import annotations
 import click
 
 from controllers.manager import Options, chosen, run_manager
+from machinery.option_types import Duration
 from machinery.process import Process, component_command
-from machinery.wire.scalars import parse_duration
 
-
-class _Duration(click.ParamType[float]):
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            seconds = parse_duration(str(value)) / 1e9
-        except ValueError as error:
-            self.fail(f"{error}; use a duration like 500ms or 40s", param, ctx)
-        if seconds <= 0:
-            self.fail(f"{value} must be positive", param, ctx)
-        return seconds
+_POSITIVE = Duration(above_zero=True)
 
 
 @component_command("controllers")
 @click.option("--controllers", default="*", show_default=True, help="Names, * for all, -NAME for all but.")
-@click.option("--node-monitor-period", type=_Duration(), default="5s", show_default=True)
+@click.option("--node-monitor-period", type=_POSITIVE, default="5s", show_default=True)
 @click.option(
     "--node-monitor-grace-period",
-    type=_Duration(),
+    type=_POSITIVE,
     default=None,
     show_default="50s",
     help="How long a silent kubelet is trusted.",
@@ -41,14 +30,14 @@ class _Duration(click.ParamType[float]):
 )
 @click.option(
     "--terminated-pod-gc-period",
-    type=_Duration(),
+    type=_POSITIVE,
     default="20s",
     show_default=True,
     help="How often pods are looked at for garbage.",
 )
 @click.option(
     "--pod-gc-quarantine",
-    type=_Duration(),
+    type=_POSITIVE,
     default="40s",
     show_default=True,
     help="How long a pod's node must be missing before the pod is deleted.",

@@ -6,22 +6,11 @@ from collections.abc import Mapping
 
 import click
 
-from kubelet.options import Delays, Heartbeats, NodeShape, seconds
+from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.shell.process import KubeletConfig, run_kubelet
+from machinery.option_types import Duration
 from machinery.process import Process, component_command
 from machinery.quantity import Quantity, QuantityError
-
-
-class _Duration(click.ParamType[float]):
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            return seconds(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is no duration; write 500ms, 10s or 1m30s", param, ctx)
 
 
 class _Quantity(click.ParamType[str]):
@@ -44,7 +33,7 @@ def _pairs(_: click.Context, param: click.Parameter, text: str) -> Mapping[str, 
     return pairs
 
 
-DURATION, QUANTITY = _Duration(), _Quantity()
+DURATION, QUANTITY = Duration(), _Quantity()
 
 
 @component_command("kubelet")

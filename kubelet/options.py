@@ -6,16 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from machinery.pb import core
-from machinery.wire.scalars import parse_duration
+from machinery.wire.scalars import parse_seconds
 
-_NANOSECONDS = 1_000_000_000
 ANNOTATION = "nominee.dev/"
 """Pods may override a delay: `nominee.dev/start-delay: 5s`."""
-
-
-def seconds(text: str) -> float:
-    """`1m30s`, `500ms`: Go's durations; ValueError otherwise."""
-    return parse_duration(text) / _NANOSECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +67,7 @@ def _read(annotations: Mapping[str, str], name: str, default: float) -> float:
     if text is None:
         return default
     try:
-        return max(seconds(text), 0.0)
+        return max(parse_seconds(text), 0.0)
     except ValueError:
         return default
 

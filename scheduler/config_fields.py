@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from machinery import names
-from machinery.wire.scalars import json_type, parse_duration
-
-NANOS_PER_SECOND = 1_000_000_000
+from machinery.wire.scalars import json_type, parse_seconds
 
 
 class Fields:
@@ -83,7 +81,7 @@ class Fields:
         if value is None:
             return default_seconds
         try:
-            return parse_duration(value) / NANOS_PER_SECOND
+            return parse_seconds(value)
         except ValueError as error:
             self.problems.append(f"{self.at(name)}: {error}")
             return default_seconds

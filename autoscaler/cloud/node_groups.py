@@ -25,11 +25,10 @@ import yaml
 from machinery.pb import core
 from machinery.quantity import Quantity, QuantityError
 from machinery.wire.codec import DecodeError, from_json
-from machinery.wire.scalars import parse_duration
+from machinery.wire.scalars import parse_seconds
 
 GROUP_LABEL = "nominee.dev/node-group"
 ERROR_CLASSES = {"OutOfResources": 1, "Other": 99}
-_NANOSECONDS = 1_000_000_000
 _GROUP_FIELDS = {"name", "min", "max", "target", "provisioningDelay", "deletionDelay", "template", "failures"}
 _TEMPLATE_FIELDS = {"cpu", "memory", "pods", "resources", "labels", "annotations", "taints"}
 _FAILURE_FIELDS = {"increase", "provisioning", "stuck", "errorCode", "errorMessage", "errorClass"}
@@ -197,7 +196,7 @@ def _count(fields: Mapping[str, Any], name: str, default: int, at: str) -> int:
 
 def _duration(fields: Mapping[str, Any], name: str, at: str) -> float:
     try:
-        seconds = parse_duration(str(fields.get(name, "0"))) / _NANOSECONDS
+        seconds = parse_seconds(str(fields.get(name, "0")))
     except ValueError:
         raise NodeGroupError(f"{at}.{name}: expected a duration like 500ms or 2m") from None
     if seconds < 0:

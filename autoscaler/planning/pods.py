@@ -13,7 +13,7 @@ from autoscaler.planning import marks
 from machinery import objects
 from machinery.clock import from_time
 from machinery.pb import core, meta
-from machinery.wire.scalars import parse_duration
+from machinery.wire.scalars import parse_seconds
 
 YOUNG_SECONDS = 2.0
 """While all pods are younger, more are probably on their way: wait one loop."""
@@ -104,7 +104,7 @@ def _delay_of(pod: core.Pod, delay: float) -> float:
     if text is None:
         return delay
     try:
-        return max(parse_duration(text) / 1e9, delay)
+        return max(parse_seconds(text), delay)
     except ValueError:
         return delay
 

@@ -22,7 +22,7 @@ from autoscaler.planning.observation import CloudView, Instance, NodeGroup
 from autoscaler.ports import CloudError
 from machinery.clock import Clock
 from machinery.pb import core
-from machinery.wire.scalars import parse_duration
+from machinery.wire.scalars import parse_seconds
 
 TIMEOUT_SECONDS = 5.0
 UNMANAGED_SECONDS = 60.0
@@ -61,7 +61,7 @@ class CloudConfig:
             cert=str(document.get("cert", "")),
             key=str(document.get("key", "")),
             cacert=str(document.get("cacert", "")),
-            timeout=parse_duration(str(document.get("grpc_timeout", "5s"))) / 1e9,
+            timeout=parse_seconds(str(document.get("grpc_timeout", "5s"))),
         )
 
     def channel(self) -> grpc.aio.Channel:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from controllers.volumes import annotations as names
 from controllers.volumes.binding import class_of, waits_for_consumer
 from machinery.pb import core, storage
-from machinery.wire.scalars import parse_duration
+from machinery.wire.scalars import parse_seconds
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -60,7 +60,7 @@ class Parameters:
 
 def _seconds(what: str, text: str) -> float:
     try:
-        return parse_duration(text) / 1e9
+        return parse_seconds(text)
     except ValueError as error:
         raise ParameterError(f"{what}: {error}; use a duration like 500ms or 2s") from None
 

@@ -219,6 +219,11 @@ def parse_duration(text: str) -> int:
     return sign * total
 
 
+def parse_seconds(text: str) -> float:
+    """Seconds of a Go duration; ValueError for any other text."""
+    return parse_duration(text) / 1e9
+
+
 def format_duration(nanoseconds: int) -> str:
     """A Go duration's text ("1h30m0s", "1.5s", "250ms")."""
     if nanoseconds == 0:

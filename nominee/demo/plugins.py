@@ -7,7 +7,7 @@ from typing import Any
 
 from machinery import kinds
 from machinery.pb import core
-from machinery.wire.scalars import parse_duration
+from machinery.wire.scalars import parse_seconds
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Code, Handle, PreBindPlugin, Status
 from scheduler.framework.types import PodInfo
@@ -52,4 +52,4 @@ class SlowPreBind(PreBindPlugin):
 def _delay(pod: core.Pod) -> float:
     """Seconds."""
     text = pod.metadata.annotations.get(DELAY)
-    return parse_duration(text) / 1e9 if text else 0.0
+    return parse_seconds(text) if text else 0.0

@@ -10,23 +10,8 @@ from apiserver import continue_token
 from apiserver.continue_token import ContinueToken, InvalidToken
 from apiserver.fields import UnknownFieldLabel, field_label, fields_of
 from apiserver.list_options import InvalidResourceVersion, parse_revision
-from apiserver.options import parse_duration
 from machinery import kinds
 from machinery.pb import core
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("5m", 300.0), ("1h30m", 5400.0), ("0", 0.0), ("500ms", 0.5), ("1.5s", 1.5), ("1m0.5s", 60.5)],
-)
-def test_durations(text: str, seconds: float) -> None:
-    assert parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-5m", "5mx", "x5m"])
-def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(ValueError, match="is no duration"):
-        parse_duration(text)
 
 
 @given(
