@@ -12,7 +12,7 @@ A pod without claims costs one look at its spec. Source: kube-scheduler 1.36.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,8 @@ from scheduler.plugins.normalize import normalize_by_max
 _STATE = "PreFilterDynamicResources"
 READY_POLL_SECONDS = 5.0
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
+_NO_CLAIMS: Final = ClaimsState()  # of all pods without claims; never written to
+_SKIP: Final = Status(Code.Skip)
 _log = logs.get()
 
 
@@ -123,10 +125,11 @@ class DynamicResources(
     ) -> tuple[PreFilterResult | None, Status | None]:
         if not self._enabled:
             return None, Status(Code.Skip)
+        if not pod.pod.spec.resourceClaims and not self._filtering.class_map():
+            state.write(_STATE, _NO_CLAIMS)
+            return None, _SKIP
         known = ClaimsState()
         state.write(_STATE, known)
-        if not pod.pod.spec.resourceClaims and not self._filtering.class_map():
-            return None, Status(Code.Skip)
         return None, self._filtering.prepare(known, pod)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
@@ -192,7 +195,8 @@ class DynamicResources(
         return np.array(scores, dtype=np.int64)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
-        return normalize_by_max(scores)
+        known = self._known(state)
+        return scores if known is None or not known.on_nodes else normalize_by_max(scores)
 
     # Reserve
 
