@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from apiserver.validation import field, names, quantities
+from apiserver.validation import (
+    addresses,
+    environment,
+    field,
+    handlers,
+    names,
+    quantities,
+    security,
+    volumes,
+)
 from machinery.errors import Cause
 from machinery.pb import core
 
@@ -15,13 +25,33 @@ _MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 _RESIZABLE = ("cpu", "memory")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
-_FIELD_PATHS = frozenset({
-    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
-    "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"})  # fmt: skip
-_PORT_NAME_LENGTH_MAX = 15
 
 
-def containers(path: str, found: Sequence[core.Container], claims: frozenset[str]) -> list[Cause]:
+_NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Around:
+    """What of the pod a container is judged by."""
+
+    claims: frozenset[str]
+    volumes: Mapping[str, core.VolumeSource]
+    grace_seconds: int
+    restart_policy: str
+    host_users: bool
+
+
+def around(spec: core.PodSpec) -> Around:
+    return Around(
+        claims=frozenset(claim.name for claim in spec.resourceClaims) if spec.resourceClaims else _NOTHING,
+        volumes=volumes.known_volumes(spec) if spec.volumes else {},
+        grace_seconds=spec.terminationGracePeriodSeconds,
+        restart_policy=spec.restartPolicy,
+        host_users=not spec.HasField("hostUsers") or spec.hostUsers,
+    )
+
+
+def containers(path: str, found: Sequence[core.Container], pod: Around) -> list[Cause]:
     """The regular containers of a pod; there must be one."""
     if not found:
         return [field.required(path)]
@@ -29,44 +59,100 @@ def containers(path: str, found: Sequence[core.Container], claims: frozenset[str
     seen: set[str] = set()
     for index, container in enumerate(found):
         at = f"{path}[{index}]"
-        errors += _container(at, container, claims)
+        errors += common(at, container, pod)
         if container.name in seen:
             errors.append(field.duplicate(f"{at}.name", container.name))
         seen.add(container.name)
-        if container.restartPolicy and container.restartPolicy not in _RESTART_POLICIES:
-            errors.append(
-                field.not_supported(f"{at}.restartPolicy", container.restartPolicy, _RESTART_POLICIES)
-            )
+        errors += handlers.of_container(at, container, pod.grace_seconds)
+        if container.restartPolicyRules or container.HasField("restartPolicy"):
+            errors += _restart(at, container)
     errors += _host_ports(path, found)
     return errors
 
 
 def init_containers(
-    path: str, found: Iterable[core.Container], regular: Iterable[core.Container], claims: frozenset[str]
+    path: str, found: Iterable[core.Container], regular: Iterable[core.Container], pod: Around
 ) -> list[Cause]:
     errors: list[Cause] = []
     seen = {container.name for container in regular}
     for index, container in enumerate(found):
         at = f"{path}[{index}]"
-        errors += _container(at, container, claims)
-        policy = container.restartPolicy
-        if policy and policy not in _RESTART_POLICIES:
-            errors.append(field.not_supported(f"{at}.restartPolicy", policy, _RESTART_POLICIES))
+        errors += common(at, container, pod)
+        errors += _restart(at, container)
         if container.name in seen:
             errors.append(field.duplicate(f"{at}.name", container.name))
         seen.add(container.name)
-        if policy != "Always":
-            for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
-                if container.HasField(name):
-                    errors.append(
-                        field.forbidden(
-                            f"{at}.{name}", "may not be set for init containers without restartPolicy=Always"
-                        )
+        # They run one by one: each is judged alone.
+        errors += _host_ports(path, [container])
+        if container.restartPolicy == "Always":
+            errors += handlers.of_container(at, container, pod.grace_seconds)
+            continue
+        for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+            if container.HasField(name):
+                errors.append(
+                    field.forbidden(
+                        f"{at}.{name}", "may not be set for init containers without restartPolicy=Always"
                     )
+                )
     return errors
 
 
-def _container(path: str, container: core.Container, claims: frozenset[str]) -> list[Cause]:
+def ephemeral_containers(path: str, spec: core.PodSpec, pod: Around) -> list[Cause]:
+    """Containers that were added to a running pod: little may be said of them."""
+    errors: list[Cause] = []
+    others = {container.name for container in (*spec.containers, *spec.initContainers)}
+    seen = set(others)
+    for index, ephemeral in enumerate(spec.ephemeralContainers):
+        at = f"{path}[{index}]"
+        container = core.Container.FromString(ephemeral.ephemeralContainerCommon.SerializeToString())
+        errors += common(at, container, pod)
+        errors += untrimmed_image(at, container)
+        if container.name in seen:
+            errors.append(field.duplicate(f"{at}.name", container.name))
+        seen.add(container.name)
+        target = ephemeral.targetContainerName
+        if target and target not in others:
+            errors.append(field.not_found(f"{at}.targetContainerName", target))
+        problem = "cannot be set for an Ephemeral Container"
+        errors += [
+            field.forbidden(f"{at}.{descriptor.name}", problem)
+            for descriptor, value in container.ListFields()
+            if descriptor.name in _NOT_EPHEMERAL and (descriptor.name != "resources" or value.ListFields())
+        ]
+        for number, mount in enumerate(container.volumeMounts):
+            for name in ("subPath", "subPathExpr"):
+                if getattr(mount, name):
+                    errors.append(field.forbidden(f"{at}.volumeMounts[{number}].{name}", problem))
+    return errors
+
+
+_NOT_EPHEMERAL = frozenset(
+    ("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe",
+     "readinessProbe", "startupProbe", "lifecycle")
+)  # fmt: skip
+
+
+def _restart(path: str, container: core.Container) -> list[Cause]:
+    errors: list[Cause] = []
+    policy = container.restartPolicy
+    if container.HasField("restartPolicy") and policy not in _RESTART_POLICIES:
+        errors.append(field.not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES))
+    if container.restartPolicyRules and not container.HasField("restartPolicy"):
+        problem = "must specify restartPolicy when restart rules are used"
+        errors.append(field.required(f"{path}.restartPolicy", problem))
+    return errors
+
+
+def untrimmed_image(path: str, container: core.Container) -> list[Cause]:
+    """Of pods only: templates may say what they like."""
+    if container.image == container.image.strip():
+        return []
+    problem = "must not have leading or trailing whitespace"
+    return [field.invalid(f"{path}.image", container.image, problem)]
+
+
+def common(path: str, container: core.Container, pod: Around) -> list[Cause]:
+    """What holds for containers of every sort."""
     errors: list[Cause] = []
     if not container.name:
         errors.append(field.required(f"{path}.name"))
@@ -75,11 +161,8 @@ def _container(path: str, container: core.Container, claims: frozenset[str]) -> 
             field.invalid(f"{path}.name", container.name, problem)
             for problem in names.dns_label(container.name)
         ]
-    image = container.image
-    if not image:
+    if not container.image:
         errors.append(field.required(f"{path}.image"))
-    elif image != image.strip():
-        errors.append(field.invalid(f"{path}.image", image, "must not have leading or trailing whitespace"))
     if container.imagePullPolicy not in PULL_POLICIES:
         errors.append(_choice(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES))
     if container.terminationMessagePolicy not in _MESSAGE_POLICIES:
@@ -89,17 +172,23 @@ def _container(path: str, container: core.Container, claims: frozenset[str]) -> 
     if container.ports:
         errors += _ports(f"{path}.ports", container.ports)
     if container.env:
-        errors += _environment(f"{path}.env", container.env)
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if container.HasField(probe):
-            errors += _probe(f"{path}.{probe}", getattr(container, probe))
+        errors += environment.variables(f"{path}.env", container.env)
+    if container.envFrom:
+        errors += environment.sources(f"{path}.envFrom", container.envFrom)
+    if container.volumeMounts:
+        errors += volumes.mounts(f"{path}.volumeMounts", container, pod.volumes)
+    if container.volumeDevices:
+        errors += volumes.devices(f"{path}.volumeDevices", container, pod.volumes)
     resources = container.resources
     if resources.requests or resources.limits:
         errors += quantities.requirements(f"{path}.resources", resources.requests, resources.limits)
     if resources.claims:
-        errors += _claims(f"{path}.resources.claims", resources.claims, claims)
+        errors += _claims(f"{path}.resources.claims", resources.claims, pod.claims)
     if container.resizePolicy:
-        errors += _resize_policies(f"{path}.resizePolicy", container.resizePolicy)
+        errors += _resize_policies(f"{path}.resizePolicy", container.resizePolicy, pod.restart_policy)
+    if container.HasField("securityContext"):
+        at = f"{path}.securityContext"
+        errors += security.of_container(at, container.securityContext, host_users=pod.host_users)
     return errors
 
 
@@ -113,7 +202,7 @@ def _ports(path: str, ports: Iterable[core.ContainerPort]) -> list[Cause]:
     for index, port in enumerate(ports):
         at = f"{path}[{index}]"
         if port.name:
-            problems = _port_name(port.name)
+            problems = addresses.port_name(port.name)
             errors += [field.invalid(f"{at}.name", port.name, problem) for problem in problems]
             if not problems:
                 if port.name in seen:
@@ -136,22 +225,6 @@ def _ports(path: str, ports: Iterable[core.ContainerPort]) -> list[Cause]:
     return errors
 
 
-def _port_name(name: str) -> list[str]:
-    problems = []
-    if len(name) > _PORT_NAME_LENGTH_MAX:
-        problems.append(f"must be no more than {_PORT_NAME_LENGTH_MAX} characters")
-    lower = all(c in "abcdefghijklmnopqrstuvwxyz0123456789-" for c in name)
-    if not lower:
-        problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
-    if lower and not any(c.isalpha() for c in name):
-        problems.append("must contain at least one letter (a-z)")
-    if "--" in name:
-        problems.append("must not contain consecutive hyphens")
-    if name.startswith("-") or name.endswith("-"):
-        problems.append("must not begin or end with a hyphen")
-    return problems
-
-
 def _host_ports(path: str, found: Iterable[core.Container]) -> list[Cause]:
     errors: list[Cause] = []
     seen: set[str] = set()
@@ -166,76 +239,38 @@ def _host_ports(path: str, found: Iterable[core.Container]) -> list[Cause]:
     return errors
 
 
-def _environment(path: str, variables: Iterable[core.EnvVar]) -> list[Cause]:
-    errors: list[Cause] = []
-    for index, variable in enumerate(variables):
-        at = f"{path}[{index}]"
-        if not variable.name:
-            errors.append(field.required(f"{at}.name"))
-        elif "=" in variable.name:
-            errors.append(
-                field.invalid(
-                    f"{at}.name",
-                    variable.name,
-                    "a valid environment variable name must consist only of printable ASCII characters"
-                    " other than '='",
-                )
-            )
-        if not variable.HasField("valueFrom"):
-            continue
-        source = variable.valueFrom
-        if variable.value and source.ListFields():
-            errors.append(
-                field.invalid(f"{at}.valueFrom", "", "may not be specified when `value` is not empty")
-            )
-        if source.HasField("fieldRef"):
-            errors += _field_ref(f"{at}.valueFrom.fieldRef", source.fieldRef)
-    return errors
-
-
-def _field_ref(path: str, reference: core.ObjectFieldSelector) -> list[Cause]:
-    if not reference.fieldPath:
-        return [field.required(f"{path}.fieldPath")]
-    base, bracket, _ = reference.fieldPath.partition("[")
-    if base in _FIELD_PATHS or (bracket and base in ("metadata.labels", "metadata.annotations")):
-        return []
-    problem = f"error converting fieldPath: field label not supported: {reference.fieldPath}"
-    return [field.invalid(f"{path}.fieldPath", reference.fieldPath, problem)]
-
-
-def _probe(path: str, probe: core.Probe) -> list[Cause]:
-    errors: list[Cause] = []
-    handlers = [name for name in ("exec", "httpGet", "tcpSocket", "grpc") if probe.handler.HasField(name)]
-    if not handlers:
-        errors.append(field.required(path, "must specify a handler type"))
-    errors += [
-        field.forbidden(f"{path}.{extra}", "may not specify more than 1 handler type")
-        for extra in handlers[1:]
-    ]
-    for name in (
-        "initialDelaySeconds",
-        "timeoutSeconds",
-        "periodSeconds",
-        "successThreshold",
-        "failureThreshold",
-    ):
-        errors += field.non_negative(f"{path}.{name}", getattr(probe, name))
-    if path.endswith(("livenessProbe", "startupProbe")) and probe.successThreshold != 1:
-        errors.append(field.invalid(f"{path}.successThreshold", probe.successThreshold, "must be 1"))
-    return errors
-
-
 def _claims(path: str, used: Iterable[core.ResourceClaim], known: frozenset[str]) -> list[Cause]:
     errors: list[Cause] = []
+    seen: set[str] = set()
     for index, claim in enumerate(used):
-        if claim.name not in known:
-            listed = f"which is [{' '.join(sorted(known))}]" if known else "which is empty"
-            detail = f"must be one of the names in pod.spec.resourceClaims {listed}"
-            errors.append(field.not_found(f"{path}[{index}]", claim.name, detail))
+        at, name = f"{path}[{index}]", claim.name
+        if not name:
+            errors.append(field.required(at))
+            continue
+        key = f"{name}/{claim.request}" if claim.request else name
+        if name in seen:
+            errors.append(field.duplicate(at, name))
+        else:
+            if claim.request:
+                errors += [
+                    field.invalid(f"{at}.request", claim.request, problem)
+                    for problem in names.dns_label(claim.request)
+                ]
+            if key in seen:
+                errors.append(field.duplicate(at, key))
+            elif not claim.request:
+                errors += [field.duplicate(at, name) for each in seen if each.startswith(f"{name}/")]
+            seen.add(key)
+        if name not in known:
+            listed = f": {', '.join(sorted(known))}" if known else " which is empty"
+            detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
+            errors.append(field.not_found(at, name, detail))
     return errors
 
 
-def _resize_policies(path: str, policies: Iterable[core.ContainerResizePolicy]) -> list[Cause]:
+def _resize_policies(
+    path: str, policies: Iterable[core.ContainerResizePolicy], restart_policy: str
+) -> list[Cause]:
     errors: list[Cause] = []
     seen: set[str] = set()
     for index, policy in enumerate(policies):
@@ -246,6 +281,9 @@ def _resize_policies(path: str, policies: Iterable[core.ContainerResizePolicy]) 
             errors.append(_choice(path, policy.resourceName, _RESIZABLE))
         if policy.restartPolicy not in _RESIZE_POLICIES:
             errors.append(_choice(path, policy.restartPolicy, _RESIZE_POLICIES))
+        if restart_policy == "Never" and policy.restartPolicy != "NotRequired":
+            problem = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+            errors.append(field.invalid(path, policy.restartPolicy, problem))
     return errors
 
 

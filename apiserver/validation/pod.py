@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.validation import field, metadata, names, scheduling_terms
+from apiserver.validation import containers, field, metadata, names, scheduling_terms
 from apiserver.validation.pod_spec import INT32_MAX, in_range, pod_spec
 from machinery.errors import Cause
 from machinery.pb import core
@@ -21,8 +21,24 @@ UPDATABLE = (
 def pod(obj: core.Pod) -> list[Cause]:
     """What holds whenever a pod is written."""
     errors = metadata.object_meta(obj.metadata, namespaced=True, name_rule=names.dns_subdomain)
-    errors += pod_spec("spec", obj.spec)
+    errors += pod_spec("spec", obj.spec, in_template=False)
+    for name in ("containers", "initContainers"):
+        for index, container in enumerate(getattr(obj.spec, name)):
+            errors += containers.untrimmed_image(f"spec.{name}[{index}]", container)
+    if not obj.spec.serviceAccountName and obj.spec.volumes:
+        errors += _tokens(obj.spec)
     return errors
+
+
+def _tokens(spec: core.PodSpec) -> list[Cause]:
+    """A token is somebody's."""
+    problem = "must not be specified when serviceAccountName is not set"
+    return [
+        field.forbidden(f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken", problem)
+        for index, volume in enumerate(spec.volumes)
+        for number, source in enumerate(volume.volumeSource.projected.sources)
+        if source.HasField("serviceAccountToken")
+    ]
 
 
 def create(obj: core.Pod) -> list[Cause]:

@@ -6,9 +6,17 @@ Paths begin with the caller's ("spec", "spec.template.spec").
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
-from apiserver.validation import containers, field, names, quantities, scheduling_terms, volumes
+from apiserver.validation import (
+    containers,
+    dns,
+    field,
+    names,
+    quantities,
+    scheduling_terms,
+    security,
+    volumes,
+)
 from apiserver.validation.metadata import validate_labels
 from machinery.errors import Cause
 from machinery.pb import core
@@ -28,20 +36,22 @@ def in_range(path: str, value: int, least: int, most: int) -> list[Cause]:
     return [field.invalid(path, value, f"must be between {least} and {most}, inclusive")]
 
 
-def pod_spec(path: str, spec: core.PodSpec) -> list[Cause]:
+def pod_spec(path: str, spec: core.PodSpec, *, in_template: bool = True) -> list[Cause]:
     errors: list[Cause] = []
     if spec.volumes:
         errors += volumes.volumes(f"{path}.volumes", spec.volumes)
-    claims = frozenset(claim.name for claim in spec.resourceClaims)
+    pod = containers.around(spec)
     if spec.resourceClaims:
         errors += _resource_claims(f"{path}.resourceClaims", spec)
-    errors += containers.containers(f"{path}.containers", spec.containers, claims)
+    errors += containers.containers(f"{path}.containers", spec.containers, pod)
     if spec.initContainers:
         errors += containers.init_containers(
-            f"{path}.initContainers", spec.initContainers, spec.containers, claims
+            f"{path}.initContainers", spec.initContainers, spec.containers, pod
         )
-    for name in ("containers", "initContainers"):
-        errors += volumes.mounts(f"{path}.{name}", getattr(spec, name), spec)
+    if spec.ephemeralContainers:
+        errors += containers.ephemeral_containers(f"{path}.ephemeralContainers", spec, pod)
+    if spec.hostNetwork:
+        errors += _host_network(path, spec, in_template=in_template)
     if spec.HasField("resources"):
         errors += _pod_resources(f"{path}.resources", spec)
     if spec.restartPolicy not in _RESTART_POLICIES:
@@ -78,10 +88,16 @@ def pod_spec(path: str, spec: core.PodSpec) -> list[Cause]:
         errors += _names(f"{path}.priorityClassName", spec.priorityClassName)
     if spec.HasField("preemptionPolicy") and spec.preemptionPolicy not in _PREEMPTION_POLICIES:
         errors.append(_choice(f"{path}.preemptionPolicy", spec.preemptionPolicy, _PREEMPTION_POLICIES))
-    if spec.HasField("os") and spec.os.name not in ("linux", "windows"):
-        errors.append(_choice(f"{path}.os", spec.os.name, ("linux", "windows")))
-    if spec.HasField("securityContext") and spec.securityContext.sysctls:
-        errors += _sysctls(f"{path}.securityContext.sysctls", spec.securityContext.sysctls)
+    if spec.HasField("os"):
+        if spec.os.name not in ("linux", "windows"):
+            errors.append(_os_problem(f"{path}.os", spec.os.name))
+        else:
+            errors += security.of_os(path, spec)
+    if spec.securityContext.ListFields():
+        at = f"{path}.securityContext"
+        errors += security.of_pod(at, spec.securityContext)
+        if spec.securityContext.sysctls:
+            errors += _sysctls(f"{at}.sysctls", spec)
     if spec.HasField("shareProcessNamespace") and spec.shareProcessNamespace and spec.hostPID:
         errors.append(
             field.invalid(
@@ -90,6 +106,16 @@ def pod_spec(path: str, spec: core.PodSpec) -> list[Cause]:
                 "ShareProcessNamespace and HostPID cannot both be enabled",
             )
         )
+    if spec.HasField("hostUsers"):
+        errors += security.of_host_users(path, spec)
+    if spec.HasField("dnsConfig") or spec.dnsPolicy == "None":
+        errors += dns.config(f"{path}.dnsConfig", spec)
+    if spec.hostAliases:
+        errors += dns.host_aliases(f"{path}.hostAliases", spec)
+    if spec.readinessGates:
+        errors += _readiness_gates(f"{path}.readinessGates", spec)
+    if spec.HasField("runtimeClassName"):
+        errors += _names(f"{path}.runtimeClassName", spec.runtimeClassName)
     for name in spec.overhead:
         at = f"{path}.overhead[{name}]"
         errors += quantities.container_resource_name(at, name)
@@ -105,10 +131,42 @@ def _names(path: str, name: str) -> list[Cause]:
     return [field.invalid(path, name, problem) for problem in names.dns_subdomain(name)]
 
 
-def _sysctls(path: str, found: Iterable[core.Sysctl]) -> list[Cause]:
+def _readiness_gates(path: str, spec: core.PodSpec) -> list[Cause]:
+    return [
+        field.invalid(f"{path}[{index}].conditionType", gate.conditionType, problem)
+        for index, gate in enumerate(spec.readinessGates)
+        for problem in names.qualified_name(gate.conditionType)
+    ]
+
+
+def _os_problem(path: str, name: str) -> Cause:
+    choices = ("linux", "windows")
+    return (
+        field.not_supported(path, name, choices)
+        if name
+        else field.required(f"{path}.name", "cannot be empty")
+    )
+
+
+def _host_network(path: str, spec: core.PodSpec, *, in_template: bool) -> list[Cause]:
+    """On the host's network a container's port is the host's; templates may leave it to the defaults."""
+    problem = "must match `containerPort` when `hostNetwork` is true"
+    return [
+        field.invalid(f"{path}.containers[{index}].ports[{number}].hostPort", port.hostPort, problem)
+        for index, container in enumerate(spec.containers)
+        for number, port in enumerate(container.ports)
+        if (port.hostPort or not in_template) and port.hostPort != port.containerPort
+    ]
+
+
+_NET_SYSCTLS = ("net.",)
+_IPC_SYSCTLS = ("kernel.shm", "kernel.msg", "fs.mqueue.")
+
+
+def _sysctls(path: str, spec: core.PodSpec) -> list[Cause]:
     errors: list[Cause] = []
     seen: set[str] = set()
-    for index, sysctl in enumerate(found):
+    for index, sysctl in enumerate(spec.securityContext.sysctls):
         at = f"{path}[{index}].name"
         if not sysctl.name:
             errors.append(field.required(at))
@@ -117,8 +175,16 @@ def _sysctls(path: str, found: Iterable[core.Sysctl]) -> list[Cause]:
         ):
             problem = f"must have at most {_SYSCTL_LENGTH_MAX} characters and match regex ^{_SYSCTL_PATTERN}$"
             errors.append(field.invalid(at, sysctl.name, problem))
-        if sysctl.name in seen:
+        elif sysctl.name in seen:
             errors.append(field.duplicate(at, sysctl.name))
+        name = sysctl.name.replace("/", ".")
+        for shared, prefixes, where in (
+            (spec.hostNetwork, _NET_SYSCTLS, "hostNetwork"),
+            (spec.hostIPC, (*_IPC_SYSCTLS, "kernel.sem"), "hostIPC"),
+        ):
+            if shared and name.startswith(prefixes):
+                problem = f"may not be specified when '{where}' is true"
+                errors.append(field.invalid(at, sysctl.name, problem))
         seen.add(sysctl.name)
     return errors
 
@@ -144,11 +210,17 @@ def _resource_claims(path: str, spec: core.PodSpec) -> list[Cause]:
                 "ResourceClaimName": claim.resourceClaimName if direct else None,
                 "ResourceClaimTemplateName": claim.resourceClaimTemplateName if template else None,
             }
-            choices = "`resourceClaimName`, `resourceClaimTemplateName`"
+            choices = ("`resourceClaimName`", "`resourceClaimTemplateName`")
             problem = (
-                f"at most one of {choices} may be specified" if direct else f"must specify one of: {choices}"
+                f"at most one of {' or '.join(choices)} may be specified"
+                if direct
+                else f"must specify one of: {', '.join(choices)}"
             )
             errors.append(field.invalid(at, value, problem))
+        if direct:
+            errors += _names(f"{at}.resourceClaimName", claim.resourceClaimName)
+        if template:
+            errors += _names(f"{at}.resourceClaimTemplateName", claim.resourceClaimTemplateName)
     return errors
 
 

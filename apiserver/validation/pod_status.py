@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 
-from apiserver.validation import field, metadata, names
+from apiserver.validation import addresses, field, metadata, names
 from machinery.errors import Cause
 from machinery.pb import core
 from machinery.versions import Gates
@@ -40,9 +39,36 @@ def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
         "status.initContainerStatuses", status.initContainerStatuses, before.initContainerStatuses, old.spec
     )
     errors += _addresses("status.podIPs", [address.ip for address in status.podIPs])
-    errors += _addresses("status.hostIPs", [address.ip for address in status.hostIPs])
+    if status.hostIPs:
+        if status.hostIP != status.hostIPs[0].ip:
+            at = "status.hostIPs[0].ip"
+            errors.append(field.invalid(at, status.hostIPs[0].ip, "must be equal to `hostIP`"))
+        errors += _addresses("status.hostIPs", [address.ip for address in status.hostIPs])
+    errors += _claims(new)
     if status.observedGeneration < 0:
         errors.append(field.invalid("status.observedGeneration", status.observedGeneration, NON_NEGATIVE))
+    return errors
+
+
+def _claims(pod: core.Pod) -> list[Cause]:
+    """The claims that were made for a pod are of those that its spec names."""
+    errors: list[Cause] = []
+    known = {claim.name for claim in pod.spec.resourceClaims}
+    seen: set[str] = set()
+    for index, claim in enumerate(pod.status.resourceClaimStatuses):
+        at = f"status.resourceClaimStatuses[{index}]"
+        errors += [field.invalid(f"{at}.name", claim.name, p) for p in names.dns_label(claim.name)]
+        if claim.name in seen:
+            errors.append(field.duplicate(f"{at}.name", claim.name))
+        seen.add(claim.name)
+        if claim.HasField("resourceClaimName"):
+            errors += [
+                field.invalid(f"{at}.name", claim.resourceClaimName, problem)
+                for problem in names.dns_subdomain(claim.resourceClaimName)
+            ]
+        if claim.name not in known:
+            problem = "must match the name of an entry in `spec.resourceClaims`"
+            errors.append(field.invalid(f"{at}.name", claim.name, problem))
     return errors
 
 
@@ -113,18 +139,20 @@ def _init_restarts(
     return errors
 
 
-def _addresses(path: str, addresses: list[str]) -> list[Cause]:
+def _addresses(path: str, listed: list[str]) -> list[Cause]:
+    """Of a pod or its host: one of each family at most."""
     errors: list[Cause] = []
     seen: set[str] = set()
-    for index, address in enumerate(addresses):
+    for index, address in enumerate(listed):
         at = f"{path}[{index}]"
-        try:
-            ipaddress.ip_address(address)
-        except ValueError:
-            errors.append(
-                field.invalid(at, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
-            )
+        errors += addresses.ip_address(at, address)
         if address in seen:
-            errors.append(field.duplicate(at, address))
+            errors.append(field.duplicate(at, {"IP": address}))
         seen.add(address)
+    parsed = [addresses.parse(address) for address in listed]
+    if len(listed) > 1 and None not in parsed:
+        families = {address.version for address in parsed if address is not None}
+        if len(families) < 2 or len(listed) > 2:
+            problem = "may specify no more than one IP for each IP family"
+            errors.append(field.invalid(path, [{"IP": address} for address in listed], problem))
     return errors

@@ -80,7 +80,7 @@ def affinity(path: str, found: core.Affinity) -> list[Cause]:
                 errors.append(
                     field.invalid(f"{where}.weight", preferred.weight, "must be in the range 1-100")
                 )
-            errors += _node_term(f"{where}.preference", preferred.preference)
+            errors += _node_term(f"{where}.preference", preferred.preference, values=False)
     for name in ("podAffinity", "podAntiAffinity"):
         if not found.HasField(name):
             continue
@@ -105,16 +105,17 @@ def node_selector(path: str, selector: core.NodeSelector) -> list[Cause]:
     return errors
 
 
-def _node_term(path: str, term: core.NodeSelectorTerm) -> list[Cause]:
+def _node_term(path: str, term: core.NodeSelectorTerm, *, values: bool = True) -> list[Cause]:
+    """`values`: whether they must be label values, which upstream forgives in preferences."""
     errors: list[Cause] = []
     for index, expression in enumerate(term.matchExpressions):
-        errors += _node_expression(f"{path}.matchExpressions[{index}]", expression)
+        errors += _node_expression(f"{path}.matchExpressions[{index}]", expression, check=values)
     for index, expression in enumerate(term.matchFields):
         errors += _node_field(f"{path}.matchFields[{index}]", expression)
     return errors
 
 
-def _node_expression(path: str, expression: core.NodeSelectorRequirement) -> list[Cause]:
+def _node_expression(path: str, expression: core.NodeSelectorRequirement, *, check: bool) -> list[Cause]:
     errors: list[Cause] = []
     values = expression.values
     match expression.operator:
@@ -140,7 +141,7 @@ def _node_expression(path: str, expression: core.NodeSelectorRequirement) -> lis
         case other:
             errors.append(field.invalid(f"{path}.operator", other, "not a valid selector operator"))
     errors += label_name(f"{path}.key", expression.key)
-    for index, value in enumerate(values):
+    for index, value in enumerate(values if check else ()):
         errors += [
             field.invalid(f"{path}.values[{index}]", value, problem) for problem in names.label_value(value)
         ]
@@ -179,9 +180,53 @@ def _pod_term(path: str, term: core.PodAffinityTerm) -> list[Cause]:
         errors += [
             field.invalid(f"{path}.namespace", namespace, problem) for problem in names.dns_label(namespace)
         ]
+    errors += _label_keys(path, term)
     if not term.topologyKey:
         errors.append(field.required(f"{path}.topologyKey", "can not be empty"))
     return [*errors, *label_name(f"{path}.topologyKey", term.topologyKey)]
+
+
+def _label_keys(path: str, term: core.PodAffinityTerm) -> list[Cause]:
+    """matchLabelKeys and mismatchLabelKeys, which are about the selector beside them."""
+    errors: list[Cause] = []
+    for name, keys in (
+        ("matchLabelKeys", term.matchLabelKeys),
+        ("mismatchLabelKeys", term.mismatchLabelKeys),
+    ):
+        if keys and not term.HasField("labelSelector"):
+            problem = "must not be specified when labelSelector is not set"
+            errors.append(field.forbidden(f"{path}.{name}", problem))
+        elif keys:
+            for index, key in enumerate(keys):
+                errors += label_name(f"{path}.{name}[{index}]", key)
+    places = {key: index for index, key in enumerate(term.matchLabelKeys)}
+    selected = set(term.labelSelector.matchLabels)
+    for expression in term.labelSelector.matchExpressions:
+        # What the keys stand for is in the selector already; another one is the client's own.
+        if expression.key in places and expression.key in selected:
+            problem = "exists in both matchLabelKeys and labelSelector"
+            errors.append(field.invalid(f"{path}[{places[expression.key]}]", expression.key, problem))
+        selected.add(expression.key)
+    for index, key in enumerate(term.matchLabelKeys):
+        if key in term.mismatchLabelKeys:
+            problem = "exists in both matchLabelKeys and mismatchLabelKeys"
+            errors.append(field.invalid(f"{path}.matchLabelKeys[{index}]", key, problem))
+    return errors
+
+
+def _spread_keys(path: str, constraint: core.TopologySpreadConstraint) -> list[Cause]:
+    errors: list[Cause] = []
+    if not constraint.HasField("labelSelector"):
+        errors.append(field.forbidden(path, "must not be specified when labelSelector is not set"))
+    found = [expression.key for expression in constraint.labelSelector.matchExpressions]
+    own = set(constraint.labelSelector.matchLabels)
+    for index, key in enumerate(constraint.matchLabelKeys):
+        errors += label_name(f"{path}[{index}]", key)
+        # One of them is what the key itself was made into.
+        if key in own or found.count(key) > 1:
+            problem = "exists in both matchLabelKeys and labelSelector"
+            errors.append(field.invalid(f"{path}[{index}]", key, problem))
+    return errors
 
 
 def spread(path: str, constraints: Sequence[core.TopologySpreadConstraint]) -> list[Cause]:
@@ -219,6 +264,8 @@ def spread(path: str, constraints: Sequence[core.TopologySpreadConstraint]) -> l
             value = getattr(constraint, name)
             if constraint.HasField(name) and value not in ("Honor", "Ignore"):
                 errors.append(field.not_supported(f"{at}.{name}", value, ("Honor", "Ignore")))
+        if constraint.matchLabelKeys:
+            errors += _spread_keys(f"{at}.matchLabelKeys", constraint)
         if constraint.HasField("labelSelector"):
             errors += label_selector(f"{at}.labelSelector", constraint.labelSelector)
     return errors

@@ -37,24 +37,50 @@ def _class_name(path: str, name: str) -> list[Cause]:
 
 def claim(obj: core.PersistentVolumeClaim) -> list[Cause]:
     """The spec."""
-    spec = obj.spec
+    return claim_spec("spec", obj.spec)
+
+
+def claim_spec(path: str, spec: core.PersistentVolumeClaimSpec) -> list[Cause]:
+    """Of a claim, or of a template of claims."""
     errors: list[Cause] = []
     if spec.HasField("selector"):
-        errors += label_selector("spec.selector", spec.selector)
-    errors += _access_modes("spec.accessModes", spec.accessModes)
-    path = "spec.resources[storage]"
+        errors += label_selector(f"{path}.selector", spec.selector)
+    errors += _access_modes(f"{path}.accessModes", spec.accessModes)
+    at = f"{path}.resources[storage]"
     if "storage" not in spec.resources.requests:
-        errors.append(field.required(path))
+        errors.append(field.required(at))
     else:
         text = spec.resources.requests["storage"].string
         if Quantity.parse(text).sign <= 0:
-            errors.append(field.invalid(path, text, "must be greater than zero"))
+            errors.append(field.invalid(at, text, "must be greater than zero"))
     if spec.HasField("storageClassName"):
-        errors += _class_name("spec.storageClassName", spec.storageClassName)
+        errors += _class_name(f"{path}.storageClassName", spec.storageClassName)
     if spec.HasField("volumeMode") and spec.volumeMode not in _VOLUME_MODES:
-        errors.append(field.not_supported("spec.volumeMode", spec.volumeMode, _VOLUME_MODES))
+        errors.append(field.not_supported(f"{path}.volumeMode", spec.volumeMode, _VOLUME_MODES))
+    for name in ("dataSource", "dataSourceRef"):
+        if spec.HasField(name):
+            errors += _data_source(f"{path}.{name}", getattr(spec, name))
+    if spec.HasField("dataSource") and spec.HasField("dataSourceRef"):
+        one, other = ((each.apiGroup, each.kind, each.name) for each in (spec.dataSource, spec.dataSourceRef))
+        if one != other:
+            errors.append(field.invalid(path, f"{path}.dataSource", "must match dataSourceRef"))
     if spec.HasField("volumeAttributesClassName"):
-        errors += _class_name("spec.volumeAttributesClassName", spec.volumeAttributesClassName)
+        errors += _class_name(f"{path}.volumeAttributesClassName", spec.volumeAttributesClassName)
+    return errors
+
+
+def _data_source(
+    path: str, source: core.TypedLocalObjectReference | core.TypedObjectReference
+) -> list[Cause]:
+    errors = [field.required(f"{path}.{name}") for name in ("name", "kind") if not getattr(source, name)]
+    if not source.apiGroup and source.kind != "PersistentVolumeClaim":
+        problem = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        errors.append(field.invalid(path, source.kind, problem))
+    if source.apiGroup:
+        errors += [
+            field.invalid(f"{path}.apiGroup", source.apiGroup, problem)
+            for problem in names.dns_subdomain(source.apiGroup)
+        ]
     return errors
 
 

@@ -1,12 +1,18 @@
-"""A pod's volumes: a name of its own, and exactly one source (kube-apiserver 1.36, validateVolumes)."""
+"""A pod's volumes, and where its containers mount them (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from apiserver.validation import field, names
+from apiserver.validation import field, names, paths
+from apiserver.validation.volume_sources import host_path, volume_source
 from machinery.errors import Cause
 from machinery.pb import core
+
+__all__ = ["devices", "host_path", "mounts", "one_source", "volumes"]
+
+_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
 def volumes(path: str, found: Iterable[core.Volume]) -> list[Cause]:
@@ -14,17 +20,18 @@ def volumes(path: str, found: Iterable[core.Volume]) -> list[Cause]:
     seen: set[str] = set()
     for index, volume in enumerate(found):
         at = f"{path}[{index}]"
-        errors += one_source(at, [descriptor.name for descriptor, _ in volume.volumeSource.ListFields()])
-        errors += _source(at, volume.volumeSource)
+        own = volume_source(at, volume.volumeSource)
         if not volume.name:
-            errors.append(field.required(f"{at}.name"))
+            own.append(field.required(f"{at}.name"))
         else:
-            errors += [
+            own += [
                 field.invalid(f"{at}.name", volume.name, problem) for problem in names.dns_label(volume.name)
             ]
-            if volume.name in seen:
-                errors.append(field.duplicate(f"{at}.name", volume.name))
+        if volume.name in seen:
+            own.append(field.duplicate(f"{at}.name", volume.name))
+        if not own:
             seen.add(volume.name)
+        errors += own
     return errors
 
 
@@ -32,48 +39,113 @@ def one_source(path: str, sources: list[str]) -> list[Cause]:
     """Errors for none (here: at `path`), and for each beyond the first."""
     if not sources:
         return [field.required(path, "must specify a volume type")]
-    # Upstream looks for emptyDir first, and then for the others by their numbers.
-    ordered = sorted(sources, key=lambda name: name != "emptyDir")
     problem = "may not specify more than 1 volume type"
-    return [field.forbidden(f"{path}.{name}", problem) for name in ordered[1:]]
+    return [field.forbidden(f"{path}.{name}", problem) for name in sources[1:]]
 
 
-def _source(path: str, source: core.VolumeSource) -> list[Cause]:
+def known_volumes(spec: core.PodSpec) -> dict[str, core.VolumeSource]:
+    """The volumes that containers may mount: those that are right."""
+    return {
+        volume.name: volume.volumeSource
+        for index, volume in enumerate(spec.volumes)
+        if not names.dns_label(volume.name) and not volume_source(f"[{index}]", volume.volumeSource)
+    }
+
+
+def mounts(path: str, container: core.Container, known: Mapping[str, core.VolumeSource]) -> list[Cause]:
+    """Such a volume is there, and each place is used once."""
     errors: list[Cause] = []
-    if source.HasField("hostPath"):
-        errors += host_path(f"{path}.hostPath", source.hostPath)
-    if source.HasField("persistentVolumeClaim") and not source.persistentVolumeClaim.claimName:
-        errors.append(field.required(f"{path}.persistentVolumeClaim.claimName"))
-    if source.HasField("secret") and not source.secret.secretName:
-        errors.append(field.required(f"{path}.secret.secretName"))
-    if source.HasField("configMap") and not source.configMap.localObjectReference.name:
-        errors.append(field.required(f"{path}.configMap.name"))
+    places: set[str] = set()
+    devices_ = {device.name: device.devicePath for device in container.volumeDevices}
+    for index, mount in enumerate(container.volumeMounts):
+        at = f"{path}[{index}]"
+        if not mount.name:
+            errors.append(field.required(f"{at}.name"))
+        if mount.name not in known:
+            errors.append(field.not_found(f"{at}.name", mount.name))
+        if not mount.mountPath:
+            errors.append(field.required(f"{at}.mountPath"))
+        if mount.mountPath in places:
+            errors.append(field.invalid(f"{at}.mountPath", mount.mountPath, "must be unique"))
+        places.add(mount.mountPath)
+        if mount.name in devices_:
+            problem = "must not already exist in volumeDevices"
+            errors.append(field.invalid(f"{at}.name", mount.name, problem))
+        if mount.mountPath in devices_.values():
+            problem = "must not already exist as a path in volumeDevices"
+            errors.append(field.invalid(f"{at}.mountPath", mount.mountPath, problem))
+        errors += _sub_paths(path, at, mount)
+        errors += _modes(path, mount, container)
     return errors
 
 
-def host_path(path: str, source: core.HostPathVolumeSource) -> list[Cause]:
-    if not source.path:
-        return [field.required(f"{path}.path")]
-    if ".." in source.path.split("/"):
-        return [field.invalid(f"{path}.path", source.path, "must not contain '..'")]
-    return []
-
-
-def mounts(path: str, containers: Iterable[core.Container], spec: core.PodSpec) -> list[Cause]:
-    """Where containers mount volumes: such a volume is there, and each place is used once."""
-    known = {volume.name for volume in spec.volumes}
+def _sub_paths(path: str, at: str, mount: core.VolumeMount) -> list[Cause]:
     errors: list[Cause] = []
-    for number, container in enumerate(containers):
-        places: set[str] = set()
-        for index, mount in enumerate(container.volumeMounts):
-            at = f"{path}[{number}].volumeMounts[{index}]"
-            if not mount.name:
-                errors.append(field.required(f"{at}.name"))
-            elif mount.name not in known:
-                errors.append(field.not_found(f"{at}.name", mount.name))
-            if not mount.mountPath:
-                errors.append(field.required(f"{at}.mountPath"))
-            elif mount.mountPath in places:
-                errors.append(field.invalid(f"{at}.mountPath", mount.mountPath, "must be unique"))
-            places.add(mount.mountPath)
+    if mount.subPath:
+        errors += paths.local_descending(f"{path}.subPath", mount.subPath)
+    if mount.subPathExpr:
+        if mount.subPath:
+            problem = "subPathExpr and subPath are mutually exclusive"
+            errors.append(field.invalid(f"{at}.subPathExpr", mount.subPathExpr, problem))
+        errors += paths.local_descending(f"{path}.subPathExpr", mount.subPathExpr)
+    return errors
+
+
+def _modes(path: str, mount: core.VolumeMount, container: core.Container) -> list[Cause]:
+    """Upstream does not say which mount it is."""
+    errors: list[Cause] = []
+    if mount.HasField("mountPropagation"):
+        at, value = f"{path}.mountPropagation", mount.mountPropagation
+        if value not in _PROPAGATIONS:
+            errors.append(field.not_supported(at, value, _PROPAGATIONS))
+        if value == "Bidirectional" and not container.securityContext.privileged:
+            problem = "Bidirectional mount propagation is available only to privileged containers"
+            errors.append(field.forbidden(at, problem))
+    if mount.HasField("recursiveReadOnly"):
+        at, value = f"{path}.recursiveReadOnly", mount.recursiveReadOnly
+        if value not in _READ_ONLY:
+            errors.append(field.not_supported(at, value, _READ_ONLY))
+        elif value != "Disabled":
+            if not mount.readOnly:
+                errors.append(field.forbidden(at, "may only be specified when readOnly is true"))
+            if mount.HasField("mountPropagation") and mount.mountPropagation != "None":
+                problem = "may only be specified when mountPropagation is None or not specified"
+                errors.append(field.forbidden(at, problem))
+    return errors
+
+
+def devices(path: str, container: core.Container, known: Mapping[str, core.VolumeSource]) -> list[Cause]:
+    """Block devices: of claims only."""
+    errors: list[Cause] = []
+    seen_names: set[str] = set()
+    seen_paths: set[str] = set()
+    mounted = {mount.name: mount.mountPath for mount in container.volumeMounts}
+    for index, device in enumerate(container.volumeDevices):
+        at, name, place = f"{path}[{index}]", device.name, device.devicePath
+        if not name:
+            errors.append(field.required(f"{at}.name"))
+        if name in seen_names:
+            errors.append(field.invalid(f"{at}.name", name, "must be unique"))
+        source = known.get(name)
+        if source is None:
+            errors.append(field.not_found(f"{at}.name", name))
+        elif not source.HasField("persistentVolumeClaim") and not source.HasField("ephemeral"):
+            problem = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            errors.append(field.invalid(f"{at}.name", name, problem))
+        if not place:
+            errors.append(field.required(f"{at}.devicePath"))
+        if place in seen_paths:
+            errors.append(field.invalid(f"{at}.devicePath", place, "must be unique"))
+        if ".." in place.split("/"):
+            problem = "can not contain backsteps ('..')"
+            errors.append(field.invalid(f"{at}.devicePath", place, problem))
+        else:
+            seen_paths.add(place)
+        if name in mounted:
+            problem = "must not already exist in volumeMounts"
+            errors.append(field.invalid(f"{at}.name", name, problem))
+        if place in mounted.values():
+            problem = "must not already exist as a path in volumeMounts"
+            errors.append(field.invalid(f"{at}.devicePath", place, problem))
+        seen_names.add(name)
     return errors

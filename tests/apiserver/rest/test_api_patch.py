@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from machinery import kinds
-from tests.apiserver.registry.test_api_validation import comparable, expand, without_diff
 from tests.apiserver.rest.asgi import Reply, Rest, golden, in_memory
+from tests.apiserver.rest.recorded import comparable, expand, without_diff
 
 SERVED = {kind.kind for kind in kinds.KINDS}
 CASES = [case for case in golden("api_patch") if case["kind"] in SERVED]

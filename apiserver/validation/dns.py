@@ -1,0 +1,80 @@
+"""A pod's own name service: dnsConfig and host aliases (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+import re
+
+from apiserver.validation import addresses, field, names
+from machinery.errors import Cause
+from machinery.names import regex_problem
+from machinery.pb import core
+
+_SERVERS_MAX = 3
+_SEARCHES_MAX = 32
+_SEARCHES_LENGTH_MAX = 2048
+_SUBDOMAIN_LENGTH_MAX = 253
+_LABEL = "[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?"
+_UNDERSCORED = rf"{_LABEL}(\.{_LABEL})*"
+_underscored = re.compile(_UNDERSCORED, re.ASCII)
+_UNDERSCORED_PROBLEM = regex_problem(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' or '.', and"
+    " must start and end with an alphanumeric character",
+    _UNDERSCORED,
+    "example.com",
+)
+
+
+def config(path: str, spec: core.PodSpec) -> list[Cause]:
+    """dnsConfig, with respect to dnsPolicy."""
+    found = spec.dnsConfig
+    if spec.dnsPolicy == "None":
+        if not spec.HasField("dnsConfig"):
+            return [field.required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
+        if not found.nameservers:
+            problem = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return [field.required(f"{path}.nameservers", problem)]
+    errors: list[Cause] = []
+    if len(found.nameservers) > _SERVERS_MAX:
+        problem = f"must not have more than {_SERVERS_MAX} nameservers"
+        errors.append(field.invalid(f"{path}.nameservers", list(found.nameservers), problem))
+    for index, server in enumerate(found.nameservers):
+        errors += addresses.ip_address(f"{path}.nameservers[{index}]", server)
+    searches = list(found.searches)
+    if len(searches) > _SEARCHES_MAX:
+        problem = f"must not have more than {_SEARCHES_MAX} search paths"
+        errors.append(field.invalid(f"{path}.searches", searches, problem))
+    if len(" ".join(searches)) > _SEARCHES_LENGTH_MAX:
+        problem = (
+            f"must not have more than {_SEARCHES_LENGTH_MAX} characters (including spaces) in the search list"
+        )
+        errors.append(field.invalid(f"{path}.searches", searches, problem))
+    for index, search in enumerate(searches):
+        if search != ".":
+            errors += _search(f"{path}.searches[{index}]", search.removesuffix("."))
+    for index, option in enumerate(found.options):
+        if not option.name:
+            errors.append(field.required(f"{path}.options[{index}]", "must not be empty"))
+    return errors
+
+
+def _search(path: str, search: str) -> list[Cause]:
+    errors: list[Cause] = []
+    if len(search) > _SUBDOMAIN_LENGTH_MAX:
+        problem = f"must be no more than {_SUBDOMAIN_LENGTH_MAX} characters"
+        errors.append(field.invalid(path, search, problem))
+    if not _underscored.fullmatch(search):
+        errors.append(field.invalid(path, search, _UNDERSCORED_PROBLEM))
+    return errors
+
+
+def host_aliases(path: str, spec: core.PodSpec) -> list[Cause]:
+    errors: list[Cause] = []
+    for index, alias in enumerate(spec.hostAliases):
+        at = f"{path}[{index}]"
+        errors += addresses.ip_address(f"{at}.ip", alias.ip)
+        for number, name in enumerate(alias.hostnames):
+            errors += [
+                field.invalid(f"{at}.hostnames[{number}]", name, problem)
+                for problem in names.dns_subdomain(name)
+            ]
+    return errors

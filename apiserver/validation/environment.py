@@ -1,0 +1,161 @@
+"""Environment variables of containers and where their values come from (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from apiserver.validation import field, names
+from machinery.errors import Cause
+from machinery.pb import core
+from machinery.quantity import Quantity
+
+_VARIABLE_PROBLEM = (
+    "a valid environment variable name must consist only of printable ASCII characters other than '='"
+)
+_FIELD_PATHS = (
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+    "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+)  # fmt: skip
+VOLUME_FIELD_PATHS = (
+    "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
+)  # fmt: skip
+# What a pod's field label may be converted from at all.
+_CONVERTED = frozenset({
+    *_FIELD_PATHS, *VOLUME_FIELD_PATHS,
+    "spec.restartPolicy", "spec.schedulerName", "status.phase", "spec.host"})  # fmt: skip
+_SUBSCRIPTED = re.compile(r"(.+)\['(.*)'\]")
+_RESOURCES = (
+    "limits.cpu", "limits.ephemeral-storage", "limits.memory",
+    "requests.cpu", "requests.ephemeral-storage", "requests.memory",
+)  # fmt: skip
+_HUGE_PAGES = ("requests.hugepages-", "limits.hugepages-")
+_UNITS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+
+
+def variable_name(path: str, name: str) -> list[Cause]:
+    if all(" " <= character <= "~" and character != "=" for character in name):
+        return []
+    return [field.invalid(path, name, _VARIABLE_PROBLEM)]
+
+
+def variables(path: str, found: Iterable[core.EnvVar]) -> list[Cause]:
+    errors: list[Cause] = []
+    for index, variable in enumerate(found):
+        at = f"{path}[{index}]"
+        errors += (
+            variable_name(f"{at}.name", variable.name) if variable.name else [field.required(f"{at}.name")]
+        )
+        if variable.HasField("valueFrom"):
+            errors += _source(f"{at}.valueFrom", variable.valueFrom, variable.value)
+    return errors
+
+
+def _source(path: str, source: core.EnvVarSource, value: str) -> list[Cause]:
+    errors: list[Cause] = []
+    if source.HasField("fieldRef"):
+        errors += field_ref(f"{path}.fieldRef", source.fieldRef, _FIELD_PATHS)
+    if source.HasField("resourceFieldRef"):
+        errors += resource_ref(f"{path}.resourceFieldRef", source.resourceFieldRef, volume=False)
+    for name in ("configMapKeyRef", "secretKeyRef"):
+        if source.HasField(name):
+            reference = getattr(source, name)
+            errors += _key(f"{path}.{name}", reference.localObjectReference.name, reference.key)
+    given = sum(source.HasField(name) for name in _SOURCES)
+    if not given:
+        problem = (
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or"
+            " `fileKeyRef`"
+        )
+        errors.append(field.invalid(path, "", problem))
+    elif value:
+        errors.append(field.invalid(path, "", "may not be specified when `value` is not empty"))
+    elif given > 1:
+        errors.append(field.invalid(path, "", "may not have more than one field specified at a time"))
+    return errors
+
+
+def field_ref(path: str, reference: core.ObjectFieldSelector, known: tuple[str, ...]) -> list[Cause]:
+    """A field of the pod itself."""
+    if not reference.apiVersion:
+        return [field.required(f"{path}.apiVersion")]
+    if not reference.fieldPath:
+        return [field.required(f"{path}.fieldPath")]
+    label, at = reference.fieldPath, f"{path}.fieldPath"
+    problem = ""
+    match = _SUBSCRIPTED.fullmatch(label)
+    if reference.apiVersion != "v1":
+        problem = f"unsupported pod version: {reference.apiVersion}"
+    elif match is not None:
+        if match[1] not in ("metadata.annotations", "metadata.labels"):
+            problem = f"field label does not support subscript: {label}"
+    elif label not in _CONVERTED:
+        problem = f"field label not supported: {label}"
+    if problem:
+        return [field.invalid(at, label, f"error converting fieldPath: {problem}")]
+    if match is not None:
+        key = match[2].lower() if match[1] == "metadata.annotations" else match[2]
+        return [field.invalid(path, key, each) for each in names.qualified_name(key)]
+    label = "spec.nodeName" if label == "spec.host" else label
+    return [] if label in known else [field.not_supported(at, label, known)]
+
+
+def resource_ref(path: str, reference: core.ResourceFieldSelector, *, volume: bool) -> list[Cause]:
+    """What a container asks for."""
+    errors: list[Cause] = []
+    name = reference.resource
+    if volume and not reference.containerName:
+        errors.append(field.required(f"{path}.containerName"))
+    elif not name:
+        errors.append(field.required(f"{path}.resource"))
+    elif name not in _RESOURCES and not name.startswith(_HUGE_PAGES):
+        errors.append(field.not_supported(f"{path}.resource", name, _RESOURCES))
+    divisor = reference.divisor.string or "0"
+    if Quantity.parse(divisor).sign == 0:
+        return errors
+    kind, units = "", _UNITS
+    if name in ("limits.cpu", "requests.cpu"):
+        problem = "only divisor's values 1m and 1 are supported with the cpu resource"
+        return errors + ([] if divisor in ("1", "1m") else [field.invalid(f"{path}.divisor", name, problem)])
+    if name in ("limits.memory", "requests.memory"):
+        kind = "memory"
+    elif name in ("limits.ephemeral-storage", "requests.ephemeral-storage"):
+        kind = "local ephemeral storage"
+    elif name.startswith(_HUGE_PAGES):
+        kind = "hugepages"
+    if kind and divisor not in units:
+        problem = f"only divisor's values {', '.join(units)} are supported with the {kind} resource"
+        errors.append(field.invalid(f"{path}.divisor", name, problem))
+    return errors
+
+
+def _key(path: str, name: str, key: str) -> list[Cause]:
+    errors = [field.invalid(f"{path}.name", name, problem) for problem in names.dns_subdomain(name)]
+    if not key:
+        return [*errors, field.required(f"{path}.key")]
+    return errors + [field.invalid(f"{path}.key", key, problem) for problem in names.config_key(key)]
+
+
+def sources(path: str, found: Iterable[core.EnvFromSource]) -> list[Cause]:
+    """envFrom; what is wrong with the number of sources is said of the whole list."""
+    errors: list[Cause] = []
+    for index, source in enumerate(found):
+        at = f"{path}[{index}]"
+        errors += variable_name(f"{at}.prefix", source.prefix)
+        given = [name for name in ("configMapRef", "secretRef") if source.HasField(name)]
+        for name in given:
+            referred = getattr(source, name).localObjectReference.name
+            where = f"{at}.{name}.name"
+            if not referred:
+                errors.append(field.required(where))
+            errors += [
+                field.invalid(where, referred, problem)
+                for problem in (names.dns_subdomain(referred.rstrip("-") or "a") if referred else ())
+            ]
+        if not given:
+            problem = "must specify one of: `configMapRef` or `secretRef`"
+            errors.append(field.invalid(path, "", problem))
+        elif len(given) > 1:
+            errors.append(field.invalid(path, "", "may not have more than one field specified at a time"))
+    return errors
