@@ -214,6 +214,55 @@ def test_create_apply_and_replace(kubectl: Session) -> None:
     assert kubectl("run", "r1", "--image=pause", "--restart=Never") == "pod/r1 created\n"
 
 
+CONFIG_MAP = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: {name}}}
+data: {{{data}}}
+"""
+
+
+def managers(kubectl: Session, name: str) -> list[tuple[str, str]]:
+    document = kubectl.json("get", "configmap", name, "--show-managed-fields")
+    entries = document["metadata"].get("managedFields", [])
+    return sorted((entry["manager"], entry["operation"]) for entry in entries)
+
+
+def test_server_side_apply(kubectl: Session) -> None:
+    mine = CONFIG_MAP.format(name="ssa", data="a: '1', b: '1'")
+    ssa = ("apply", "--server-side", "-f", "-")
+    assert kubectl(*ssa, stdin=mine) == "configmap/ssa serverside-applied\n"
+    assert managers(kubectl, "ssa") == [("kubectl", "Apply")]
+    assert "managedFields" not in kubectl("get", "configmap", "ssa", "-o", "yaml")
+    theirs = CONFIG_MAP.format(name="ssa", data="b: '2'")
+    refused = kubectl.fails(*ssa, "--field-manager=other", stdin=theirs)
+    assert 'Apply failed with 1 conflict: conflict with "kubectl": .data.b' in refused
+    done = kubectl.run(
+        "diff", "--server-side", "--force-conflicts", "--field-manager=other", "-f", "-", stdin=theirs
+    )
+    assert done.returncode == 1, done.stderr
+    assert '+  b: "2"' in done.stdout
+    assert kubectl.json("get", "configmap", "ssa")["data"] == {"a": "1", "b": "1"}
+    kubectl(*ssa, "--field-manager=other", "--force-conflicts", stdin=theirs)
+    assert kubectl.json("get", "configmap", "ssa")["data"] == {"a": "1", "b": "2"}
+    assert managers(kubectl, "ssa") == [("kubectl", "Apply"), ("other", "Apply")]
+    unknown = mine.replace("\ndata:", "\nbogus: 1\ndata:")
+    assert ".bogus: field not declared in schema" in kubectl.fails(*ssa, stdin=unknown)
+
+
+def test_from_client_side_to_server_side_apply(kubectl: Session) -> None:
+    kubectl("apply", "-f", "-", stdin=CONFIG_MAP.format(name="csa", data="a: '1', b: '1'"))
+    assert managers(kubectl, "csa") == [("kubectl-client-side-apply", "Update")]
+    assert 'a: "1"' in kubectl("apply", "view-last-applied", "configmap/csa")
+    changed = CONFIG_MAP.format(name="csa", data="a: '2'")
+    kubectl("apply", "--server-side", "-f", "-", stdin=changed)
+    assert managers(kubectl, "csa") == [("kubectl", "Apply"), ("kubectl-last-applied", "Apply")]
+    assert kubectl.json("get", "configmap", "csa")["data"] == {"a": "2"}
+    assert 'a: "2"' in kubectl("apply", "view-last-applied", "configmap/csa")
+    kubectl("label", "configmap", "csa", "l=v")
+    assert ("kubectl-label", "Update") in managers(kubectl, "csa")
+
+
 def test_create_by_words(kubectl: Session) -> None:
     """These come as protobuf."""
     assert kubectl("create", "ns", "words") == "namespace/words created\n"
