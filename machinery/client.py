@@ -308,7 +308,7 @@ class Client:
 
     async def create(self, obj: M, *, dry_run: bool = False) -> M:
         """Create, and return what is stored; 409 AlreadyExists."""
-        kind, key = kinds.of(obj), key_of(obj)  # type: ignore[arg-type]
+        kind, key = kinds.of(obj), key_of(obj)
         request = api.CreateRequest(
             target=_target(kind, key.namespace, key.name),
             body=envelope.encode(obj),
@@ -318,7 +318,7 @@ class Client:
 
     async def update(self, obj: M, *, subresource: str = "", dry_run: bool = False) -> M:
         """Replace; 409 Conflict where metadata.resourceVersion is set and is not the newest."""
-        kind, key = kinds.of(obj), key_of(obj)  # type: ignore[arg-type]
+        kind, key = kinds.of(obj), key_of(obj)
         request = api.UpdateRequest(
             target=_target(kind, key.namespace, key.name, subresource),
             body=envelope.encode(obj),

@@ -18,7 +18,7 @@ import anyio.lowlevel
 from machinery.client import Client, WatchEvent
 from machinery.clock import Clock
 from machinery.kinds import Kind, M
-from machinery.objects import ObjectKey, key_of
+from machinery.objects import ObjectKey, key_of, metadata_of
 from machinery.reflector import Reflector
 
 IndexFunction = Callable[[M], Iterable[str]]
@@ -182,10 +182,10 @@ class Informer(Generic[M]):
     # Changes.
 
     def _put(self, obj: M) -> None:
-        metadata: Any = obj.metadata  # type: ignore[attr-defined]
+        metadata = metadata_of(obj)
         key = ObjectKey(metadata.namespace, metadata.name)
         old = self._objects.get(key)
-        if old is not None and old.metadata.uid != metadata.uid:  # type: ignore[attr-defined]
+        if old is not None and metadata_of(old).uid != metadata.uid:
             self._drop(key, old, stale=True)
             old = None
         self._objects[key] = obj
@@ -211,11 +211,11 @@ class Informer(Generic[M]):
 
     async def _replace(self, items: Sequence[M]) -> None:
         """Make the copy equal to a list, telling handlers of the differences; deletions come first."""
-        listed = {key_of(obj) for obj in items}  # type: ignore[arg-type]
+        listed = {key_of(obj) for obj in items}
         for key in [key for key in self._objects if key not in listed]:
             self._drop(key, self._objects[key], stale=True)
         for count, obj in enumerate(items, 1):
-            old = self._objects.get(key_of(obj))  # type: ignore[arg-type]
+            old = self._objects.get(key_of(obj))
             if old is None or _version(old) != _version(obj):
                 self._put(obj)
             if count % _YIELD_EVERY == 0:
@@ -227,7 +227,7 @@ class Informer(Generic[M]):
     async def _apply(self, batch: Sequence[WatchEvent[M]]) -> None:
         for count, event in enumerate(batch, 1):
             if event.type == "DELETED":
-                key = key_of(event.object)  # type: ignore[arg-type]
+                key = key_of(event.object)
                 if key in self._objects:
                     self._drop(key, event.object, stale=False)
             elif event.type != "BOOKMARK":

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableSequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from google.protobuf.message import Message
+
 from machinery.kinds import Object, of
 from machinery.pb import meta
 
@@ -30,9 +32,15 @@ class ObjectKey(NamedTuple):
         return cls("", parts[0]) if len(parts) == 1 else cls(parts[0], parts[1])
 
 
-def key_of(obj: Object) -> ObjectKey:
+def metadata_of(obj: Object | Message) -> meta.ObjectMeta:
+    """The metadata of a message that is known to be an object, as those of every kind are."""
+    metadata: meta.ObjectMeta = obj.metadata  # type: ignore[union-attr]  # Message does not declare it
+    return metadata
+
+
+def key_of(obj: Object | Message) -> ObjectKey:
     """The object's key."""
-    metadata = obj.metadata
+    metadata: meta.ObjectMeta = obj.metadata  # type: ignore[union-attr]  # as above, without another call
     return ObjectKey(metadata.namespace, metadata.name)
 
 

@@ -110,7 +110,7 @@ def _item(found: CachedObject, media: Media) -> dict[str, Any]:
 async def _protobuf_list(media: Media, kind: Kind[Any], page: ListPage) -> AsyncIterator[bytes]:
     """The envelope's raw is the ListMeta, and each item's own bytes under field 2."""
     head = kind.list_message()
-    metadata: Any = head.metadata  # type: ignore[attr-defined]
+    metadata: Any = head.metadata  # type: ignore[attr-defined]  # Message does not declare it
     metadata.resourceVersion = page.resource_version
     metadata.selfLink = ""
     setattr(metadata, "continue", page.continue_token)

@@ -11,7 +11,7 @@ from controllers.volumes.steps import Tell
 from machinery import kinds
 from machinery.errors import StatusError, is_not_found
 from machinery.objects import ObjectKey
-from machinery.pb import core
+from machinery.pb import core, storage
 
 STEPS_MAX = 8
 """Writes in a row for one claim; a whole binding takes four."""
@@ -44,8 +44,8 @@ class ClaimController(Controller):
             return
         self._unbound_of_class(volume.spec.storageClassName)
 
-    def _class_added(self, storage_class: object) -> None:
-        self._unbound_of_class(getattr(storage_class, "metadata").name)  # noqa: B009  # any kind's handler
+    def _class_added(self, storage_class: storage.StorageClass) -> None:
+        self._unbound_of_class(storage_class.metadata.name)
 
     def _unbound_of_class(self, name: str) -> None:
         for claim in self.claims.list():

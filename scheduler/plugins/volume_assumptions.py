@@ -47,14 +47,14 @@ class Assumptions(Generic[M]):
 
     def assume(self, obj: M) -> None:
         """`obj` is a changed copy of what the watch shows, with its resourceVersion."""
-        self._assumed[key_of(obj)] = obj  # type: ignore[arg-type]
+        self._assumed[key_of(obj)] = obj
 
     def restore(self, name: str, namespace: str = "") -> None:
         """Forget the assumption; harmless if there is none."""
         self._assumed.pop(ObjectKey(namespace, name), None)
 
     def _over(self, found: M) -> M:
-        key = key_of(found)  # type: ignore[arg-type]
+        key = key_of(found)
         assumed = self._assumed.get(key)
         if assumed is None:
             return found

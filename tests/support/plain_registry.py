@@ -24,6 +24,7 @@ from apiserver.watch_cache import WatchCache
 from apiserver.watcher import Watcher
 from machinery import errors
 from machinery.kinds import Kind
+from machinery.objects import metadata_of
 from machinery.pb import meta
 from machinery.wire import envelope
 
@@ -64,7 +65,7 @@ class PlainRegistry:
         body: Message,
         options: WriteOptions = NO_OPTIONS,
     ) -> CachedObject:
-        metadata: meta.ObjectMeta = body.metadata  # type: ignore[attr-defined]
+        metadata = metadata_of(body)
         data = envelope.encode(body)
         try:
             revision = await self._storage.create(kind.key(metadata.namespace, metadata.name), data)
@@ -81,7 +82,7 @@ class PlainRegistry:
         body: Message,
         options: WriteOptions = NO_OPTIONS,
     ) -> CachedObject:
-        metadata: meta.ObjectMeta = body.metadata  # type: ignore[attr-defined]
+        metadata = metadata_of(body)
         expected = int(metadata.resourceVersion)
         metadata.resourceVersion = ""
         data = envelope.encode(body)
