@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +21,6 @@ from tests.support.patience import PATIENCE_SECONDS
 KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
 LIMIT_SECONDS = PATIENCE_SECONDS
-_REPOSITORY = Path(__file__).resolve().parents[3]
 POD = """
 apiVersion: v1
 kind: Pod
@@ -92,18 +90,9 @@ class Session:
 
 
 @pytest.fixture(scope="module")
-def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    directory = tmp_path_factory.mktemp("kubectl") / "cluster"
-    nominee = [str(Path(sys.executable).with_name("nominee"))]
-    up = [*nominee, "up", "--dir", str(directory), "--nodes", "2", "--detach"]
-    started = subprocess.run(
-        up, cwd=_REPOSITORY, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
-    )
-    assert started.returncode == 0, started.stderr
-    session = Session(directory)
+def kubectl(live: Path) -> Iterator[Session]:
+    session = Session(live)
     yield session
-    down = [*nominee, "down", "--dir", str(directory)]
-    subprocess.run(down, cwd=_REPOSITORY, capture_output=True, timeout=LIMIT_SECONDS, check=False)
     print(f"{session.commands} commands")
 
 
