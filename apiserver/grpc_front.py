@@ -19,7 +19,7 @@ import grpc.aio
 from google.protobuf.message import Message
 from nominee_api.v1 import api_pb2 as api
 
-from apiserver import bodies, request_options
+from apiserver import bodies, request_options, served
 from apiserver.access.access import OPEN, Access, named
 from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Credentials
@@ -426,14 +426,14 @@ async def _fail(context: _Context, failure: StatusError) -> NoReturn:
 
 
 def _kind(target: api.Target) -> Kind[Any]:
-    kind = kinds.by_resource(target.group, target.version, target.resource)
+    kind = served.by_resource(target.group, target.version, target.resource)
     if kind is None:
         raise errors.unknown_resource()
     return kind
 
 
 def _labels(verb: str, target: api.Target) -> RequestLabels:
-    kind = kinds.by_resource(target.group, target.version, target.resource)
+    kind = served.by_resource(target.group, target.version, target.resource)
     if kind is None:
         # Whatever a client makes up is counted as one.
         return RequestLabels(verb, "", "", "", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from apiserver import served
 from apiserver.access import setup as access_setup
 from apiserver.access.rbac import aggregation
 from apiserver.access.rbac import bootstrap as rbac_bootstrap
@@ -41,6 +42,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
         )
     shown, tls = access_setup.serving_certificate(options.access), access_setup.tls_context(options.access)
     servers = endpoints(options.etcd_servers) or [(await process.wait_for("etcd")).grpc]
+    served.configure(process.gates)
     process.step = f"load from etcd at {','.join(servers)}"
 
     async def make_registry(storage: EtcdStorage, cache: WatchCache) -> RegistryAPI:

@@ -29,6 +29,7 @@ from machinery.pb import (
     rbac,
     scheduling,
     storage,
+    workloads,
 )
 
 
@@ -47,7 +48,8 @@ class Kind(Generic[M]):
     """One kind: its names, its message and where it lies in etcd.
 
     `plural` is the resource of requests ("pods"); `storage_prefix` comes between `/registry/` and the
-    namespace or name ("minions" for nodes); `categories` are names for several kinds at once (`all`).
+    namespace or name ("minions" for nodes); `categories` are names for several kinds at once (`all`); `gate`
+    is the feature gate without which the API server does not serve it.
     Kinds compare by identity: there is one `Kind` per kind.
     """
 
@@ -62,6 +64,7 @@ class Kind(Generic[M]):
     short_names: tuple[str, ...] = ()
     subresources: frozenset[str] = field(default_factory=frozenset)
     categories: tuple[str, ...] = ()
+    gate: str = ""
 
     @property
     def api_version(self) -> str:
@@ -132,6 +135,14 @@ EVENTS_EVENT = Kind(
 PRIORITY_CLASS = Kind(
     "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", scheduling.PriorityClass,
     scheduling.PriorityClassList, namespaced=False, short_names=("pc",),
+)  # fmt: skip
+POD_GROUP = Kind(
+    "scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups", workloads.PodGroup, workloads.PodGroupList,
+    subresources=_subresources("status"), gate="GenericWorkload",
+)  # fmt: skip
+WORKLOAD = Kind(
+    "scheduling.k8s.io", "v1alpha2", "Workload", "workloads", workloads.Workload, workloads.WorkloadList,
+    gate="GenericWorkload",
 )  # fmt: skip
 POD_DISRUPTION_BUDGET = Kind(
     "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", policy.PodDisruptionBudget,
@@ -335,6 +346,8 @@ KINDS: tuple[Kind[Any], ...] = (
     SERVICE_CIDR,
     RUNTIME_CLASS,
     VOLUME_ATTRIBUTES_CLASS,
+    POD_GROUP,
+    WORKLOAD,
 )
 
 _BY_RESOURCE = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}

@@ -1,7 +1,7 @@
 """Kubernetes' messages under short names: `core.Pod`, `meta.ObjectMeta`, `policy.PodDisruptionBudget`.
 
 The modules are generated from proto/ by `make setup`. Importing this one costs about 25 ms.
-`resource` has Quantity; `devices` is the API group resource.k8s.io.
+`resource` has Quantity; `devices` is the API group resource.k8s.io; `workloads` has PodGroup and Workload.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from k8s.io.api.policy.v1 import generated_pb2 as policy
 from k8s.io.api.rbac.v1 import generated_pb2 as rbac
 from k8s.io.api.resource.v1 import generated_pb2 as devices
 from k8s.io.api.scheduling.v1 import generated_pb2 as scheduling
+from k8s.io.api.scheduling.v1alpha2 import generated_pb2 as workloads
 from k8s.io.api.storage.v1 import generated_pb2 as storage
 from k8s.io.apimachinery.pkg.api.resource import generated_pb2 as resource
 from k8s.io.apimachinery.pkg.apis.meta.v1 import generated_pb2 as meta
@@ -46,4 +47,5 @@ __all__ = [
     "runtime",
     "scheduling",
     "storage",
+    "workloads",
 ]

@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+from apiserver import served
 from apiserver.rest import text
 from machinery import kinds
 from machinery.kinds import Kind
@@ -80,7 +81,7 @@ def virtual(group: str, version: str, plural: str) -> Virtual | None:
 
 
 def _all() -> list[Kind[Any] | Virtual]:
-    return [*kinds.KINDS, *VIRTUAL]
+    return [*served.all_kinds(), *VIRTUAL]
 
 
 def groups() -> dict[str, list[str]]:

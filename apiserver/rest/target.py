@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from machinery import kinds
+from apiserver import served
 from machinery.kinds import Kind
 
 
@@ -58,7 +58,7 @@ def parse(path: str) -> Target | None:
         return None
     resource, name, subresource = [*parts, "", ""][:3]
     target = Target(group, version, resource, None, namespace, name, subresource, watch)
-    kind = kinds.by_resource(group, version, resource)
+    kind = served.by_resource(group, version, resource)
     if kind is None:
         return target
     if namespace and not kind.namespaced:
