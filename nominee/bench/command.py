@@ -20,6 +20,7 @@ _WORKLOADS = (
     "TopologySpreading",
     "Unschedulable",
     "PreemptionBasic",
+    "SchedulingWithResourceClaimTemplate",
     "DelayedBinding",
 )  # not taken from the table, whose modules would have to be loaded for every command
 _count = click.IntRange(min=1)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from machinery.pb import core
+from machinery.pb import core, devices
 
 NAMESPACE = "default"
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 NODE_CPU_MILLI = 4000
+DRIVER = "test-driver.cdi.k8s.io"
+DEVICE_CLASS, CLAIM_TEMPLATE = "test-class", "test-claim-template"
 _CAPACITY = {"cpu": "4", "memory": "32Gi", "pods": "110"}
 
 
@@ -69,6 +71,42 @@ def pod(index: int, prefix: str, template: PodTemplate) -> core.Pod:
     if template.also is not None:
         template.also(made.spec)
     return made
+
+
+def device_class() -> devices.DeviceClass:
+    """The class of all devices of the driver."""
+    made = devices.DeviceClass()
+    made.metadata.name = DEVICE_CLASS
+    made.spec.selectors.add().cel.expression = f'device.driver == "{DRIVER}"'
+    return made
+
+
+def claim_template() -> devices.ResourceClaimTemplate:
+    """A claim on one device."""
+    made = devices.ResourceClaimTemplate()
+    made.metadata.name, made.metadata.namespace = CLAIM_TEMPLATE, NAMESPACE
+    request = made.spec.spec.devices.requests.add(name="req-0")
+    request.exactly.deviceClassName = DEVICE_CLASS
+    return made
+
+
+def resource_slice(index: int, count: int) -> devices.ResourceSlice:
+    """The devices of the index-th node."""
+    made = devices.ResourceSlice()
+    made.metadata.name = f"slice-{index}"
+    spec = made.spec
+    spec.driver, spec.nodeName = DRIVER, f"node-{index}"
+    spec.pool.name, spec.pool.generation, spec.pool.resourceSliceCount = spec.nodeName, 1, 1
+    for number in range(count):
+        spec.devices.add(name=f"instance-{number}")
+    return made
+
+
+def with_claim(spec: core.PodSpec) -> None:
+    """Gives a pod a claim of its own."""
+    spec.resourceClaims.add(name="resource", resourceClaimTemplateName=CLAIM_TEMPLATE)
+    for container in spec.containers:
+        container.resources.claims.add(name="resource")
 
 
 def namespace(name: str) -> core.Namespace:

@@ -35,7 +35,19 @@ from nominee.bench.machine import busy_seconds, machine
 from nominee.bench.processes import BenchError, Created, Creator, Series, cluster, creators
 from nominee.bench.verification import placed, problems
 from nominee.bench.watcher import BoundPods
-from nominee.bench.workloads import CHURN, CHURN_PODS_MAX, INIT, MEASURED, NAMESPACES, NODES, WORKLOADS
+from nominee.bench.workloads import (
+    CHURN,
+    CHURN_PODS_MAX,
+    CLASSES,
+    DEVICES,
+    INIT,
+    MEASURED,
+    NAMESPACES,
+    NODES,
+    SLICES,
+    TEMPLATES,
+    WORKLOADS,
+)
 from nominee.http import request
 from nominee.process_usage import cpu_seconds, pss_bytes
 from nominee.supervisor.client import call
@@ -60,6 +72,8 @@ def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[
     workload = WORKLOADS[settings.workload]
     wanted = [(NODES, settings.nodes), (INIT, settings.init_pods), (MEASURED, settings.pods)]
     wanted.insert(0, (NAMESPACES, len(workload.namespaces)))
+    if workload.devices_per_node:
+        wanted += [(CLASSES, 1), (TEMPLATES, 1), (SLICES, settings.nodes)]
     series = [
         Series(workload=workload.name, name=name, count=count, concurrency=settings.concurrency)
         for name, count in wanted
@@ -91,6 +105,9 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
         if NAMESPACES in by_name:
             await _create(by_name[NAMESPACES])
         nodes = await _create(by_name[NODES])
+        for name in DEVICES:
+            if name in by_name:
+                await _create(by_name[name])
         await group.start(lambda *, task_status: bound.run(directory, task_status=task_status))
         if settings.init_pods:
             await _create(by_name[INIT])

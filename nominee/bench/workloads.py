@@ -6,13 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from machinery.kinds import NAMESPACE, NODE, POD, Kind
+from machinery.kinds import (
+    DEVICE_CLASS,
+    NAMESPACE,
+    NODE,
+    POD,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_SLICE,
+    Kind,
+)
 from machinery.pb import core
 from nominee.bench import objects
 from nominee.bench.objects import HOSTNAME, ZONE, PodTemplate
 
 BASIC: Final = "SchedulingBasic"
 NAMESPACES, NODES, INIT, MEASURED, CHURN = "namespaces", "nodes", "init", "measured", "churn"
+CLASSES, TEMPLATES, SLICES = "classes", "templates", "slices"
+DEVICES: Final = (CLASSES, TEMPLATES, SLICES)
 CHURN_PODS_MAX: Final = 10_000
 _BASIC_POD: Final = PodTemplate()
 _SETUP_NAMESPACES: Final = ("sched-0", "sched-1")
@@ -29,9 +39,10 @@ class Workload:
 
     `nodes`, `init_pods`, `pods`: usual sizes. `init_per_node`, `pods_per_node`: the room of one node, used up
     together unless the measured pods evict the initial ones. `churn`: pods created one each
-    `churn_seconds` meanwhile. `one_per_node`: no two pods may meet; `skew_max` of measured pods between the
-    zones. `stalled_seconds_max`: how long nothing may be bound before it counts as stuck. `reference`: pods/s
-    of kube-scheduler 1.36.2 on two cores, by (nodes, initial pods, pods).
+    `churn_seconds` meanwhile. `devices_per_node`: each node has a slice of them. `one_per_node`: no two pods
+    may meet; `skew_max` of measured pods between the zones. `stalled_seconds_max`: how long nothing may be
+    bound before it counts as stuck. `reference`: pods/s of kube-scheduler 1.36.2 on two cores, by (nodes,
+    initial pods, pods).
     """
 
     name: str
@@ -46,6 +57,7 @@ class Workload:
     namespaces: tuple[str, ...] = ()
     init_per_node: int = 40
     pods_per_node: int = 40
+    devices_per_node: int = 0
     evicts: bool = False
     one_per_node: bool = False
     skew_max: int | None = None
@@ -60,6 +72,12 @@ class Workload:
             return NODE, lambda index: objects.node(index, self.zones)
         if series == NAMESPACES:
             return NAMESPACE, lambda index: objects.namespace(self.namespaces[index])
+        if series == CLASSES:
+            return DEVICE_CLASS, lambda _: objects.device_class()
+        if series == TEMPLATES:
+            return RESOURCE_CLAIM_TEMPLATE, lambda _: objects.claim_template()
+        if series == SLICES:
+            return RESOURCE_SLICE, lambda index: objects.resource_slice(index, self.devices_per_node)
         template = {INIT: self.init, MEASURED: self.measured, CHURN: self.churn}[series]
         if template is None:
             raise KeyError(series)
@@ -157,6 +175,16 @@ _ALL: Final = (
         zones=("moon-1", "moon-2", "moon-3"),
         measured=PodTemplate(labels={"color": "blue"}, also=_spread_blue),
         skew_max=5,
+    ),
+    Workload(
+        name="SchedulingWithResourceClaimTemplate",
+        nodes=100,
+        init=PodTemplate(cpu_milli=1, also=objects.with_claim),
+        measured=PodTemplate(cpu_milli=1, also=objects.with_claim),
+        init_per_node=20,
+        pods_per_node=20,
+        devices_per_node=20,
+        up_options=("--components", "etcd,apiserver,scheduler,controllers"),
     ),
     Workload(
         name="DelayedBinding",
