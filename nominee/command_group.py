@@ -1,0 +1,63 @@
+"""The `nominee` commands. Each lives in `nominee/commands/` and is imported when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+
+import click
+
+# Subcommand: module of nominee.commands, and attribute. A table, so that `nominee status` does not load what
+# only `nominee get` needs.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "up": ("nominee.commands.up", "up"),
+    "down": ("nominee.commands.down", "down"),
+    "status": ("nominee.commands.status", "status"),
+    "start": ("nominee.commands.lifecycle", "start"),
+    "stop": ("nominee.commands.lifecycle", "stop"),
+    "restart": ("nominee.commands.lifecycle", "restart"),
+    "pause": ("nominee.commands.lifecycle", "pause"),
+    "resume": ("nominee.commands.lifecycle", "resume"),
+    "logs": ("nominee.commands.logs", "logs"),
+    "get": ("nominee.commands.get", "get"),
+    "apply": ("nominee.commands.manifests", "apply"),
+    "create": ("nominee.commands.manifests", "create"),
+    "delete": ("nominee.commands.manifests", "delete"),
+    "patch": ("nominee.commands.manifests", "patch"),
+    "queue": ("nominee.commands.queue", "queue"),
+    "explain": ("nominee.commands.explain", "explain"),
+    "failpoint": ("nominee.commands.failpoint", "failpoint"),
+    "demo": ("nominee.demo.command", "demo"),
+    "bench": ("nominee.bench.command", "bench"),
+    "version": ("nominee.commands.version", "version"),
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a subcommand only when it is called or asked about."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """With the command's modules loaded Ctrl-C is the command's matter again (see `nominee.cli`)."""
+        found = super().resolve_command(ctx, args)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        return found
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+def nominee() -> None:
+    """A Kubernetes control plane as real processes, to watch, break and measure where a pod will run."""
