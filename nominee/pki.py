@@ -75,6 +75,17 @@ class Pki:
     def clients(self) -> Path:
         return self.path / "clients"
 
+    def arguments(self, authorization_mode: str) -> list[str]:
+        """What an API server is started with that is to use all this."""
+        certificate, key = self.serving
+        return [
+            *("--tls-cert-file", str(certificate), "--tls-private-key-file", str(key)),
+            *("--client-ca-file", str(self.ca), "--token-auth-file", str(self.tokens)),
+            *("--service-account-signing-key-file", str(self.accounts_key)),
+            *("--client-certificates", str(self.clients)),
+            *("--authorization-mode", authorization_mode),
+        ]
+
     def ensure(
         self,
         certificates: Mapping[str, Identity],

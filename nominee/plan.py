@@ -136,15 +136,7 @@ def _access(options: UpOptions) -> list[str]:
     if not options.secure:
         mode = options.authorization_mode
         return ["--authorization-mode", mode] if mode else []
-    pki = Pki(options.directory / "pki")
-    certificate, key = pki.serving
-    return [
-        *("--tls-cert-file", str(certificate), "--tls-private-key-file", str(key)),
-        *("--client-ca-file", str(pki.ca), "--token-auth-file", str(pki.tokens)),
-        *("--service-account-signing-key-file", str(pki.accounts_key)),
-        *("--client-certificates", str(pki.clients)),
-        *("--authorization-mode", options.authorization_mode or AUTHORIZATION_MODE),
-    ]
+    return Pki(options.directory / "pki").arguments(options.authorization_mode or AUTHORIZATION_MODE)
 
 
 def _shares(nodes: int, kubelets: int) -> list[tuple[int, int]]:

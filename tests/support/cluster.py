@@ -18,13 +18,19 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
 import pytest
 
 from machinery.client import Client, connect
+from machinery.clock import SystemClock
 from machinery.run_files import RunFile
+from nominee import identities
+from nominee.pki import Pki
+from nominee.plan import AUTHORIZATION_MODE
+from nominee.supervisor.spec import ProcessSpec
 from tests.support.patience import PATIENCE_SECONDS
 
 READY_SECONDS_MAX = PATIENCE_SECONDS
@@ -53,6 +59,18 @@ class Cluster:
         if name != "etcd":
             command += ["--name", name]
         self._commands[name] = [*command, *arguments]
+
+    def secure(self, *more: str, mode: str = AUTHORIZATION_MODE) -> Pki:
+        """From now on the API server asks who it is; the other processes have their arguments by then."""
+        pki = Pki(self.directory / "pki")
+        processes = [
+            ProcessSpec(name=name, component=name.partition("-")[0], argv=tuple(command), stop_stage=0)
+            for name, command in self._commands.items()
+        ]
+        now = datetime.fromtimestamp(SystemClock().now(), UTC)
+        pki.ensure(identities.certificates(), identities.tokens(processes), now=now)
+        self.arguments("apiserver", *pki.arguments(mode), *more)
+        return pki
 
     async def start(self, *names: str) -> list[RunFile]:
         """Start processes at once, and return when all are ready."""

@@ -1,0 +1,194 @@
+"""Who asks: tokens, certificates, nobody, and somebody who acts as somebody else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from apiserver.access.access import Access
+from apiserver.access.attributes import Attributes
+from apiserver.access.authentication import Authenticator, Credentials, TokenFileError, read_token_file
+from apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
+from apiserver.access.service_accounts import ISSUER, Claims, ServiceAccountTokens
+from apiserver.access.user import ANONYMOUS, User
+from machinery import kinds
+from machinery.clock import FakeClock
+from machinery.errors import StatusError
+from machinery.pb import core
+from nominee.pki import Identity, Pki
+from tests.apiserver.access.fakes import Objects
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(NOW)
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    made = Pki(tmp_path / "pki")
+    made.ensure({}, {}, now=datetime.fromtimestamp(NOW, UTC))
+    return made
+
+
+def der(pem: bytes) -> bytes:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+
+
+def test_a_token_file(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.csv"
+    path.write_text('t1,jane,u1,"dev, ops"\n# none\n\nt2,joe,u2\n,nobody,u3\n')
+    assert read_token_file(path) == {"t1": User("jane", ("dev", "ops"), "u1"), "t2": User("joe", (), "u2")}
+    path.write_text("t1,jane\n")
+    with pytest.raises(TokenFileError, match="at least 3 columns"):
+        read_token_file(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("Bearer t1", "jane"),
+        ("bearer  t1", "jane"),
+        ("", "system:anonymous"),
+        ("Basic abc", "system:anonymous"),
+        ("Bearer ", "system:anonymous"),
+        ("Bearer wrong", None),
+    ],
+)
+def test_bearer_tokens(clock: FakeClock, header: str, name: str | None) -> None:
+    authenticator = Authenticator(clock, tokens={"t1": User("jane", ("dev",))})
+    credentials = Credentials(authorization=header)
+    if name is None:
+        with pytest.raises(StatusError, match="Unauthorized") as refused:
+            authenticator.user_of(credentials)
+        assert (refused.value.code, refused.value.message) == (401, "Unauthorized")
+        return
+    user = authenticator.user_of(credentials)
+    assert user.name == name
+    if name == "jane":
+        assert user.groups == ("dev", "system:authenticated")
+
+
+def test_nobody_may_be_refused(clock: FakeClock) -> None:
+    with pytest.raises(StatusError, match="Unauthorized"):
+        Authenticator(clock, anonymous=False).user_of(Credentials())
+    assert Authenticator(clock).user_of(Credentials()) == ANONYMOUS
+
+
+async def test_certificates(clock: FakeClock, pki: Pki) -> None:
+    now = datetime.fromtimestamp(NOW, UTC)
+    made, _ = pki.client(Identity("system:node:n1", ("system:nodes", "more")), now=now)
+    authenticator = Authenticator(clock)
+    user = authenticator.user_of(Credentials(der(made)))
+    assert (user.name, user.groups) == ("system:node:n1", ("system:nodes", "more", "system:authenticated"))
+    assert user.extra[0][0] == "authentication.kubernetes.io/credential-id"
+    await clock.advance(timedelta(days=366).total_seconds())
+    with pytest.raises(StatusError, match="Unauthorized"):
+        authenticator.user_of(Credentials(der(made)))
+
+
+class Only:
+    """Allows just these."""
+
+    def __init__(self, *allowed: tuple[str, str]) -> None:
+        self._allowed = allowed
+
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        assert attributes.verb == "impersonate"
+        resource = attributes.resource
+        if attributes.subresource:
+            resource += f"/{attributes.subresource}"
+        name = f"{attributes.namespace}/{attributes.name}" if attributes.namespace else attributes.name
+        return ALLOWED if (resource, name) in self._allowed else NO_OPINION
+
+    def rules_for(self, user: User, namespace: str) -> RulesFor:
+        return RulesFor()
+
+
+def test_acting_as_somebody_else(clock: FakeClock) -> None:
+    access = Access(
+        Authenticator(clock, tokens={"t": User("joe")}),
+        Only(
+            ("users", "jane"),
+            ("groups", "dev"),
+            ("userextras/scopes", "x"),
+            ("serviceaccounts", "ns/robot"),
+            ("users", "system:anonymous"),
+        ),
+    )
+    credentials = Credentials(authorization="Bearer t")
+
+    def acting(*headers: tuple[str, str]) -> User:
+        return access.admit(credentials, headers)
+
+    assert acting().name == "joe"
+    assert acting(("impersonate-user", "jane")) == User("jane", ("system:authenticated",))
+    jane = acting(
+        ("impersonate-user", "jane"), ("impersonate-group", "dev"), ("impersonate-extra-scopes", "x")
+    )
+    assert jane == User("jane", ("dev", "system:authenticated"), "", (("scopes", ("x",)),))
+    robot = acting(("impersonate-user", "system:serviceaccount:ns:robot"))
+    assert robot.groups == ("system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated")
+    assert acting(("impersonate-user", "system:anonymous")).groups == ("system:unauthenticated",)
+    for headers, message in (
+        (
+            [("impersonate-user", "root")],
+            'users "root" is forbidden: User "joe" cannot impersonate resource "users" in API group "" at the'
+            " cluster scope",
+        ),
+        (
+            [("impersonate-user", "jane"), ("impersonate-group", "system:masters")],
+            'groups "system:masters" is forbidden: User "joe" cannot impersonate resource "groups"'
+            ' in API group "" at the cluster scope',
+        ),
+    ):
+        with pytest.raises(StatusError) as refused:
+            acting(*headers)
+        assert (refused.value.code, refused.value.message) == (403, message)
+    with pytest.raises(StatusError, match="without impersonating a user"):
+        acting(("impersonate-group", "dev"))
+
+
+def account(objects: Objects, uid: str = "u") -> None:
+    made = core.ServiceAccount()
+    made.metadata.namespace, made.metadata.name, made.metadata.uid = "ns", "robot", uid
+    objects.put(kinds.SERVICE_ACCOUNT, made)
+
+
+async def test_tokens_of_service_accounts(clock: FakeClock, pki: Pki) -> None:
+    objects = Objects()
+    account(objects)
+    pod = core.Pod()
+    pod.metadata.namespace, pod.metadata.name, pod.metadata.uid = "ns", "p", "pu"
+    objects.put(kinds.POD, pod)
+    tokens = ServiceAccountTokens.load(pki.accounts_key, objects, clock)
+    claims = Claims("ns", "robot", "u", (ISSUER,), NOW, NOW + 3600, "id", (("pod", "p", "pu"),))
+    token = tokens.issue(claims)
+    authenticator = Authenticator(clock, accounts=tokens)
+    user = authenticator.user_of(Credentials(authorization=f"Bearer {token}"))
+    assert user.name == "system:serviceaccount:ns:robot"
+    assert "system:serviceaccounts:ns" in user.groups
+    assert dict(user.extra)["authentication.kubernetes.io/pod-name"] == ("p",)
+    assert authenticator.of_token(token, ["other"]) is None
+    head, payload, signature = token.split(".")
+    for wrong in (
+        f"{head}.{payload}x.{signature}",
+        f"{head}.{payload}",
+        "a.b.c",
+        f"{head}..{signature}",
+        token[:-2],
+    ):
+        assert authenticator.of_token(wrong) is None, wrong
+    await clock.advance(3601)
+    assert authenticator.of_token(token) is None
+    fresh = tokens.issue(Claims("ns", "robot", "u", (ISSUER,), NOW, NOW + 9000, "id"))
+    assert authenticator.of_token(fresh) is not None
+    account(objects, "another")
+    assert authenticator.of_token(fresh) is None
