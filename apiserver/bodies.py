@@ -11,6 +11,7 @@ from machinery import errors
 from machinery.kinds import Kind
 from machinery.pb import core, meta, policy
 from machinery.wire import envelope
+from machinery.wire.text_check import has_broken_text
 
 # Subresources whose body is an object of its own.
 _SUBRESOURCE_BODIES: dict[str, tuple[str, str, type[Message]]] = {
@@ -25,20 +26,27 @@ def decode(kind: Kind[Any], subresource: str, body: bytes) -> Message:
     try:
         own = _SUBRESOURCE_BODIES.get(subresource)
         if own is None:
-            message: Message = envelope.decode(kind, body)
-            return message
+            return _readable(envelope.decode(kind, body))
         api_version, name, message_type = own
         found_version, found_name, raw = envelope.unwrap(body)
         if (found_version, found_name) != (api_version, name):
             raise envelope.EnvelopeError(f"expected {api_version} {name}, got {found_version} {found_name}")
-        return message_type.FromString(raw)
+        return _readable(message_type.FromString(raw))
     except (envelope.EnvelopeError, DecodeError) as error:
         raise errors.bad_request(f"the body cannot be understood: {error}") from None
+
+
+def _readable(message: Message) -> Message:
+    if has_broken_text(message):
+        raise DecodeError("a string field contains invalid UTF-8")
+    return message
 
 
 def delete_options(data: bytes) -> meta.DeleteOptions:
     """A delete's options; StatusError 400 for bytes that are none."""
     try:
-        return meta.DeleteOptions.FromString(data)
+        options = meta.DeleteOptions.FromString(data)
+        _readable(options)
+        return options
     except DecodeError as error:
         raise errors.bad_request(f"the delete options cannot be understood: {error}") from None

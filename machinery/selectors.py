@@ -454,3 +454,11 @@ def _unescape(value: str) -> str:
     if escaped:
         raise SelectorError("invalid field selector: invalid escape sequence: \\")
     return "".join(parts)
+
+
+def shown_label_selector(message: meta.LabelSelector) -> str:
+    """A selector for people, also one that is none (apimachinery, FormatLabelSelector)."""
+    try:
+        return str(LabelSelector.from_message(message)) or "<none>"
+    except SelectorError:
+        return "<error>"

@@ -7,12 +7,14 @@ something changes. Source: apimachinery 1.36, util/managedfields/internal.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from google.protobuf.message import Message
 
+from apiserver.go_errors import unmarshal_problem
 from apiserver.managed_fields import entries, last_applied, resets
 from apiserver.managed_fields.entries import APPLY, UPDATE, BadEntries, Managed
 from apiserver.managed_fields.field_set import EMPTY, FieldSet
@@ -311,14 +313,31 @@ def _named(config: Any) -> str:
     return f"{namespace}/{name}; {group}/{version}, Kind={config['kind']}"
 
 
+_UNMARSHALED: Final = re.compile(
+    r"json: cannot unmarshal (?P<what>\w+)( \S+)? into Go struct field \S+ of type (?P<type>\w+)"
+)
+
+
+def _unconvertible(problem: str) -> str:
+    """A document becomes an object field by field, not as JSON: there the words are others."""
+    match = _UNMARSHALED.fullmatch(problem)
+    if match is None:
+        return problem
+    if match["what"] == "number":
+        return f"cannot convert float64 to {match['type']}"
+    # Only a type that reads itself (IntOrString) gets this far with another value.
+    return f"json: cannot unmarshal {match['what']} into Go value of type {match['type']}"
+
+
 def _to_object(endpoint: Endpoint, document: Any, config: Any) -> Any:
     try:
         return codec.from_json(endpoint.kind.message, document)
     except codec.DecodeError as error:
         group, _, version = endpoint.kind.api_version.rpartition("/")
         problem = f"unable to convert unstructured object to {group}/{version}, Kind={endpoint.kind.kind}"
+        reason = _unconvertible(unmarshal_problem(endpoint.kind.message, document, error))
         raise StatusError(
             500,
             "",
-            f"failed to convert new object ({_named(config)}) to proper version: {problem}: {error.message}",
+            f"failed to convert new object ({_named(config)}) to proper version: {problem}: {reason}",
         ) from None

@@ -18,7 +18,7 @@ from machinery.errors import StatusError
 from machinery.kinds import Kind
 from machinery.patch import merge_patch
 from machinery.pb import meta
-from machinery.selectors import LabelSelector
+from machinery.selectors import LabelSelector, SelectorError
 from machinery.wire import codec
 
 KIND = Kind("autoscaling", "v1", "Scale", "scales", autoscaling.Scale, autoscaling.Scale)
@@ -42,7 +42,10 @@ def of(obj: Any) -> autoscaling.Scale:
 def _selector(selector: Any) -> str:
     """A replication controller's selector is a map, all others' a LabelSelector."""
     if isinstance(selector, meta.LabelSelector):
-        return str(LabelSelector.from_message(selector))
+        try:
+            return str(LabelSelector.from_message(selector))
+        except SelectorError as error:
+            raise StatusError(500, "", str(error)) from None
     return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
 
 

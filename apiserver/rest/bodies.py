@@ -25,6 +25,7 @@ from machinery.kinds import Kind
 from machinery.pb import core, meta, policy
 from machinery.wire import codec, envelope
 from machinery.wire.scalars import json_type
+from machinery.wire.text_check import has_broken_text
 
 _SUMMARY_LENGTH_MAX = 30
 _TYPE_META = (
@@ -170,7 +171,10 @@ def _from_protobuf(data: bytes, wanted: Expected) -> Message:
     try:
         api_version, kind, raw = envelope.unwrap(data)
         check_gvk(api_version or wanted.api_version, kind or wanted.kind, wanted)
-        return wanted.message.FromString(raw)
+        message = wanted.message.FromString(raw)
+        if has_broken_text(message):
+            raise ProtobufError("a string field contains invalid UTF-8")
+        return message
     except (envelope.EnvelopeError, ProtobufError) as error:
         raise errors.bad_request(
             f"the object provided is unrecognized (must be of type {wanted.kind}): {error} ({_summary(data)})"

@@ -18,7 +18,7 @@ from apiserver.rest.pod_row import pod_row
 from apiserver.rest.row import NONE, Row, age, or_none, since
 from machinery import kinds
 from machinery.kinds import Kind
-from machinery.selectors import LabelSelector
+from machinery.selectors import shown_label_selector
 
 _ROLE_LABEL_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"
@@ -119,7 +119,7 @@ def _volume(volume: Any, now: float) -> Row:
 
 
 def _selector(selector: Any) -> str:
-    return str(LabelSelector.from_message(selector)) or NONE
+    return shown_label_selector(selector)
 
 
 def _template(obj: Any) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.rest.layout import AGE, NAME, Column, Layout, wide
 from apiserver.rest.row import NONE, Row, age, duration
-from machinery.selectors import LabelSelector
+from machinery.selectors import shown_label_selector
 
 _UNSET = "<unset>"
 _SHOWN_MAX = 3
@@ -27,7 +27,7 @@ def _template(obj: Any) -> list[str]:
 
 
 def _selector(obj: Any) -> str:
-    return str(LabelSelector.from_message(obj.spec.selector)) or NONE
+    return shown_label_selector(obj.spec.selector)
 
 
 def _name_and_age(obj: Any, now: float) -> Row:

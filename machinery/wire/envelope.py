@@ -83,7 +83,11 @@ def unwrap(data: bytes) -> tuple[str, str, bytes]:
         unknown = runtime.Unknown.FromString(data[4:])
     except DecodeError as error:
         raise EnvelopeError(f"a broken Kubernetes protobuf envelope: {error}") from None
-    return unknown.typeMeta.apiVersion, unknown.typeMeta.kind, unknown.raw
+    api_version, kind = unknown.typeMeta.apiVersion, unknown.typeMeta.kind
+    # A proto2 string that is no UTF-8 comes as bytes.
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        raise EnvelopeError("a broken Kubernetes protobuf envelope: its TypeMeta is no text")
+    return api_version, kind, unknown.raw
 
 
 def with_resource_version(data: bytes, revision: int) -> bytes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from apiserver.requests import PatchKind
 from machinery import errors, kinds, logs
 from machinery.errors import StatusError
-from machinery.selectors import LabelSelector
+from machinery.selectors import LabelSelector, SelectorError
 from machinery.wire.codec import to_json
 
 if TYPE_CHECKING:
@@ -32,7 +32,11 @@ def aggregated(role: Any, roles: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
     ordered = sorted(roles, key=lambda each: str(each.metadata.name))
     for selector in role.aggregationRule.clusterRoleSelectors:
-        matches = LabelSelector.from_message(selector).matches
+        try:
+            matches = LabelSelector.from_message(selector).matches
+        except SelectorError:
+            # Written past validation: it gathers nothing.
+            continue
         for other in ordered:
             if other.metadata.name == role.metadata.name or not matches(other.metadata.labels):
                 continue
