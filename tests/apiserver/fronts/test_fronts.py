@@ -535,6 +535,9 @@ def test_applies_have_owners(api: Api, space: str) -> None:
 def test_every_kind_can_be_listed_and_watched(api: Api) -> None:
     for kind in kinds.KINDS:
         page = api.list(kind, limit=1)
+        if kind.gate:
+            assert page.code == 404, kind
+            continue
         assert page.code == 200, (kind, page)
         with api.watch(kind, **STREAMED_LIST) as stream:
             event = stream.next()
