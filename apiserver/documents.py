@@ -6,6 +6,7 @@ The fast way is the C parser; only what it refuses is looked at again, to say wh
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,9 +142,27 @@ def parse_yaml(text: str) -> Document:
         duplicates = _scan(text)
         documents = load_documents(text)
     except (yaml.YAMLError, DecodeError, RecursionError) as error:
-        raise SyntaxProblem(f"yaml: {' '.join(str(error).split())}") from None
+        raise SyntaxProblem(f"yaml: {_yaml_problem(error, text)}") from None
     value = _json_keys(documents[0] if documents else None)
     return Document(value, duplicates)
+
+
+def _yaml_problem(error: BaseException, text: str) -> str:
+    """Go's words, and its way of counting lines: the first is never named."""
+    import yaml
+
+    error = error.__cause__ or error.__context__ or error
+    if not isinstance(error, yaml.MarkedYAMLError) or not error.problem:
+        return " ".join(str(error).split())
+    marks = (error.context_mark, error.problem_mark)
+    line = next((int(mark.line) for mark in marks if mark is not None and mark.line), 0)
+    if line and isinstance(error, yaml.scanner.ScannerError):
+        line += 1
+    problem, mark = error.problem, error.problem_mark
+    if problem.startswith("found undefined alias") and mark is not None:
+        alias = re.match(r"\*([\w-]*)", text.splitlines()[mark.line][mark.column :])
+        return f"unknown anchor '{alias[1] if alias else ''}' referenced"
+    return f"line {line}: {problem}" if line else str(problem)
 
 
 def _scan(text: str) -> list[str]:

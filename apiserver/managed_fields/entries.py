@@ -113,7 +113,9 @@ def sort_text(manager: Manager) -> str:
         "apiVersion": manager.api_version,
         "subresource": manager.subresource,
     }
-    return json.dumps({name: value for name, value in values.items() if value}, separators=(",", ":"))
+    return json.dumps(
+        {name: value for name, value in values.items() if value}, separators=(",", ":"), ensure_ascii=False
+    )
 
 
 def capped(managed: Managed) -> Managed:

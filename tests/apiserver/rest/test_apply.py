@@ -72,11 +72,37 @@ async def test_creation_by_uid_is_a_conflict() -> None:
         (b"[1]", 400, "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot"
          " unmarshal array into Go value of type map[string]interface {}"),
         (b"", 400, "invalid object type: /, Kind="),
+        (b"kind: [", 400, "error decoding YAML: error converting YAML to JSON: yaml: line 1: did not find"
+         " expected node content"),
+        (b"a: 1\nb: c: d\n", 400, "error decoding YAML: error converting YAML to JSON: yaml: line 2: mapping"
+         " values are not allowed in this context"),
+        (b"a: 1\nb: *x\n", 400, "error decoding YAML: error converting YAML to JSON: yaml: unknown anchor"
+         " 'x' referenced"),
+        (config_map(creationTimestamp="x"), 500, "failed to convert new object (/x; /v1, Kind=ConfigMap) to"
+         " proper version: unable to convert unstructured object to /v1, Kind=ConfigMap: parsing time"
+         ' "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"'),
     ],
 )  # fmt: skip
 async def test_bodies_that_are_refused(body: Any, code: int, message: str) -> None:
     reply = await apply(await in_memory(), CONFIG_MAP, body)
     assert (reply.code, reply.document["message"]) == (code, message)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"replicas": 2.5}, "cannot convert float64 to int32"),
+        ({"strategy": {"rollingUpdate": {"maxSurge": True}}},
+         "json: cannot unmarshal bool into Go value of type int32"),
+    ],
+)  # fmt: skip
+async def test_values_that_no_field_holds(spec: dict[str, Any], reason: str) -> None:
+    reply = await apply(await in_memory(), DEPLOYMENT, deployment(**spec))
+    assert (reply.code, reply.document["message"]) == (
+        500,
+        "failed to convert new object (/x; apps/v1, Kind=Deployment) to proper version: unable to convert"
+        f" unstructured object to apps/v1, Kind=Deployment: {reason}",
+    )
 
 
 async def test_a_manager_must_be_named_and_a_status_must_exist() -> None:
