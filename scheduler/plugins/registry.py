@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from machinery.versions import Gates
 from scheduler.framework.interface import Plugin
 from scheduler.framework.profile import (
     DEFAULT_SCHEDULER_NAME,
@@ -17,6 +18,7 @@ from scheduler.framework.profile import (
 from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.dynamic_resources import DynamicResources
+from scheduler.plugins.gang_scheduling import GangScheduling
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.node_affinity import NodeAffinity
@@ -54,6 +56,7 @@ IN_TREE: Mapping[str, type[Plugin]] = {
         NodeResourcesBalancedAllocation,
         ImageLocality,
         DefaultBinder,
+        GangScheduling,
     )
 }
 
@@ -81,6 +84,13 @@ DEFAULT_ORDER: tuple[Enabled, ...] = (
     Enabled("DefaultBinder"),
 )
 DEFAULT_PLUGINS: tuple[Enabled, ...] = tuple(e for e in DEFAULT_ORDER if e.name in IN_TREE)
+
+
+def default_plugins(gates: Gates) -> tuple[Enabled, ...]:
+    """With those that a gate adds."""
+    return (
+        (*DEFAULT_PLUGINS, Enabled("GangScheduling")) if gates.enabled("GangScheduling") else DEFAULT_PLUGINS
+    )
 
 
 def default_profile(name: str = DEFAULT_SCHEDULER_NAME) -> Profile:

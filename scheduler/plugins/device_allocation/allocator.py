@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from machinery.cel.errors import CompileError, EvaluationError
 from machinery.pb import devices
@@ -31,7 +32,7 @@ from scheduler.plugins.device_allocation.model import (
     PoolId,
     Request,
 )
-from scheduler.plugins.device_allocation.pools import Pool, SliceIndex, gather_pools
+from scheduler.plugins.device_allocation.pools import Pool, SliceIndex
 from scheduler.plugins.device_allocation.results import Chosen, allocation_of
 
 Claim = devices.ResourceClaim
@@ -39,6 +40,14 @@ Claim = devices.ResourceClaim
 
 def _never() -> bool:
     return False
+
+
+class Solution(Protocol):
+    """What a search has found on one node."""
+
+    def results(self) -> list[devices.AllocationResult]:
+        """What is to be written, an allocation per claim. Made anew each time."""
+        ...
 
 
 class Allocator:
@@ -62,21 +71,29 @@ class Allocator:
         self.attempts = 0  # devices and requests looked at: how hard the search was
         self.available: dict[PoolId, CounterSets] = {}
         self.selected: dict[tuple[DeviceId, int, str], bool] = {}
+        self.read: dict[int, tuple[Claim, list[list[_Asked]]]] = {}  # by the claim's identity
         self._slices = slices
 
     def reaches(self, node: Node) -> bool:
-        """Whether the node can use any slice at all."""
-        return bool(self._slices.reachable(node, self.features))
+        """Whether the node can use any pool at all."""
+        return bool(self._slices.pools(node, self.features))
 
     def allocate(
         self, node: Node, claims: Sequence[Claim], expired: Callable[[], bool] = _never
     ) -> list[devices.AllocationResult] | None:
-        """An allocation per claim, or None when the node has not got the devices.
+        """An allocation per claim, or None when the node has not got the devices; raises as `solve`."""
+        solution = self.solve(node, claims, expired)
+        return None if solution is None else solution.results()
+
+    def solve(
+        self, node: Node, claims: Sequence[Claim], expired: Callable[[], bool] = _never
+    ) -> Solution | None:
+        """The devices that were found; None when the node has not got them.
 
         Raises AllocationError when the claims cannot be allocated anywhere, NodeAllocationError when it is
         the node's devices that are wrong, DeadlineError when `expired` says so.
         """
-        pools = gather_pools(self._slices, node, self.features)
+        pools = self._slices.pools(node, self.features)
         search = _Search(self, node, claims, pools, expired)
         try:
             done = search.run()
@@ -85,7 +102,7 @@ class Allocator:
         except RecursionError:
             raise AllocationError(f"{len(claims)} claims are too many to be allocated together") from None
         if done:
-            return search.results()
+            return search
         if any(pool.invalid for pool in pools):
             raise NodeAllocationError("invalid resource pools were encountered")
         return None
@@ -154,9 +171,25 @@ class _Search:
     # Reading the claims
 
     def _read(self, index: int, claim: Claim) -> None:
+        known = self._allocator.read.get(id(claim))
+        if known is None:
+            asked = self._validate(index, claim)
+            if all(one.request.mode != ALL for requests in asked for one in requests):
+                self._allocator.read[id(claim)] = claim, asked
+        else:
+            asked = known[1]
+        self._asked.append(asked)
+        if not claim.spec.devices.constraints:
+            self._constraints.append([])
+            return
+        try:
+            self._constraints.append(constraints_of(claim, self._features.list_attributes))
+        except ValueError as error:
+            raise AllocationError(f"claim {_key(claim)}, {error}") from None
+
+    def _validate(self, index: int, claim: Claim) -> list[list[_Asked]]:
         where = f"claim {_key(claim)}"
         read: list[list[_Asked]] = []
-        self._asked.append(read)
         fewest_in_all = 0
         for asked in claim.spec.devices.requests:
             requests = self._requests(where, asked)
@@ -167,10 +200,7 @@ class _Search:
         if fewest_in_all > RESULTS_MAX:
             text = f"number of requested devices {fewest_in_all} exceeds the claim limit of {RESULTS_MAX}"
             raise AllocationError(f"{where}: {text}")
-        try:
-            self._constraints.append(constraints_of(claim, self._features.list_attributes))
-        except ValueError as error:
-            raise AllocationError(f"{where}, {error}") from None
+        return read
 
     def _requests(self, where: str, asked: devices.DeviceRequest) -> list[Request]:
         if not asked.firstAvailable:

@@ -264,7 +264,8 @@ class Node:
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    source: core.Node | None = None  # while it is the same object, nothing of the node has changed
 
     @classmethod
     def of(cls, node: core.Node) -> Node:
-        return cls(node.metadata.name, node.metadata.labels)
+        return cls(node.metadata.name, node.metadata.labels, node)

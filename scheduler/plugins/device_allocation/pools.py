@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from machinery.pb import core
 from scheduler.plugins.device_allocation.model import Amounts, DeviceView, Features, Node, PoolId, SliceView
 
 
@@ -45,6 +46,7 @@ class SliceIndex:
                 self._of_node.setdefault(slice_.target.node_name, []).append(slice_)
             else:
                 self._of_many.append(slice_)
+        self._pools: dict[str, tuple[core.Node, Features, list[Pool]]] = {}
 
     def reachable(self, node: Node, features: Features) -> list[SliceView]:
         """Slices whose devices the node may use, and all that hold shared counters."""
@@ -53,6 +55,16 @@ class SliceIndex:
         if not features.partitionable:
             found = [s for s in found if s.shared is None and not s.per_device_set]
         return found
+
+    def pools(self, node: Node, features: Features) -> list[Pool]:
+        """`gather_pools`, remembered for as long as the node and the slices do not change."""
+        if node.source is None:
+            return gather_pools(self, node, features)
+        known = self._pools.get(node.name)
+        if known is None or known[0] is not node.source or known[1] != features:
+            known = node.source, features, gather_pools(self, node, features)
+            self._pools[node.name] = known
+        return known[2]
 
 
 def gather_pools(index: SliceIndex, node: Node, features: Features) -> list[Pool]:

@@ -6,10 +6,9 @@ import uuid
 from dataclasses import dataclass
 
 from machinery.node_affinity import NodeSelector
-from machinery.pb import devices
 from scheduler.framework.interface import Code, Handle, Status
 from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.device_allocation.allocator import Allocator
+from scheduler.plugins.device_allocation.allocator import Allocator, Solution
 from scheduler.plugins.device_allocation.model import (
     AllocationError,
     DeadlineError,
@@ -156,21 +155,22 @@ class Filtering:
         unavailable = [
             i for i, claim in enumerate(state.claims) if not self._is_usable(state, i, claim, node)
         ]
-        allocations: list[devices.AllocationResult] = []
+        solution = None
         if state.allocator is not None:
             claims = [
                 mine if index == state.extended_index else state.claims[index]
                 for index in state.to_allocate()
                 if index != state.extended_index or mine is not None
             ]
-            status = self._allocate(state, Node.of(node.node), [c for c in claims if c], allocations)
-            if status is not None:
-                return status
+            found = self._allocate(state, Node.of(node.node), [c for c in claims if c])
+            if isinstance(found, Status):
+                return found
+            solution = found
         if unavailable:
             state.unavailable.update(unavailable)
             return unschedulable(_NOT_AVAILABLE)
         if state.allocator is not None:
-            state.on_nodes[node.name] = OnNode(allocations, mine)
+            state.on_nodes[node.name] = OnNode(solution, mine)
         return None
 
     def _is_usable(self, state: ClaimsState, index: int, claim: Claim, node: NodeInfo) -> bool:
@@ -187,31 +187,18 @@ class Filtering:
         timeout = self._settings.binding_timeout_seconds
         return ready or not readiness.is_late(claim, self._handle.clock.now(), timeout)
 
-    def _allocate(
-        self,
-        state: ClaimsState,
-        node: Node,
-        claims: list[Claim],
-        allocations: list[devices.AllocationResult],
-    ) -> Status | None:
-        """Adds the allocations, or says why there are none. All nodes without devices have one verdict."""
+    def _allocate(self, state: ClaimsState, node: Node, claims: list[Claim]) -> Solution | Status:
+        """The devices, or why there are none. All nodes without devices have one verdict."""
         assert state.allocator is not None
-        barren = not state.allocator.reaches(node)
-        alike = barren and not state.has_extended
+        alike = not state.has_extended and not state.allocator.reaches(node)
         if alike and state.barren is not None:
             return state.barren
-        status = self._search(state.allocator, node, claims, allocations)
-        if alike:
-            state.barren = status
-        return status
+        found = self._search(state.allocator, node, claims)
+        if alike and isinstance(found, Status):
+            state.barren = found
+        return found
 
-    def _search(
-        self,
-        allocator: Allocator,
-        node: Node,
-        claims: list[Claim],
-        allocations: list[devices.AllocationResult],
-    ) -> Status | None:
+    def _search(self, allocator: Allocator, node: Node, claims: list[Claim]) -> Solution | Status:
         clock, limit = self._handle.clock, self._settings.filter_timeout_seconds
         deadline = clock.monotonic() + limit
 
@@ -219,17 +206,14 @@ class Filtering:
             return limit > 0 and clock.monotonic() >= deadline
 
         try:
-            found = allocator.allocate(node, claims, expired)
+            found = allocator.solve(node, claims, expired)
         except DeadlineError:
             return unschedulable(_TIMED_OUT)
         except NodeAllocationError as error:
             return unschedulable(str(error))
         except AllocationError as error:
             return failed(str(error))
-        if found is None:
-            return unschedulable(_CANNOT_ALLOCATE)
-        allocations += found
-        return None
+        return unschedulable(_CANNOT_ALLOCATE) if found is None else found
 
 
 _NO_CLASSES = ClassMap(())

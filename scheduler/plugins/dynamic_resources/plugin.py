@@ -206,17 +206,18 @@ class DynamicResources(
             return None
         found = known.on_nodes.get(node_name)
         wanted = known.to_allocate()
-        if found is None or not found.allocations:
+        allocations = () if found is None else found.allocations()
+        if found is None or not allocations:
             if wanted == [known.extended_index]:
                 return None  # the node's device plugin has what is asked for
             return failed("claim allocation not found for node")
         if found.extended is None and known.has_extended and known.extended_index in wanted:
             wanted.remove(known.extended_index)
-        if len(found.allocations) != len(wanted):
-            counts = f"have {len(found.allocations)} allocations, want {len(wanted)} claims"
+        if len(allocations) != len(wanted):
+            counts = f"have {len(allocations)} allocations, want {len(wanted)} claims"
             return failed(f"internal error, {counts}")
         known.chosen = found
-        for index, allocation in zip(wanted, found.allocations, strict=True):
+        for index, allocation in zip(wanted, allocations, strict=True):
             known.decided[index] = allocation
             self._claims.take_off(known.uid_of(index), allocation)
         return None

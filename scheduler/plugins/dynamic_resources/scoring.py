@@ -9,10 +9,13 @@ ALTERNATIVES_MAX = 8
 
 def score_of(known: ClaimsState, on_node: OnNode | None) -> int:
     """The sum over all requests with alternatives: 8 for the first, 7 for the second, and so on."""
-    if on_node is None or not on_node.allocations:
+    wanted = known.to_allocate()
+    if on_node is None or not any(
+        request.firstAvailable for index in wanted for request in known.claims[index].spec.devices.requests
+    ):
         return 0
     total = 0
-    for index, allocation in zip(known.to_allocate(), on_node.allocations, strict=False):
+    for index, allocation in zip(wanted, on_node.allocations(), strict=False):
         chosen = {result.request for result in allocation.devices.results}
         for request in known.claims[index].spec.devices.requests:
             for position, alternative in enumerate(request.firstAvailable):

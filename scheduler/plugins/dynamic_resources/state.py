@@ -8,20 +8,24 @@ from dataclasses import dataclass, field
 from machinery.node_affinity import NodeSelector
 from machinery.pb import devices
 from scheduler.framework.interface import Status
-from scheduler.plugins.device_allocation.allocator import Allocator
+from scheduler.plugins.device_allocation.allocator import Allocator, Solution
 from scheduler.plugins.dynamic_resources.extended import IN_MEMORY_NAME, Asked
 from scheduler.plugins.dynamic_resources.pod_claims import Claim, is_allocated
 
 
 @dataclass(frozen=True, slots=True)
 class OnNode:
-    """What Filter found out about a node: allocations in the order of the claims that had none.
+    """What Filter found out about a node.
 
     `extended` is the claim for extended resources as this node needs it.
     """
 
-    allocations: Sequence[devices.AllocationResult] = ()
+    solution: Solution | None = None
     extended: Claim | None = None
+
+    def allocations(self) -> Sequence[devices.AllocationResult]:
+        """In the order of the claims that had none; made anew each time. AllocationError."""
+        return () if self.solution is None else self.solution.results()
 
 
 @dataclass(slots=True)
