@@ -72,7 +72,8 @@ async def test_and_no_more(plugin: Escalation, objects: Objects) -> None:
     assert refused.value.code == 403
     assert refused.value.message == (
         'roles.rbac.authorization.k8s.io "r" is forbidden: user "jane"'
-        ' (groups=["dev" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n'
+        ' (groups=["dev" "system:authenticated"]) is attempting to grant RBAC permissions'
+        " not currently held:\n"
         '{APIGroups:[""], Resources:["pods"], Verbs:["delete" "create"]}'
     )
     with pytest.raises(StatusError, match="attempting to grant"):

@@ -1,0 +1,313 @@
+"""A cluster that asks who it is, as `nominee up` makes it: real processes, both fronts, kubectl."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from machinery import kinds
+from machinery.client import Client, connect
+from machinery.clock import SystemClock
+from machinery.errors import StatusError
+from machinery.informer import Informer
+from machinery.pb import core
+from machinery.run_files import RunFile
+from nominee import identities
+from nominee.pki import Pki
+from tests.support.cluster import READY_SECONDS_MAX, Cluster
+from tests.support.patience import PATIENCE_SECONDS
+
+KUBECTL = shutil.which("kubectl")
+FOREIGN_STATUS = 'node "kubelet-0" can only update pod status for pods with spec.nodeName set to itself'
+NOMINATION = {"status": {"nominatedNodeName": "node-0"}}
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Etcd, API server, scheduler, a kubelet with two nodes; a pod bound to a node that is not its."""
+    cluster = Cluster(tmp_path_factory.mktemp("secure"))
+    cluster.arguments("kubelet-0", "--nodes", "2")
+    cluster.arguments("scheduler")
+    cluster.secure("--disable-admission-plugins", "TaintNodesByCondition")
+
+    async def start() -> None:
+        await cluster.start("etcd", "apiserver", "scheduler", "kubelet-0")
+        async with cluster.client() as client:
+            other = core.Node()
+            other.metadata.name = "other"
+            await client.create(other)
+            await client.create(pod("foreign"))
+            await client.bind("default", "foreign", "other")
+
+    anyio.run(start)
+    yield cluster
+    cluster.close()
+
+
+def pod(name: str) -> core.Pod:
+    made = core.Pod()
+    made.metadata.name, made.metadata.namespace = name, "default"
+    made.spec.containers.add(name="c", image="pause")
+    if name == "foreign":
+        # Not the scheduler's.
+        made.spec.schedulerName = "nobody"
+    return made
+
+
+def pki_of(cluster: Cluster) -> Pki:
+    return Pki(cluster.directory / "pki")
+
+
+def token_of(cluster: Cluster, name: str) -> str:
+    return (pki_of(cluster).clients / f"{name}.token").read_text(encoding="ascii")
+
+
+class Rest:
+    """One who asks over REST: by token, by certificate files, or nobody."""
+
+    def __init__(
+        self, cluster: Cluster, token: str = "", certificate: tuple[Path, Path] | None = None
+    ) -> None:
+        self._cluster = cluster
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._tls = ssl.create_default_context(cafile=pki_of(cluster).ca)
+        if certificate is not None:
+            self._tls.load_cert_chain(*certificate)
+
+    async def __call__(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
+        """Status code, and the document or text."""
+        found = RunFile.read(self._cluster.directory, "apiserver")
+        assert found is not None
+        sent = None if body is None else json.dumps(body).encode()
+        kind = {
+            "Content-Type": "application/strategic-merge-patch+json"
+            if method == "PATCH"
+            else "application/json"
+        }
+        request = urllib.request.Request(
+            f"https://{found.document['rest']}{path}",
+            sent,
+            {**self._headers, **kind, **{name.replace("_", "-"): value for name, value in headers.items()}},
+            method=method,
+        )
+        return await anyio.to_thread.run_sync(partial(_ask, request, self._tls))
+
+
+def _ask(request: urllib.request.Request, tls: ssl.SSLContext) -> tuple[int, Any]:
+    try:
+        with urllib.request.urlopen(request, context=tls, timeout=PATIENCE_SECONDS) as answer:
+            return answer.status, _read(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, _read(error.read())
+
+
+def _read(data: bytes) -> Any:
+    text = data.decode()
+    return json.loads(text) if text.startswith("{") else text
+
+
+async def refused(code: int, message: str, call: Any) -> None:
+    with pytest.raises(StatusError) as error:
+        await call
+    assert (error.value.code, error.value.message) == (code, message)
+
+
+async def runs(client: Client, name: str) -> None:
+    """A pod is scheduled and run."""
+    await client.create(pod(name))
+    pods: Informer[core.Pod] = Informer(client, kinds.POD, field_selector=f"metadata.name={name}")
+    running = anyio.Event()
+
+    def look(found: core.Pod) -> None:
+        if found.status.phase == "Running":
+            running.set()
+
+    pods.add_handler(on_add=look, on_update=lambda _, found: look(found))
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as group:
+            group.start_soon(pods.run)
+            await running.wait()
+            group.cancel_scope.cancel()
+
+
+async def test_nobody_reaches_little(secure: Cluster) -> None:
+    nobody = Rest(secure)
+    for path in ("/healthz", "/livez", "/readyz", "/version"):
+        assert (await nobody("GET", path))[0] == 200, path
+    code, status = await nobody("GET", "/api/v1/namespaces/default/pods")
+    assert (code, status["reason"], status["details"]) == (403, "Forbidden", {"kind": "pods"})
+    assert status["message"] == (
+        'pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group ""'
+        ' in the namespace "default"'
+    )
+    code, status = await nobody("GET", "/metrics")
+    assert status["message"] == 'forbidden: User "system:anonymous" cannot get path "/metrics"'
+    assert (code, status["details"]) == (403, {})
+    code, status = await Rest(secure, token="wrong")("GET", "/api/v1/nodes")
+    assert (code, status["message"], status["reason"]) == (401, "Unauthorized", "Unauthorized")
+
+
+async def test_a_kubelet_over_rest(secure: Cluster) -> None:
+    kubelet = Rest(secure, token_of(secure, "kubelet-0"))
+    assert (await kubelet("GET", "/api/v1/nodes/node-1"))[0] == 200
+    code, status = await kubelet("GET", "/api/v1/nodes/other")
+    assert code == 403
+    assert "node 'kubelet-0' cannot read 'other', only its own Node object" in status["message"]
+    pods = "/api/v1/namespaces/default/pods"
+    binding = {"metadata": {"name": "foreign"}, "target": {"kind": "Node", "name": "node-0"}}
+    code, status = await kubelet("POST", f"{pods}/foreign/binding", binding)
+    assert (code, status["message"]) == (
+        403,
+        'pods "foreign" is forbidden: User "system:node:kubelet-0" cannot create resource "pods/binding"'
+        ' in API group "" in the namespace "default"',
+    )
+    code, status = await kubelet("PATCH", f"{pods}/foreign/status", NOMINATION)
+    assert (code, status["message"]) == (403, f'pods "foreign" is forbidden: {FOREIGN_STATUS}')
+    code, _ = await kubelet("DELETE", f"{pods}/foreign")
+    assert code == 403
+
+
+async def test_a_kubelet_over_grpc(secure: Cluster) -> None:
+    async with await connect(
+        secure.directory, credential="kubelet-0", limit_seconds=READY_SECONDS_MAX
+    ) as kubelet:
+        assert (await kubelet.get(kinds.NODE, "node-1")).metadata.name == "node-1"
+        await refused(
+            403,
+            'pods "foreign" is forbidden: User "system:node:kubelet-0" cannot create resource "pods/binding"'
+            ' in API group "" in the namespace "default"',
+            kubelet.bind("default", "foreign", "node-0"),
+        )
+        await refused(
+            403,
+            f'pods "foreign" is forbidden: {FOREIGN_STATUS}',
+            kubelet.patch(kinds.POD, "foreign", "default", NOMINATION, subresource="status"),
+        )
+        with pytest.raises(StatusError, match='cannot list resource "secrets"'):
+            await kubelet.list(kinds.SECRET)
+    async with await connect(secure.directory, credential="scheduler") as scheduler:
+        assert (await scheduler.list(kinds.POD)).items
+        await refused(
+            403,
+            'pods is forbidden: User "system:kube-scheduler" cannot create resource "pods" in API group ""'
+            ' in the namespace "default"',
+            scheduler.create(pod("x")),
+        )
+        with pytest.raises(StatusError) as unwatched:
+            async for _ in scheduler.watch(kinds.SECRET, resource_version="0"):
+                pass
+        assert unwatched.value.code == 403
+
+
+async def test_one_nodes_certificate(secure: Cluster, tmp_path: Path) -> None:
+    now = datetime.fromtimestamp(SystemClock().now(), UTC)
+    files = tmp_path / "node.crt", tmp_path / "node.key"
+    for path, data in zip(files, pki_of(secure).client(identities.of_node("node-0"), now=now), strict=True):
+        path.write_bytes(data)
+    node = Rest(secure, certificate=files)
+    assert (await node("GET", "/api/v1/nodes/node-0"))[0] == 200
+    assert (await node("GET", "/api/v1/nodes/node-1"))[0] == 403
+    assert (await node("GET", "/api/v1/pods"))[0] == 403
+    assert (await node("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-0"))[0] == 200
+    code, status = await node(
+        "PATCH", "/api/v1/nodes/node-0", {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}
+    )
+    assert (code, status["message"]) == (
+        403,
+        'nodes "node-0" is forbidden: node "node-0" is not allowed to modify taints',
+    )
+    admin = Rest(
+        secure, certificate=(pki_of(secure).clients / "admin.crt", pki_of(secure).clients / "admin.key")
+    )
+    review = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}
+    where = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    code, told = await admin("POST", where, review)
+    assert (code, told["status"]["userInfo"]["username"]) == (201, "kubernetes-admin")
+    code, told = await admin("POST", where, review, Impersonate_User="jane", Impersonate_Group="dev")
+    assert told["status"]["userInfo"] == {"username": "jane", "groups": ["dev", "system:authenticated"]}
+    code, told = await node("POST", where, review, Impersonate_User="jane")
+    assert code == 403
+
+
+async def test_all_goes_on_when_the_server_is_killed(secure: Cluster) -> None:
+    before = {path: path.read_bytes() for path in pki_of(secure).path.rglob("*") if path.is_file()}
+    async with secure.client() as client:
+        await runs(client, "first")
+        secure.kill("apiserver")
+        await secure.start("apiserver")
+        async with secure.client() as again:
+            await runs(again, "second")
+    # Kubeconfigs may name another port.
+    after = {path: path.read_bytes() for path in before}
+    assert {
+        path.name for path in before if before[path] != after[path] and path.suffix != ".kubeconfig"
+    } == set()
+    assert "orbidden" not in secure.log("scheduler") + secure.log("kubelet-0")
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl on this machine")
+async def test_kubectl(secure: Cluster, tmp_path: Path) -> None:
+    environment = {**os.environ, "KUBECONFIG": str(secure.directory / "kubeconfig"), "HOME": str(tmp_path)}
+
+    async def kubectl(*words: str, stdin: str = "") -> tuple[int, str]:
+        def run() -> tuple[int, str]:
+            done = subprocess.run(
+                [KUBECTL or "", *words],
+                input=stdin,
+                capture_output=True,
+                text=True,
+                env=environment,
+                check=False,
+                timeout=PATIENCE_SECONDS,
+            )
+            return done.returncode, done.stdout + done.stderr
+
+        return await anyio.to_thread.run_sync(run)
+
+    assert "kubernetes-admin" in (await kubectl("auth", "whoami"))[1]
+    token = f"--token={token_of(secure, 'scheduler')}"
+    bare = ("--kubeconfig=/dev/null", f"--server=https://{secure.run_file('apiserver').document['rest']}")
+    trusted = (*bare, f"--certificate-authority={pki_of(secure).ca}")
+    assert "system:kube-scheduler" in (await kubectl("auth", "whoami", *trusted, token))[1]
+    assert (await kubectl("auth", "can-i", "create", "pods"))[1] == "yes\n"
+    code, said = await kubectl("auth", "can-i", "list", "pods", "--as=jane")
+    assert (code, said) == (1, "no\n")
+    code, said = await kubectl("get", "pods", "--as=jane")
+    assert (code, said) == (
+        1,
+        'Error from server (Forbidden): pods is forbidden: User "jane" cannot list resource "pods"'
+        ' in API group "" in the namespace "default"\n',
+    )
+    code, said = await kubectl("create", "rolebinding", "devs", "--clusterrole=view", "--group=dev")
+    assert code == 0, said
+    assert (await kubectl("get", "pods", "--as=jane", "--as-group=dev"))[0] == 0
+    listed = (await kubectl("auth", "can-i", "--list", "--as=jane", "--as-group=dev"))[1]
+    assert "pods/log" in listed
+    role = json.dumps(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": "own", "namespace": "default"},
+            "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
+        }
+    )
+    code, said = await kubectl("auth", "reconcile", "-f", "-", stdin=role)
+    assert "role.rbac.authorization.k8s.io/own reconciled" in said, said
+    code, said = await kubectl("auth", "reconcile", "-f", "-", "--as=jane", "--as-group=dev", stdin=role)
+    assert code == 1
+    assert "forbidden" in said
