@@ -11,6 +11,7 @@ from apiserver.access.rbac import bootstrap as rbac_bootstrap
 from apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
 from apiserver.flow_control.controller import FlowControl, Limits
 from apiserver.grpc_front import ServerIdentity
+from apiserver.kubelets import Kubelets
 from apiserver.options import Options
 from apiserver.reads import Reads
 from apiserver.registry import Registry, bootstrap
@@ -85,7 +86,12 @@ async def run_apiserver(process: Process, options: Options) -> None:
         front = RestFront(
             registry,
             process.clock,
-            FrontOptions(process.version, health=process.serving.application, access=server.access),
+            FrontOptions(
+                process.version,
+                health=process.serving.application,
+                access=server.access,
+                usage=Kubelets(process.directory, process.clock),
+            ),
             metrics,
             flow_control,
         )

@@ -37,6 +37,7 @@ class Virtual:
     plural: str
     kind: str
     namespaced: bool = False
+    verbs: tuple[str, ...] = ("create",)
 
     @property
     def api_version(self) -> str:
@@ -51,6 +52,8 @@ VIRTUAL = (
     Virtual("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
     Virtual("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
     Virtual("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"),
+    Virtual("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", verbs=("get", "list")),
+    Virtual("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", namespaced=True, verbs=("get", "list")),
 )
 # Upstream's order of groups; what is not named comes last.
 _ORDER = (
@@ -66,6 +69,7 @@ _ORDER = (
     "storage.k8s.io",
     "scheduling.k8s.io",
     "coordination.k8s.io",
+    "node.k8s.io",
     "discovery.k8s.io",
     "resource.k8s.io",
     "flowcontrol.apiserver.k8s.io",
@@ -145,7 +149,7 @@ def _listed(each: Kind[Any] | Virtual) -> list[dict[str, Any]]:
         "singularName": each.kind.lower(),
         "namespaced": each.namespaced,
         "kind": each.kind,
-        "verbs": ["create"] if isinstance(each, Virtual) else _VERBS_OF.get(each, _VERBS),
+        "verbs": list(each.verbs) if isinstance(each, Virtual) else _VERBS_OF.get(each, _VERBS),
     }
     if isinstance(each, Virtual):
         return [made]
@@ -212,7 +216,7 @@ def _aggregated_resource(each: Kind[Any] | Virtual) -> dict[str, Any]:
         "responseKind": _response_kind(each.kind),
         "scope": "Namespaced" if each.namespaced else "Cluster",
         "singularResource": each.kind.lower(),
-        "verbs": ["create"] if isinstance(each, Virtual) else _VERBS_OF.get(each, _VERBS),
+        "verbs": list(each.verbs) if isinstance(each, Virtual) else _VERBS_OF.get(each, _VERBS),
     }
     if isinstance(each, Virtual):
         return made

@@ -15,6 +15,7 @@ import anyio
 from apiserver.access.access import OPEN, Access
 from apiserver.access.user import ADMIN, CURRENT, User
 from apiserver.flow_control.controller import FlowControl, Ticket, TooManyRequests
+from apiserver.kubelets import UsageSource
 from apiserver.metrics import RequestLabels, RequestMetrics
 from apiserver.requests import RegistryAPI
 from apiserver.rest import answers, compression, door, flow, meta_paths, problems, resources, watching
@@ -35,12 +36,13 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class FrontOptions:
-    """`health` answers what is no API path (/healthz, /metrics, ...)."""
+    """`health` answers what is no API path (/healthz, /metrics, ...); `usage` is for metrics.k8s.io."""
 
     version: Version
     address: str = ""
     health: App | None = None
     access: Access = OPEN
+    usage: UsageSource | None = None
 
 
 class RestFront:
@@ -58,7 +60,7 @@ class RestFront:
         self._flow_control = flow_control or FlowControl(clock)
         self._options = options
         self._metrics = metrics
-        self._resources = resources.Resources(registry, clock, options.access)
+        self._resources = resources.Resources(registry, clock, options.access, options.usage)
         self._paths = meta_paths.MetaPaths(options.version, lambda: self.address)
         self.address = options.address
 

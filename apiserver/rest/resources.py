@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from apiserver import request_options
 from apiserver.access.access import OPEN, Access
 from apiserver.cached_object import CachedObject
+from apiserver.kubelets import UsageSource
 from apiserver.registry.collection import delete_collection
 from apiserver.registry.strategies import strategy_of
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
@@ -78,8 +79,15 @@ def is_watch(request: Request, target: Target) -> bool:
 class Resources:
     """Answers everything that is no watch; raises StatusError."""
 
-    def __init__(self, registry: RegistryAPI, clock: Clock, access: Access = OPEN) -> None:
+    def __init__(
+        self,
+        registry: RegistryAPI,
+        clock: Clock,
+        access: Access = OPEN,
+        usage: UsageSource | None = None,
+    ) -> None:
         self._registry = registry
+        self._usage = usage
         self._access = access
         self._clock = clock
 
@@ -321,6 +329,10 @@ class Resources:
 
     async def _virtual(self, request: Request, target: Target, user: User) -> Answer:
         found = discovery.virtual(target.group, target.version, target.resource)
+        if found is not None and found.group == "metrics.k8s.io" and self._usage is not None:
+            from apiserver.rest.resource_metrics import ResourceMetrics
+
+            return await ResourceMetrics(self._registry, self._usage).answer(request, target)
         if found is None or target.name or (found.namespaced != bool(target.namespace)):
             raise problems.not_served()
         if request.method != "POST":

@@ -5,7 +5,7 @@ One watch on pods and one on nodes serve all nodes; what they bring is sorted by
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from kubelet.node_object import Identity, NodeFacts
 from kubelet.node_state import NodeSettings, NodeState
 from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.points import ADMIT_BEFORE
+from kubelet.runtime import PodSandbox
 from kubelet.shell import metrics
 from kubelet.shell.agent import Agent, Surroundings
 from kubelet.shell.cloud import CloudInstance, CloudWatcher, node_name
@@ -28,6 +29,7 @@ from kubelet.shell.registration import Registrar, attempt
 from kubelet.shell.status_writer import StatusWriter
 from kubelet.shell.timers import Timers
 from kubelet.shell.work_queue import WorkQueue
+from kubelet.summary import summary
 from machinery import kinds
 from machinery.client import Client
 from machinery.events import EventRecorder
@@ -135,6 +137,7 @@ class Kubelet:
         """Registers the nodes of the command line and begins to serve them."""
         self._watch()
         self.process.serving.add_route("/debug/allocations", self.debug)
+        self.process.serving.add_route("/stats/summary", self.stats)
         group = self.group
         recorders = (self.recorder, self.container_recorder)
         for part in (self.pods, self.node_objects, self.timers, *recorders, self.queue):
@@ -321,7 +324,14 @@ class Kubelet:
         metrics.NODES.set(len(self.agents))
         self.timers.after(MEASURE_SECONDS, self._measure)
 
-    # Debugging
+    # What is asked
+
+    async def stats(self, request: Request) -> Response:
+        """`GET /stats/summary`: kubelet's Summary of each node of the process, in a list."""
+        from starlette.responses import JSONResponse
+
+        now = self.process.clock.now()
+        return JSONResponse([summary(name, _sandboxes(agent), now) for name, agent in self.agents.items()])
 
     async def debug(self, request: Request) -> Response:
         """`GET /debug/allocations?node=NAME`: what is allocated and in force, as this process holds it."""
@@ -333,6 +343,13 @@ class Kubelet:
             if wanted in (None, name):
                 document[name] = _describe(agent)
         return JSONResponse(document)
+
+
+def _sandboxes(agent: Agent) -> Iterator[tuple[core.Pod, PodSandbox]]:
+    for uid, sandbox in agent.sandboxes.items():
+        record = agent.state.pods.get(uid)
+        if record is not None:
+            yield record.pod, sandbox
 
 
 def _describe(agent: Agent) -> dict[str, object]:

@@ -1,0 +1,93 @@
+"""metrics.k8s.io over a source that is known."""
+
+from __future__ import annotations
+
+import random
+
+from k8s.io.metrics.pkg.apis.metrics.v1beta1 import generated_pb2 as metrics
+
+from apiserver.kubelets import UsageSnapshot, Used
+from apiserver.metrics import RequestMetrics
+from apiserver.reads import Reads
+from apiserver.registry import Registry, bootstrap
+from apiserver.rest.front import FrontOptions, RestFront
+from apiserver.watch_cache import CacheLimits
+from machinery.clock import SystemClock
+from machinery.versions import Gates
+from machinery.wire import envelope
+from tests.apiserver.rest.asgi import VERSION, Rest
+from tests.apiserver.test_watch_cache import Bench, running
+from tests.support.etcd import ThrowawayEtcd
+
+BASE = "/apis/metrics.k8s.io/v1beta1"
+
+
+class _Source:
+    def __init__(self) -> None:
+        self.snapshot = UsageSnapshot(1_700_000_000.0, {"n1": Used(1_500_000_000, 3 << 20)})
+
+    async def usage(self) -> UsageSnapshot:
+        return self.snapshot
+
+
+async def _started(bench: Bench, source: _Source) -> Rest:
+    registry = Registry(
+        bench.storage,
+        bench.cache,
+        Reads(bench.storage, bench.cache),
+        gates=Gates("apiserver", VERSION),
+        clock=SystemClock(),
+        rng=random.Random(1),
+    )
+    await bootstrap(registry)
+    options = FrontOptions(VERSION, "127.0.0.1:1", usage=source)
+    return Rest(RestFront(registry, SystemClock(), options, RequestMetrics()))
+
+
+async def test_nodes_and_pods(etcd: ThrowawayEtcd) -> None:
+    source = _Source()
+    async with running(etcd, CacheLimits(wait_seconds=5.0)) as bench:
+        rest = await _started(bench, source)
+        for name in ("n1", "n2"):
+            labels = {"name": name}
+            node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+            assert (await rest.json("POST", "/api/v1/nodes", node)).code == 201
+        container = {"name": "c", "image": "i"}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p"},
+            "spec": {"containers": [container]},
+        }
+        made = (await rest.json("POST", "/api/v1/namespaces/default/pods", pod)).document
+        source.snapshot.pods[made["metadata"]["uid"]] = {"c": Used(100_000_000, 1500)}
+
+        nodes = (await rest.json("GET", f"{BASE}/nodes")).document
+        assert (nodes["kind"], nodes["apiVersion"]) == ("NodeMetricsList", "metrics.k8s.io/v1beta1")
+        (node,) = nodes["items"]
+        assert node["metadata"]["labels"] == {"name": "n1"}
+        del node["metadata"]
+        assert node == {
+            "timestamp": "2023-11-14T22:13:20Z", "window": "10s", "usage": {"cpu": "1500m", "memory": "3Mi"},
+        }  # fmt: skip
+        one = await rest.json("GET", f"{BASE}/namespaces/default/pods/p")
+        assert one.document["kind"] == "PodMetrics"
+        assert one.document["containers"] == [{"name": "c", "usage": {"cpu": "100m", "memory": "1500"}}]
+        selected = await rest.json("GET", f"{BASE}/pods", query={"labelSelector": "app=x"})
+        assert selected.document["items"] == []
+
+        missing = (await rest.json("GET", f"{BASE}/nodes/n2")).document
+        assert (missing["code"], missing["message"]) == (404, 'nodemetrics.metrics.k8s.io "n2" not found')
+        missing = (await rest.json("GET", f"{BASE}/namespaces/default/pods/q")).document
+        assert missing["message"] == 'podmetrics.metrics.k8s.io "default/q" not found'
+        assert (await rest.json("POST", f"{BASE}/nodes", {})).code == 405
+        assert (await rest.json("GET", f"{BASE}/nodes", query={"watch": "1"})).code == 405
+        assert (await rest.json("GET", f"{BASE}/pots")).code == 404
+
+        form = "application/vnd.kubernetes.protobuf"
+        reply = await rest.request("GET", f"{BASE}/nodes", None, b"", {"accept": f"{form},application/json"})
+        _, kind, raw = envelope.unwrap(reply.body)
+        assert (reply.header("content-type"), kind) == (form, "NodeMetricsList")
+        assert metrics.NodeMetricsList.FromString(raw).items[0].window.duration == 10_000_000_000
+        groups = (await rest.json("GET", "/apis")).document["groups"]
+        assert groups[-1]["name"] == "metrics.k8s.io"
