@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.registry import namespaces, roles
+from apiserver.registry import namespaces, roles, ruled_kinds
 from apiserver.registry.events import EventStrategy, NewEventStrategy
 from apiserver.registry.other_kinds import (
     BudgetStatusStrategy,
@@ -26,10 +26,8 @@ from apiserver.registry.other_kinds import (
 )
 from apiserver.registry.pods.resize import POD_RESIZE
 from apiserver.registry.pods.strategy import POD_STATUS, PodStrategy
-from apiserver.registry.ruled import Ruled
 from apiserver.registry.services.strategy import STRATEGY as SERVICES
 from apiserver.registry.strategy import StatusStrategy, Strategy
-from apiserver.validation import device_claim_status, device_claims, device_slices
 from machinery import kinds
 from machinery.kinds import Kind
 
@@ -58,31 +56,7 @@ STRATEGIES: dict[Kind[Any], Strategy] = {
         kinds.DEPLOYMENT, {"status": DeploymentStatusStrategy(kinds.DEPLOYMENT)}
     ),
     kinds.SERVICE: SERVICES,
-    **{
-        strategy.kind: strategy
-        for strategy in (
-            Ruled(
-                kinds.RESOURCE_CLAIM,
-                device_claims.claim,
-                device_claims.claim_change,
-                status=device_claim_status.update,
-                checks_updates=False,
-            ),
-            Ruled(
-                kinds.RESOURCE_CLAIM_TEMPLATE,
-                device_claims.template,
-                device_claims.template_change,
-                checks_updates=False,
-            ),
-            Ruled(kinds.DEVICE_CLASS, device_claims.device_class, counts_generation=True),
-            Ruled(
-                kinds.RESOURCE_SLICE,
-                device_slices.resource_slice,
-                device_slices.change,
-                counts_generation=True,
-            ),
-        )
-    },
+    **ruled_kinds.STRATEGIES,
     kinds.LEASE: LeaseStrategy(kinds.LEASE),
     **roles.STRATEGIES,
 }

@@ -78,6 +78,14 @@ def container_resource_name(path: str, name: str) -> list[Cause]:
     return [field.invalid(path, name, problem) for problem in _name_problems(name)]
 
 
+def standard_resource_name(path: str, name: str) -> list[Cause]:
+    """A resource of any object's: one of Kubernetes' own, or one with a domain."""
+    problems = names.qualified_name(name)
+    if not problems and "/" not in name and name not in _STANDARD_NAMES and not is_huge_page(name):
+        problems = ("must be a standard resource type or fully qualified",)
+    return [field.invalid(path, name, problem) for problem in problems]
+
+
 def amount(path: str, name: str, quantity: resource.Quantity) -> list[Cause]:
     """A quantity that suits its resource: not negative, whole where it is counted."""
     problem = _amount_problem(name, quantity.string)

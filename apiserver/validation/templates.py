@@ -1,13 +1,71 @@
-"""Metadata of templates: labels and annotations, and nothing else is looked at (kube-apiserver 1.36)."""
+"""Templates of pods and claims in other objects (kube-apiserver 1.36, ValidatePodTemplateSpec)."""
 
 from __future__ import annotations
 
-from apiserver.validation import metadata
+from collections.abc import Mapping
+
+from apiserver.validation import field, metadata
+from apiserver.validation.selectors import label_selector
 from machinery.errors import Cause
-from machinery.pb import meta
+from machinery.pb import core, meta
+from machinery.selectors import LabelSelector, SelectorError
+from machinery.wire import codec
+
+_MISMATCH = "`selector` does not match template `labels`"
 
 
 def template_metadata(path: str, found: meta.ObjectMeta) -> list[Cause]:
     """Of templates whose metadata is a struct of its own (claims)."""
     errors = metadata.validate_annotations(f"{path}.annotations", found.annotations)
     return errors + metadata.validate_labels(f"{path}.labels", found.labels)
+
+
+def pod_template(path: str, template: core.PodTemplateSpec) -> list[Cause]:
+    from apiserver.validation.pod_spec import pod_spec
+
+    errors = labels_of(path, template) + pod_spec(f"{path}.spec", template.spec)
+    if template.spec.ephemeralContainers:
+        problem = "ephemeral containers not allowed in pod template"
+        errors.append(field.forbidden(f"{path}.spec.ephemeralContainers", problem))
+    return errors
+
+
+def labels_of(path: str, template: core.PodTemplateSpec) -> list[Cause]:
+    errors = metadata.validate_labels(f"{path}.labels", template.metadata.labels)
+    return errors + metadata.validate_annotations(f"{path}.annotations", template.metadata.annotations)
+
+
+def always_restarts(path: str, template: core.PodTemplateSpec, kind: str) -> list[Cause]:
+    """Pods that are to run for ever have no end."""
+    errors: list[Cause] = []
+    policy = template.spec.restartPolicy
+    if policy != "Always":
+        errors.append(field.not_supported(f"{path}.spec.restartPolicy", policy, ("Always",)))
+    if template.spec.HasField("activeDeadlineSeconds"):
+        problem = f"activeDeadlineSeconds in {kind} is not Supported"
+        errors.append(field.forbidden(f"{path}.spec.activeDeadlineSeconds", problem))
+    return errors
+
+
+def selected(
+    selector: meta.LabelSelector | None, labels: Mapping[str, str], empty: str, *, required: bool
+) -> list[Cause]:
+    """spec.selector is right, and selects the template's pods; no selector selects nothing."""
+    path = "spec.selector"
+    if selector is None:
+        errors = [field.required(path)] if required else []
+        return [*errors, _mismatch(labels)]
+    errors = label_selector(path, selector)
+    if not selector.matchLabels and not selector.matchExpressions:
+        return [*errors, field.invalid(path, codec.to_json(selector), empty)]
+    try:
+        if not LabelSelector.from_message(selector).matches(labels):
+            errors.append(_mismatch(labels))
+    except SelectorError:
+        pass
+    return errors
+
+
+def _mismatch(labels: Mapping[str, str]) -> Cause:
+    value = dict(sorted(labels.items())) if labels else None
+    return field.invalid("spec.template.metadata.labels", value, _MISMATCH)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from machinery import kinds
-from machinery.defaults import devices, pod, quantities, services
+from machinery.defaults import devices, limits, pod, quantities, services, workloads
 from machinery.kinds import Kind
 from machinery.pb import apps, core, rbac, scheduling, storage
 from machinery.versions import Gates
@@ -124,6 +124,14 @@ _TABLE: dict[Kind[Any], Default] = {
     kinds.REPLICA_SET: _replica_set,
     kinds.DEPLOYMENT: _deployment,
     kinds.SECRET: _secret,
+    kinds.DAEMON_SET: workloads.daemon_set,
+    kinds.STATEFUL_SET: workloads.stateful_set,
+    kinds.JOB: workloads.job,
+    kinds.REPLICATION_CONTROLLER: workloads.replication_controller,
+    kinds.LIMIT_RANGE: limits.limit_range,
+    kinds.RESOURCE_QUOTA: limits.resource_quota,
+    kinds.ENDPOINT_SLICE: limits.endpoint_slice,
+    kinds.CSI_DRIVER: limits.csi_driver,
     kinds.RESOURCE_CLAIM: devices.claim,
     kinds.RESOURCE_CLAIM_TEMPLATE: devices.template,
     kinds.SERVICE: services.service,

@@ -1,0 +1,71 @@
+"""The strategies of DaemonSets, Jobs and EndpointSlices, which change what they store (1.36)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.registry.ruled import Ruled
+from apiserver.registry.strategy import Environment
+from apiserver.validation import daemon_sets, jobs
+from machinery import kinds
+
+_GENERATION = "deprecated.daemonset.template.generation"
+
+
+class DaemonSetStrategy(Ruled):
+    """The template's generation is an annotation in apps/v1."""
+
+    def prepare_for_create(self, new: Any, env: Environment) -> None:
+        super().prepare_for_create(new, env)
+        given = new.metadata.annotations.get(_GENERATION, "")
+        number = int(given) if given.isdecimal() else 0
+        new.metadata.annotations[_GENERATION] = str(max(number, 1))
+
+    def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
+        super().prepare_for_update(new, old, env)
+        before = old.metadata.annotations.get(_GENERATION, "1")
+        number = int(before) if before.isdecimal() else 1
+        if new.spec.template != old.spec.template:
+            number += 1
+        new.metadata.annotations[_GENERATION] = str(number)
+
+
+class JobStrategy(Ruled):
+    """A job selects its own pods, by its uid, unless its maker says that they know better."""
+
+    def prepare_for_create(self, new: Any, env: Environment) -> None:
+        super().prepare_for_create(new, env)
+        if new.spec.manualSelector:
+            return
+        labels = new.spec.template.metadata.labels
+        for name, value in (("controller-uid", new.metadata.uid), ("job-name", new.metadata.name)):
+            for key in (f"batch.kubernetes.io/{name}", name):
+                if key not in labels:
+                    labels[key] = value
+        selected = new.spec.selector.matchLabels
+        if "batch.kubernetes.io/controller-uid" not in selected:
+            selected["batch.kubernetes.io/controller-uid"] = new.metadata.uid
+
+
+class EndpointSliceStrategy(Ruled):
+    """Without a spec: what counts are the endpoints and ports, and the labels."""
+
+    def prepare_for_create(self, new: Any, env: Environment) -> None:
+        super().prepare_for_create(new, env)
+        new.metadata.generation = 1
+
+    def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
+        super().prepare_for_update(new, old, env)
+        same = all(getattr(new, name) == getattr(old, name) for name in ("endpoints", "ports"))
+        if not same or new.metadata.labels != old.metadata.labels:
+            new.metadata.generation = old.metadata.generation + 1
+
+
+DAEMON_SET = DaemonSetStrategy(
+    kinds.DAEMON_SET,
+    daemon_sets.daemon_set,
+    daemon_sets.change,
+    status=daemon_sets.status,
+    counts_generation=True,
+)
+JOB = JobStrategy(kinds.JOB, jobs.job, jobs.change, status=jobs.status, counts_generation=True)

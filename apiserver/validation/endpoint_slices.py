@@ -1,0 +1,100 @@
+"""EndpointSlices (kube-apiserver 1.36, pkg/apis/discovery/validation)."""
+
+from __future__ import annotations
+
+from apiserver.validation import addresses, field, names
+from machinery.errors import Cause
+from machinery.pb import discovery
+
+_TYPES = ("FQDN", "IPv4", "IPv6")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_ENDPOINTS_MAX = 1000
+_ADDRESSES_MAX = 100
+_PORTS_MAX = 20000
+_HINTS_MAX = 8
+
+
+def endpoint_slice(obj: discovery.EndpointSlice) -> list[Cause]:
+    errors: list[Cause] = []
+    if not obj.addressType:
+        errors.append(field.required("addressType"))
+    elif obj.addressType not in _TYPES:
+        errors.append(field.not_supported("addressType", obj.addressType, _TYPES))
+    if len(obj.endpoints) > _ENDPOINTS_MAX:
+        errors.append(field.too_many("endpoints", len(obj.endpoints), _ENDPOINTS_MAX))
+    else:
+        for index, endpoint in enumerate(obj.endpoints):
+            errors += _endpoint(f"endpoints[{index}]", endpoint, obj.addressType)
+    return errors + _ports(obj)
+
+
+def _endpoint(path: str, endpoint: discovery.Endpoint, kind: str) -> list[Cause]:
+    errors: list[Cause] = []
+    at, found = f"{path}.addresses", endpoint.addresses
+    if not found:
+        errors.append(field.required(at, "must contain at least 1 address"))
+    elif len(found) > _ADDRESSES_MAX:
+        errors.append(field.too_many(at, len(found), _ADDRESSES_MAX))
+    for index, address in enumerate(found):
+        errors += _address(f"{at}[{index}]", address, kind)
+    if endpoint.HasField("nodeName"):
+        errors += _each(f"{path}.nodeName", endpoint.nodeName, names.dns_subdomain(endpoint.nodeName))
+    for key, value in sorted(endpoint.deprecatedTopology.items()):
+        where = f"{path}.deprecatedTopology"
+        errors += _each(where, key, names.qualified_name(key))
+        errors += _each(where, value, names.label_value(value))
+    if endpoint.HasField("hostname"):
+        errors += _each(f"{path}.hostname", endpoint.hostname, names.dns_label(endpoint.hostname))
+    zones = endpoint.hints.forZones
+    if len(zones) > _HINTS_MAX:
+        errors.append(field.too_many(f"{path}.hints.forZones", len(zones), _HINTS_MAX))
+    for index, zone in enumerate(zones):
+        where = f"{path}.hints.forZones[{index}].name"
+        errors += _each(where, zone.name, names.label_value(zone.name))
+    return errors
+
+
+def _each(path: str, value: str, problems: names.Problems) -> list[Cause]:
+    return [field.invalid(path, value, problem) for problem in problems]
+
+
+def _address(path: str, address: str, kind: str) -> list[Cause]:
+    parsed = addresses.parse(address)
+    if kind in ("IPv4", "IPv6"):
+        errors: list[Cause] = []
+        if parsed is None or f"IPv{parsed.version}" != kind:
+            errors.append(field.invalid(path, address, f"must be a valid {kind} address"))
+        return errors + addresses.not_special(path, address)
+    if kind == "FQDN":
+        name = address.removesuffix(".")
+        errors = _each(path, address, names.dns_subdomain(name))
+        if not errors and "." not in name:
+            problem = "should be a domain with at least two segments separated by dots"
+            errors.append(field.invalid(path, address, problem))
+        return errors
+    return []
+
+
+def _ports(obj: discovery.EndpointSlice) -> list[Cause]:
+    if len(obj.ports) > _PORTS_MAX:
+        return [field.too_many("ports", len(obj.ports), _PORTS_MAX)]
+    errors: list[Cause] = []
+    seen: set[str] = set()
+    for index, port in enumerate(obj.ports):
+        path = f"ports[{index}]"
+        if port.name:
+            errors += _each(f"{path}.name", port.name, names.dns_label(port.name))
+        if port.name in seen:
+            errors.append(field.duplicate(f"{path}.name", port.name))
+        seen.add(port.name)
+        if not port.HasField("protocol"):
+            errors.append(field.required(f"{path}.protocol"))
+        elif port.protocol not in _PROTOCOLS:
+            errors.append(field.not_supported(f"{path}.protocol", port.protocol, _PROTOCOLS))
+        if port.HasField("appProtocol"):
+            errors += _each(f"{path}.appProtocol", port.appProtocol, names.qualified_name(port.appProtocol))
+    return errors
+
+
+def change(new: discovery.EndpointSlice, old: discovery.EndpointSlice) -> list[Cause]:
+    return field.immutable("addressType", new.addressType, old.addressType)

@@ -1,0 +1,57 @@
+"""Defaults of LimitRanges, ResourceQuotas, EndpointSlices and CSIDrivers (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+from machinery.defaults import quantities
+from machinery.pb import core, discovery, storage
+from machinery.versions import Gates
+
+
+def limit_range(obj: core.LimitRange, gates: Gates) -> None:
+    for limit in obj.spec.limits:
+        for amounts in (
+            limit.max, limit.min, limit.default, limit.defaultRequest, limit.maxLimitRequestRatio
+        ):  # fmt: skip
+            quantities.resource_list(amounts)
+        if limit.type != "Container":
+            continue
+        # The limit is at most the greatest, the request the limit, or else the least.
+        for source, target in (
+            (limit.max, limit.default),
+            (limit.default, limit.defaultRequest),
+            (limit.min, limit.defaultRequest),
+        ):
+            for name in source:
+                if name not in target:
+                    target[name].CopyFrom(source[name])
+
+
+def resource_quota(obj: core.ResourceQuota, gates: Gates) -> None:
+    for amounts in (obj.spec.hard, obj.status.hard, obj.status.used):
+        quantities.resource_list(amounts)
+
+
+def endpoint_slice(obj: discovery.EndpointSlice, gates: Gates) -> None:
+    for port in obj.ports:
+        if not port.HasField("name"):
+            port.name = ""
+        if not port.HasField("protocol"):
+            port.protocol = "TCP"
+
+
+def csi_driver(obj: storage.CSIDriver, gates: Gates) -> None:
+    spec = obj.spec
+    if not spec.HasField("attachRequired"):
+        spec.attachRequired = True
+    if not spec.HasField("podInfoOnMount"):
+        spec.podInfoOnMount = False
+    if not spec.HasField("storageCapacity"):
+        spec.storageCapacity = False
+    if not spec.HasField("fsGroupPolicy"):
+        spec.fsGroupPolicy = "ReadWriteOnceWithFSType"
+    if not spec.volumeLifecycleModes:
+        spec.volumeLifecycleModes.append("Persistent")
+    if not spec.HasField("requiresRepublish"):
+        spec.requiresRepublish = False
+    if not spec.HasField("seLinuxMount"):
+        spec.seLinuxMount = False
