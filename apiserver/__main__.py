@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from apiserver.access.options import AccessOptions, access_options
-from machinery.option_types import Duration
+from machinery.option_types import Duration, EtcdServers
 from machinery.process import Process, component_command
 
 
@@ -13,6 +13,7 @@ from machinery.process import Process, component_command
 @click.option(
     "--etcd-servers",
     default="",
+    type=EtcdServers(),
     metavar="HOST:PORT,...",
     help="Etcd's members; default: what DIR/run/etcd.json says.",
 )

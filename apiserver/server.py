@@ -98,6 +98,7 @@ class ApiServer:
     async def run(self, stopping: anyio.Event, on_ready: Callable[[str], Awaitable[None]]) -> None:
         """Connect, load, serve; returns when stopped in order."""
         async with AsyncExitStack() as stack:
+            _log.info("connecting to etcd", servers=",".join(self._options.etcd_servers))
             channel = await connect(self._options.etcd_servers)
             stack.push_async_callback(_closed, channel.close)
             storage = EtcdStorage(channel, self._clock)

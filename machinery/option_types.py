@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from machinery.endpoints import endpoints
 from machinery.wire.scalars import parse_seconds
 
 
@@ -25,3 +26,15 @@ class Duration(click.ParamType[float]):
         if seconds < 0 or (self._above_zero and seconds == 0):
             self.fail(f"{value} must {'be positive' if self._above_zero else 'not be negative'}", param, ctx)
         return seconds
+
+
+class EtcdServers(click.ParamType[str]):
+    """Etcd's members, `HOST:PORT,...` or `http://HOST:PORT,...`; an empty text is none."""
+
+    name = "etcd servers"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return ",".join(endpoints(str(value)))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from machinery import versions
+from machinery.endpoints import endpoints
 from nominee.components import BY_NAME, Component
 from nominee.options import OptionError, merged, setting
 from nominee.pki import Pki
@@ -182,6 +183,10 @@ def _check(options: UpOptions) -> None:
     if not 0 < options.ready_seconds_max <= SECONDS_MAX:  # false also for what is no number
         text = f"{options.ready_seconds_max:g} is not a number of seconds up to {SECONDS_MAX}"
         raise OptionError("--timeout", text)
+    try:
+        endpoints(options.etcd_servers)
+    except ValueError as error:
+        raise OptionError("--etcd-servers", str(error)) from None
     if options.etcd_servers and "etcd" in options.components:
         raise OptionError(
             "--etcd-servers", "an etcd of yours and one of ours; leave etcd out of --components"

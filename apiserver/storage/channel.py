@@ -22,6 +22,7 @@ from apiserver.storage.interface import (
     StorageError,
     StorageUnavailable,
 )
+from machinery.endpoints import endpoints as endpoints
 
 # How long one operation may take, retries included; kube-apiserver's own requests have 60 s, but here a
 # client rather hears 503 and tries again.
@@ -55,11 +56,6 @@ async def _resolved(endpoint: str) -> str:
         found = await asyncio.get_running_loop().getaddrinfo(host, int(port), family=2)
         host = str(found[0][4][0])
     return f"{host}:{port}"
-
-
-def endpoints(text: str) -> list[str]:
-    """`http://a:2379,http://b:2379` (or without the scheme) as `host:port`s."""
-    return [part.strip().removeprefix("http://").rstrip("/") for part in text.split(",") if part.strip()]
 
 
 async def connect(servers: Sequence[str]) -> grpc.aio.Channel:

@@ -164,11 +164,28 @@ async def test_calls_wait_for_an_etcd_that_comes_back(own_etcd: ThrowawayEtcd) -
     [
         ("http://127.0.0.1:2379", ["127.0.0.1:2379"]),
         ("a:1, http://b:2/,", ["a:1", "b:2"]),
+        ("[::1]:2379", ["[::1]:2379"]),
         ("", []),
     ],
 )
 def test_endpoints(text: str, want: list[str]) -> None:
     assert endpoints(text) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a:1,https://b:2", "https://b:2: TLS to etcd is not supported"),
+        ("unix:///x:1", "not unix://"),
+        ("a", "write HOST:PORT"),
+        ("a:", "write HOST:PORT"),
+        (":1", "write HOST:PORT"),
+        ("a:65536", "write HOST:PORT"),
+    ],
+)
+def test_what_is_no_endpoint(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        endpoints(text)
 
 
 @pytest.mark.parametrize(("prefix", "want"), [(b"/a/", b"/a0"), (b"a\xff", b"b"), (b"\xff", b"\x00")])

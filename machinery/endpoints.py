@@ -1,0 +1,21 @@
+"""Etcd's addresses as a person gives them."""
+
+from __future__ import annotations
+
+
+def endpoints(text: str) -> list[str]:
+    """`http://a:2379,http://b:2379` (or without the scheme) as `host:port`s; ValueError: what is wrong."""
+    return [_endpoint(part.strip()) for part in text.split(",") if part.strip()]
+
+
+def _endpoint(text: str) -> str:
+    scheme, separator, rest = text.rpartition("://")
+    if scheme == "https":
+        raise ValueError(f"{text}: TLS to etcd is not supported; give an http:// address")
+    if separator and scheme != "http":
+        raise ValueError(f"{text}: etcd is asked over http://, not {scheme}://")
+    found = rest.rstrip("/")
+    host, _, port = found.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+        raise ValueError(f"{text}: write HOST:PORT or http://HOST:PORT")
+    return found
