@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from machinery.pb import core
 from scheduler.framework.cache import Cache, CacheError
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from scheduler.framework.scheduling_groups import SchedulingGroups
 from scheduler.framework.types import PodInfo
 from scheduler.object_changes import node_changes, pod_changes
 
@@ -60,6 +61,7 @@ class EventHandlers:
         reject_waiting: Callable[[str], bool] = lambda uid: False,
         report: Callable[[str], None] = lambda text: None,
         see: Callable[[core.Pod], core.Pod] = lambda pod: pod,
+        groups: SchedulingGroups | None = None,
     ) -> None:
         self._queue = queue
         self._cache = cache
@@ -68,16 +70,19 @@ class EventHandlers:
         self._reject_waiting = reject_waiting
         self._report = report
         self._see = see
+        self._groups = groups or SchedulingGroups()
 
     # ---- pods ----
 
     def pod_added(self, pod: core.Pod, now: float) -> None:
+        self._groups.put(pod)
         if pod.spec.nodeName:
             self._assigned_pod_added(pod, now)
         elif self._is_ours(pod.spec.schedulerName):
             self._queue.add(self._pod_info(pod), now)
 
     def pod_updated(self, old: core.Pod, new: core.Pod, now: float) -> None:
+        self._groups.put(new)
         if old.spec.nodeName:
             self._assigned_pod_updated(old, new, now)
         elif new.spec.nodeName:
@@ -90,6 +95,7 @@ class EventHandlers:
 
     def pod_deleted(self, pod: core.Pod, stale: bool, now: float) -> None:
         """`stale`: nobody saw the deletion, `pod` is the last known state and may be wrong about its node."""
+        self._groups.remove(pod)
         if stale:
             self._assigned_pod_deleted(pod, now)
             if self._is_ours(pod.spec.schedulerName):

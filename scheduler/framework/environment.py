@@ -14,6 +14,7 @@ from machinery.pb import core
 from machinery.versions import Gates, Version
 from scheduler.framework.interface import EventRecorder, Lister, WaitingPod
 from scheduler.framework.nominator import Nominator
+from scheduler.framework.scheduling_groups import SchedulingGroups
 from scheduler.framework.snapshot import Snapshot
 
 
@@ -46,6 +47,7 @@ class Environment:
 
     snapshot: Snapshot
     nominator: Nominator
+    scheduling_groups: SchedulingGroups = field(default_factory=SchedulingGroups)
     gates: Gates
     version: Version
     clock: Clock

@@ -57,6 +57,7 @@ class EventResource(StrEnum):
     ResourceSlice = "ResourceSlice"
     DeviceClass = "DeviceClass"
     Service = "Service"
+    PodGroup = "PodGroup"
     WildCard = "*"
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from machinery.versions import Gates, Version
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.nominator import Nominator
+    from scheduler.framework.scheduling_groups import SchedulingGroups
     from scheduler.framework.snapshot import Snapshot
     from scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
 
@@ -462,6 +463,9 @@ class Handle(Protocol):
 
     @property
     def nominator(self) -> Nominator: ...
+
+    @property
+    def scheduling_groups(self) -> SchedulingGroups: ...
 
     @property
     def gates(self) -> Gates: ...

@@ -59,6 +59,7 @@ from scheduler.framework.interface import (
     WaitingPod,
 )
 from scheduler.framework.profile import PLUGIN_BASES, ExtensionPoint, PluginFactory, Profile
+from scheduler.framework.scheduling_groups import SchedulingGroups
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
 
@@ -137,6 +138,10 @@ class Framework:
     @property
     def snapshot(self) -> Snapshot:
         return self.environment.snapshot
+
+    @property
+    def scheduling_groups(self) -> SchedulingGroups:
+        return self.environment.scheduling_groups
 
     @property
     def gates(self) -> Gates:

@@ -122,6 +122,18 @@ class PrioritySchedulingQueue:
             "gated": gated,
         }
 
+    def refused(self) -> Counter[tuple[str, str]]:
+        """Unschedulable pods by the plugins that refused them, and profile; gated ones too."""
+        found: Counter[tuple[str, str]] = Counter()
+        for info in self._unschedulable:
+            profile = info.pod.spec.schedulerName
+            found.update((plugin, profile) for plugin in info.rejectors)
+        return found
+
+    def kept_events(self) -> Counter[str]:
+        """Events that pods in flight will be judged against, by name."""
+        return Counter(_label(entry) for entry in self.in_flight.log() if isinstance(entry, ClusterEvent))
+
     def get(self, key: ObjectKey) -> QueuedPodInfo | None:
         """A pod that is in some queue (not one in flight)."""
         return self._active.get(key) or self._backoff.get(key) or self._unschedulable.get(key)
@@ -175,11 +187,25 @@ class PrioritySchedulingQueue:
             if self.in_flight.start(info.pod_info):
                 break
             # The pod is being tried already (it was seen again meanwhile): this one is too much.
+        return self._taken(info)
+
+    def _taken(self, info: QueuedPodInfo) -> QueuedPodInfo:
         self.scheduling_cycle += 1
         info.scheduling_cycle = self.scheduling_cycle
         info.unschedulable_plugins = set()
         info.pending_plugins = set()
         return info
+
+    def pop_specific(self, key: ObjectKey) -> QueuedPodInfo | None:
+        """As `pop`, of a pod that is tried together with a popped one; None if it cannot be tried."""
+        info = self._unschedulable.get(key)
+        if info is not None and info.gated:
+            return None
+        info = self._active.remove(key) or self._backoff.remove(key) or self._unschedulable.remove(key)
+        if info is None:
+            return None
+        info.attempts += 1
+        return self._taken(info) if self.in_flight.start(info.pod_info) else None
 
     def done(self, uid: str) -> None:
         """The attempt on a popped pod is over, or can no longer end in a rejection."""

@@ -9,6 +9,7 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.runtime import Framework
 from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.shell.recorder import ProfileRecorder
+from scheduler.shell.waiting_pods import WaitingPod
 from scheduler.way import Way
 
 
@@ -24,6 +25,7 @@ class Attempt:
     started: float
     way: Way
     scheduled: Scheduled | None = None
+    waiting: WaitingPod | None = None  # on Permit
 
     @property
     def node_name(self) -> str:

@@ -18,7 +18,7 @@ from machinery.client import retry_unavailable
 from machinery.clock import Clock
 from machinery.errors import StatusError, is_retryable
 from machinery.failpoints import FailpointError
-from scheduler.cycle import Failed, failed_by
+from scheduler.cycle import Failed, Scheduled, failed_by
 from scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
 from scheduler.extenders.client import ExtenderClient
 from scheduler.extenders.wire import ExtenderError
@@ -79,22 +79,25 @@ class BindingCycles:
         """A pod that waits on Permit or is in PreBind, which can be sent back without deleting it."""
         return self._waiting.get(uid) or self._pre_binding.get(uid)
 
+    def begin(self, attempt: Attempt, scheduled: Scheduled) -> None:
+        """The pod was given a node; from now on other pods' Permit can see it waiting. `run` is to follow."""
+        attempt.scheduled = scheduled
+        attempt.way.to(Step.RESERVED, self._clock.monotonic())
+        self.binding[attempt.pod.uid] = attempt
+        if scheduled.waits:
+            preemptors = frozenset(plugin.name for plugin in attempt.framework.post_filter_plugins)
+            attempt.waiting = self._waiting.add(
+                attempt.pod,
+                attempt.node_name,
+                scheduled.waits,
+                preemptors if self._stops_pre_binding else frozenset(),
+            )
+
     async def run(self, attempt: Attempt, group: anyio.abc.TaskGroup) -> None:
         """The whole cycle; what fails is handled, so that nothing is raised but cancellation."""
         uid = attempt.pod.uid
-        self.binding[uid] = attempt
-        waiting = None
-        assert attempt.scheduled is not None
-        if attempt.scheduled.waits:
-            preemptors = frozenset(plugin.name for plugin in attempt.framework.post_filter_plugins)
-            waiting = self._waiting.add(
-                attempt.pod,
-                attempt.node_name,
-                attempt.scheduled.waits,
-                preemptors if self._stops_pre_binding else frozenset(),
-            )
         try:
-            status = await self._cycle(attempt, waiting)
+            status = await self._cycle(attempt, attempt.waiting)
         except (StatusError, FailpointError) as error:
             status = Status.as_error(error)
         except Exception as error:  # noqa: BLE001  # plugins come from outside; logged with its traceback
@@ -127,7 +130,10 @@ class BindingCycles:
         if waiting is not None:
             self._step(attempt, Step.WAITING)
             await steps.PERMIT_WAIT_BEFORE.hit(pod=pod.key, node=node)
+            began = self._clock.monotonic()
             status = await waiting.wait()
+            result = "Success" if status is None else status.code.name
+            self._metrics.permit_wait_seconds.labels(result).observe(self._clock.monotonic() - began)
             self._waiting.remove(pod.uid)
             if not is_success(status):
                 return status
@@ -213,6 +219,8 @@ class BindingCycles:
             "scheduled", framework.profile_name, self._clock.monotonic() - attempt.started
         )
         first = attempt.info.initial_attempt_timestamp
+        if attempt.info.was_flushed_from_unschedulable:
+            self._metrics.scheduled_after_flush.inc()
         self._metrics.bound(attempt.info.attempts, self._queue_now() - (first or self._queue_now()))
         return None
 

@@ -42,10 +42,14 @@ LISTED_KINDS: Final[tuple[Kind[Any], ...]] = (
 class Informers:
     """All informers of the scheduler; `listers` is what plugins see."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, *, groups_pods: bool = False) -> None:
+        """`groups_pods`: the API server serves pod groups (GenericWorkload)."""
         self.pods = Informer(client, kinds.POD, field_selector=NOT_FINISHED, clock=clock)
         self.nodes = Informer(client, kinds.NODE, clock=clock)
-        others = (*RESOURCE_KINDS.values(), *LISTED_KINDS)
+        self._resource_kinds = dict(RESOURCE_KINDS)
+        if groups_pods:
+            self._resource_kinds[EventResource.PodGroup] = kinds.POD_GROUP
+        others = (*self._resource_kinds.values(), *LISTED_KINDS)
         self.listers: dict[Kind[Any], Informer[Any]] = {
             kinds.POD: self.pods,
             kinds.NODE: self.nodes,
@@ -75,7 +79,7 @@ class Informers:
             on_update=lambda old, new: handlers.node_updated(old, new, now()),
             on_delete=lambda node, stale: handlers.node_deleted(node, stale, now()),
         )
-        for resource, kind in RESOURCE_KINDS.items():
+        for resource, kind in self._resource_kinds.items():
             self._connect_other(resource, kind, handlers, now, actions.get(resource, ActionType(0)))
 
     def _connect_other(

@@ -6,6 +6,7 @@ times all points and samples plugins; here the points are sampled.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -54,6 +55,20 @@ class MeasuredFramework(Framework):
     ) -> None:
         super().__init__(profile, registry, environment)
         self._report = observe
+        # Rounds by the plugins that were skipped in them: one count an attempt, told apart when asked.
+        self._filter_rounds: Counter[frozenset[str]] = Counter()
+        self._score_rounds: Counter[frozenset[str]] = Counter()
+
+    def evaluations(self) -> Counter[tuple[str, str]]:
+        """Attempts by plugin and extension point: PreFilter, Filter, PreScore and Score."""
+        found: Counter[tuple[str, str]] = Counter()
+        filters = (("PreFilter", self.pre_filter_plugins), ("Filter", self.filter_plugins))
+        scores = (("PreScore", self.pre_score_plugins), ("Score", self.score_plugins))
+        for rounds, points in ((self._filter_rounds, filters), (self._score_rounds, scores)):
+            for skipped, count in rounds.items():
+                for point, plugins in points:
+                    found.update({(p.name, point): count for p in plugins if p.name not in skipped})
+        return found
 
     @contextmanager
     def _timed(self, point: str) -> Iterator[_Outcome]:
@@ -67,12 +82,14 @@ class MeasuredFramework(Framework):
     def run_pre_filter_plugins(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult, Status | None, set[str]]:
-        if not state.record_plugin_metrics:
-            return super().run_pre_filter_plugins(state, pod, snapshot)
-        with self._timed("PreFilter") as outcome:
+        if state.record_plugin_metrics:
+            with self._timed("PreFilter") as outcome:
+                found = super().run_pre_filter_plugins(state, pod, snapshot)
+                outcome.of(found[1])
+        else:
             found = super().run_pre_filter_plugins(state, pod, snapshot)
-            outcome.of(found[1])
-            return found
+        self._filter_rounds[state.skip_filter_plugins] += 1
+        return found
 
     def filter_rows(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
@@ -97,12 +114,14 @@ class MeasuredFramework(Framework):
     def run_pre_score_plugins(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> Status | None:
-        if not state.record_plugin_metrics:
-            return super().run_pre_score_plugins(state, pod, snapshot, rows)
-        with self._timed("PreScore") as outcome:
+        if state.record_plugin_metrics:
+            with self._timed("PreScore") as outcome:
+                found = super().run_pre_score_plugins(state, pod, snapshot, rows)
+                outcome.of(found)
+        else:
             found = super().run_pre_score_plugins(state, pod, snapshot, rows)
-            outcome.of(found)
-            return found
+        self._score_rounds[state.skip_score_plugins] += 1
+        return found
 
     def run_score_plugins(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]

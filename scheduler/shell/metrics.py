@@ -75,6 +75,57 @@ class Metrics:
             registry=registry,
         )
 
+        self.permit_wait_seconds = Histogram(
+            "scheduler_permit_wait_duration_seconds",
+            "Duration of waiting on permit.",
+            ("result",),
+            buckets=_doubling(0.001, 15),
+            registry=registry,
+        )
+        self.scheduled_after_flush = Counter(
+            "scheduler_pod_scheduled_after_flush",
+            "Number of pods that were scheduled after the flush of unschedulable pods, not after an event.",
+            registry=registry,
+        )
+        self.preemption_tasks = Counter(
+            "scheduler_preemption_goroutines_execution",
+            "Number of preemption goroutines executed.",
+            ("result",),
+            registry=registry,
+        )
+        self.preemption_task_seconds = Histogram(
+            "scheduler_preemption_goroutines_duration_seconds",
+            "Duration in seconds for running goroutines for the preemption.",
+            ("result",),
+            buckets=_doubling(0.01, 20),
+            registry=registry,
+        )
+        self.group_attempts = Counter(
+            "scheduler_podgroup_schedule_attempts",
+            "Number of attempts to schedule pod groups, by the result.",
+            ("result", "profile"),
+            registry=registry,
+        )
+        self.group_attempt_seconds = Histogram(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds",
+            "Pod group scheduling attempt latency in seconds.",
+            ("result", "profile"),
+            buckets=_doubling(0.001, 15),
+            registry=registry,
+        )
+        self.group_algorithm_seconds = Histogram(
+            "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+            "Pod group scheduling algorithm latency in seconds.",
+            buckets=_doubling(0.001, 15),
+            registry=registry,
+        )
+
+    def group_decided(self, result: str, profile: str, seconds: float) -> None:
+        """One attempt at a pod group is over."""
+        self.group_algorithm_seconds.observe(seconds)
+        self.group_attempts.labels(result, profile).inc()
+        self.group_attempt_seconds.labels(result, profile).observe(seconds)
+
     def attempted(self, result: str, profile: str, seconds: float) -> None:
         """One attempt is over: `scheduled`, `unschedulable` or `error`."""
         self.attempts.labels(result, profile).inc()
@@ -92,8 +143,16 @@ class Metrics:
         pending: Callable[[], Mapping[str, int]],
         incoming: Callable[[], Mapping[tuple[str, str], int]],
         cached: Callable[[], Mapping[str, int]],
+        refused: Callable[[], Mapping[tuple[str, str], int]],
+        in_flight_events: Callable[[], Mapping[str, int]],
+        tasks: Callable[[], Mapping[str, int]],
+        evaluations: Callable[[], Mapping[tuple[str, str, str], int]],
     ) -> None:
-        """Report sizes when asked: pods by queue, pods by (queue, event), and cached things by type."""
+        """Report sizes when asked.
+
+        Pods by queue, pods by (queue, event), cached things by type, unschedulable pods by (plugin, profile),
+        kept events by name, running tasks by operation, and attempts by (plugin, point, profile).
+        """
 
         class Sizes(Collector):
             def collect(self) -> Iterable[Metric]:
@@ -119,5 +178,37 @@ class Metrics:
                 for kind, count in cached().items():
                     sizes.add_metric([kind], count)
                 yield sizes
+                reasons = GaugeMetricFamily(
+                    "scheduler_unschedulable_pods",
+                    "The number of unschedulable pods broken down by plugin name.",
+                    labels=["plugin", "profile"],
+                )
+                for (plugin, profile), count in refused().items():
+                    reasons.add_metric([plugin, profile], count)
+                yield reasons
+                kept = GaugeMetricFamily(
+                    "scheduler_inflight_events",
+                    "Number of events currently tracked in the scheduling queue.",
+                    labels=["event"],
+                )
+                for event, count in in_flight_events().items():
+                    kept.add_metric([event], count)
+                yield kept
+                running = GaugeMetricFamily(
+                    "scheduler_goroutines",
+                    "Number of running goroutines split by the work they do such as binding.",
+                    labels=["operation"],
+                )
+                for operation, count in tasks().items():
+                    running.add_metric([operation], count)
+                yield running
+                asked = CounterMetricFamily(
+                    "scheduler_plugin_evaluation",
+                    "Number of attempts to schedule pods by each plugin and the extension point.",
+                    labels=["plugin", "extension_point", "profile"],
+                )
+                for labels, count in evaluations().items():
+                    asked.add_metric(list(labels), count)
+                yield asked
 
         self.registry.register(Sizes())

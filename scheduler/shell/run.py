@@ -29,8 +29,9 @@ from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.interface import Plugin, PreEnqueuePlugin
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.pod_requests import ResourceOptions
-from scheduler.framework.profile import ArgumentError, Profile
+from scheduler.framework.profile import ArgumentError, Enabled, Profile
 from scheduler.framework.runtime import Environment, Framework, PluginConfigError
+from scheduler.framework.scheduling_groups import SchedulingGroups
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import PodInfo
 from scheduler.intended import IntendedNominations
@@ -76,12 +77,12 @@ def read_config(path: str) -> SchedulerConfig:
 
 
 def read_profiles(
-    config: SchedulerConfig, plugins: Sequence[str]
+    config: SchedulerConfig, plugins: Sequence[str], defaults: Sequence[Enabled] = registry.DEFAULT_PLUGINS
 ) -> tuple[dict[str, type[Plugin]], list[Profile]]:
     """Plugin classes by name, and the profiles made of them; BadConfiguration."""
     try:
         classes = all_classes(registry.IN_TREE, plugins)
-        profiles = [build_profile(profile, classes, registry.DEFAULT_PLUGINS) for profile in config.profiles]
+        profiles = [build_profile(profile, classes, defaults) for profile in config.profiles]
     except (PluginLoadError, ProfileError) as error:
         raise BadConfiguration(str(error)) from None
     return classes, profiles
@@ -97,7 +98,7 @@ async def run_scheduler(process: Process, settings: Settings) -> None:
     """The process's body."""
     config = read_config(settings.config_path)
     search_also(_plugin_folders(settings.config_path))
-    classes, profiles = read_profiles(config, settings.plugins)
+    classes, profiles = read_profiles(config, settings.plugins, registry.default_plugins(process.gates))
     client = await process.client(user_agent="kube-scheduler")
     parts = Parts(process, config, classes, profiles, client, Metrics())
     elects = config.leader_election.leader_elect if settings.leader_elect is None else settings.leader_elect
@@ -154,9 +155,11 @@ class Parts:
     ) -> None:
         gates, clock = process.gates, process.clock
         self.now = QueueClock(clock)
-        self.informers = Informers(client, clock)
+        groups_pods = gates.enabled("GenericWorkload")
+        self.informers = Informers(client, clock, groups_pods=groups_pods)
         self.cache = Cache()
         self.nominator = Nominator(self._is_pending)
+        self.groups = SchedulingGroups(self.cache.is_assumed)
         self.waiting = WaitingPods(clock)
         self.metrics = metrics
         options = ResourceOptions(
@@ -170,11 +173,12 @@ class Parts:
             for profile, recorder in zip(profiles, self.recorders, strict=True)
         }
         snapshot = Snapshot()
-        self.frameworks: dict[str, Framework] = {}
+        self.frameworks: dict[str, MeasuredFramework] = {}
         for profile in profiles:
             environment = Environment(
                 snapshot=snapshot,
                 nominator=self.nominator,
+                scheduling_groups=self.groups,
                 gates=gates,
                 version=process.version,
                 clock=clock,
@@ -196,6 +200,7 @@ class Parts:
             reject_waiting=self.waiting.reject,
             report=lambda text: process.log.warning("Scheduler cache", error=text),
             see=intended.see,
+            groups=self.groups,
         )
         slots = anyio.Semaphore(CALLS_MAX, fast_acquire=True)
         writer = StatusWriter(
@@ -225,13 +230,21 @@ class Parts:
             stops_pre_binding=process.version >= STOPS_PRE_BINDING_SINCE,
             keeps_nominations=nominates and process.version == KEEPS_NOMINATIONS,
             binding_slots=slots,
+            groups=self.groups,
+            groups_pods=groups_pods,
             extenders=ExtenderClient(config.extenders) if config.extenders else None,
         )
         self.informers.connect(
             self.handlers, self.now, self._actions(), lambda pod: writer.forget(pod.metadata.uid)
         )
         self.metrics.watch(
-            pending=self.queue.counts, incoming=lambda: self.queue.incoming, cached=self._cache_sizes
+            pending=self.queue.counts,
+            incoming=lambda: self.queue.incoming,
+            cached=self._cache_sizes,
+            refused=self.queue.refused,
+            in_flight_events=self.queue.kept_events,
+            tasks=self.scheduler.tasks,
+            evaluations=self._evaluations,
         )
         self._pod_info = functools.partial(PodInfo, options=options)
         process.serving.add_route("/debug/queue", self._show_queue)
@@ -278,6 +291,13 @@ class Parts:
                 union[resource] = union.get(resource, ActionType(0)) | action
         return union
 
+    def _evaluations(self) -> Mapping[tuple[str, str, str], int]:
+        return {
+            (plugin, point, name): count
+            for name, framework in self.frameworks.items()
+            for (plugin, point), count in framework.evaluations().items()
+        }
+
     def _cache_sizes(self) -> Mapping[str, int]:
         cache = self.cache
         return {
@@ -308,7 +328,7 @@ class Parts:
 
 def _framework(
     profile: Profile, classes: Mapping[str, type[Plugin]], environment: Environment, metrics: Metrics
-) -> Framework:
+) -> MeasuredFramework:
     """The profile's plugins, made; BadConfiguration."""
 
     def observe(point: str, status: str, seconds: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -19,16 +19,17 @@ from machinery import logs
 from machinery.clock import Clock
 from machinery.errors import StatusError
 from machinery.failpoints import FailpointError
-from machinery.objects import ObjectKey
+from machinery.objects import ObjectKey, key_of
 from machinery.pb import core
-from scheduler import cycle
+from scheduler import cycle, group_cycle
 from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
 from scheduler.extenders import search
 from scheduler.extenders.client import ExtenderClient
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import PostFilterResult, Status
+from scheduler.framework.interface import PostFilterResult, Status, is_success
 from scheduler.framework.runtime import Framework
+from scheduler.framework.scheduling_groups import SchedulingGroups, group_of
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.scheduling_queue import (
     FLUSH_BACKOFF_PERIOD_SECONDS,
@@ -40,11 +41,12 @@ from scheduler.shell.attempt import Attempt
 from scheduler.shell.attempt_log import AttemptLog
 from scheduler.shell.binding import BindingCycles
 from scheduler.shell.failure_handler import FailureHandler
+from scheduler.shell.group_status import write_group_condition
 from scheduler.shell.metrics import SAMPLED_EVERY, Metrics
 from scheduler.shell.recorder import ProfileRecorder
 from scheduler.shell.status_writer import StatusWriter
 from scheduler.shell.waiting_pods import WaitingPods
-from scheduler.way import Step, Way
+from scheduler.way import Way
 
 CALLS_MAX: Final = 64  # to the API server at the same time, of each sort: bindings and status writes
 TASKS_MAX: Final = 20_000  # binding cycles and status writes that are not over; beyond it the loop waits
@@ -60,6 +62,16 @@ def turns_after(seconds: float) -> int:
     long attempts (preemption) would work ever longer on an ever older state.
     """
     return min(1 + int(seconds / TURN_SECONDS), TURNS_MAX)
+
+
+def _scheduler_names_differ(attempts: Sequence[Attempt]) -> str:
+    """What is wrong with a group whose pods name several schedulers; "" if nothing is."""
+    names = [attempt.pod.pod.spec.schedulerName for attempt in attempts]
+    for name in names:
+        if name != names[0]:
+            text = "all pods in a single pod group should have the same .spec.schedulerName set, got: "
+            return f'{text}"{names[0]}" and "{name}"'
+    return ""
 
 
 class QueueClock:
@@ -95,9 +107,13 @@ class Scheduler:
         stops_pre_binding: bool,
         keeps_nominations: bool,
         binding_slots: anyio.Semaphore,
+        groups: SchedulingGroups,
+        groups_pods: bool,
         extenders: ExtenderClient | None = None,
     ) -> None:
         self.queue = queue
+        self._groups = groups
+        self._groups_pods = groups_pods
         self.cache = cache
         self.waiting = waiting
         self.frameworks = dict(frameworks)
@@ -108,6 +124,7 @@ class Scheduler:
         self._rng = rng
         self._percentage = percentage_of_nodes_to_score
         self._start_index = 0
+        self._evicting = 0
         self._extenders = extenders
         self._ready = anyio.Event()
         self._tasks = anyio.Semaphore(TASKS_MAX, fast_acquire=True)
@@ -136,6 +153,10 @@ class Scheduler:
             queue_now=queue_now,
             extenders=extenders,
         )
+
+    def tasks(self) -> Mapping[str, int]:
+        """What runs beside the loop, by operation; for the metric."""
+        return {"binding": len(self.bindings.binding), "preemption": self._evicting}
 
     def wake(self) -> None:
         """The queue may have something."""
@@ -171,40 +192,94 @@ class Scheduler:
 
     async def schedule(self, info: QueuedPodInfo, group: anyio.abc.TaskGroup) -> None:
         """One popped pod: a decision now, its consequences as tasks of the group."""
-        pod = info.pod_info
-        name = pod.pod.spec.schedulerName
-        framework, recorder = self.frameworks.get(name), self._recorders.get(name)
-        if framework is None or recorder is None or self._is_to_be_skipped(info, recorder):
-            self.queue.done(pod.uid)
+        attempt = self._attempt_at(info)
+        if attempt is None:
             return
-        state = CycleState()
-        state.record_plugin_metrics = info.scheduling_cycle % SAMPLED_EVERY == 0
-        started = self._clock.monotonic()
-        attempt = Attempt(framework, recorder, info, pod, state, started, Way(str(pod.key), started))
+        if self._groups_pods and group_of(attempt.pod.pod) is not None:
+            await self._schedule_together(attempt, group)
+            return
         try:
-            await steps.CYCLE_BEFORE.hit(pod=pod.key)
+            await steps.CYCLE_BEFORE.hit(pod=attempt.pod.key)
         except (StatusError, FailpointError) as error:
             self._failed(attempt, Failed(Reason.SCHEDULER_ERROR, str(error), CLEAR_NOMINATION), group)
             return
         outcome = await self._decide(attempt)
         self._metrics.algorithm_seconds.observe(self._clock.monotonic() - attempt.started)
-        self.attempts.decided(pod, outcome)
+        self.attempts.decided(attempt.pod, outcome)
         if isinstance(outcome, Failed):
-            if outcome.error is not None and not isinstance(outcome.error, StatusError):
-                _log.error(
-                    "Error scheduling pod; retrying", pod=pod.key, step="cycle", exc_info=outcome.error
-                )
-            if outcome.post_filter is not None:
-                outcome = await self._make_room(attempt, outcome, outcome.post_filter, group)
-            elif outcome.fit_error is not None and framework.post_filter_plugins:
-                self._metrics.preemption_attempts.inc()
-            self._failed(attempt, outcome, group)
+            await self._go_back(attempt, outcome, group)
             return
         self._start_index = outcome.next_start
-        attempt.scheduled = outcome
-        attempt.way.to(Step.RESERVED, self._clock.monotonic())
+        self.bindings.begin(attempt, outcome)
         await self._tasks.acquire()
         group.start_soon(self._bind, attempt, group)
+
+    def _attempt_at(self, info: QueuedPodInfo) -> Attempt | None:
+        """None for a pod that is not to be tried; its flight is over then."""
+        pod = info.pod_info
+        name = pod.pod.spec.schedulerName
+        framework, recorder = self.frameworks.get(name), self._recorders.get(name)
+        if framework is None or recorder is None or self._is_to_be_skipped(info, recorder):
+            self.queue.done(pod.uid)
+            return None
+        state = CycleState()
+        state.record_plugin_metrics = info.scheduling_cycle % SAMPLED_EVERY == 0
+        started = self._clock.monotonic()
+        return Attempt(framework, recorder, info, pod, state, started, Way(str(pod.key), started))
+
+    async def _go_back(self, attempt: Attempt, outcome: Failed, group: anyio.abc.TaskGroup) -> None:
+        """The pod got no node."""
+        if outcome.error is not None and not isinstance(outcome.error, StatusError):
+            _log.error(
+                "Error scheduling pod; retrying", pod=attempt.pod.key, step="cycle", exc_info=outcome.error
+            )
+        if outcome.post_filter is not None:
+            outcome = await self._make_room(attempt, outcome, outcome.post_filter, group)
+        elif outcome.fit_error is not None and attempt.framework.post_filter_plugins:
+            self._metrics.preemption_attempts.inc()
+        self._failed(attempt, outcome, group)
+
+    async def _schedule_together(self, first: Attempt, group: anyio.abc.TaskGroup) -> None:
+        """A pod and everybody of its group that could be tried (KEP-4671). Extenders are not asked."""
+        key = group_of(first.pod.pod)
+        assert key is not None
+        attempts = [first]
+        for other in self._groups.unscheduled(key):
+            info = None if other.metadata.uid == first.pod.uid else self.queue.pop_specific(key_of(other))
+            attempt = None if info is None else self._attempt_at(info)
+            if attempt is not None:
+                attempts.append(attempt)
+        attempts.sort(key=lambda a: (-a.pod.priority, a.info.initial_attempt_timestamp or 0.0))
+        error = _scheduler_names_differ(attempts)
+        try:
+            await steps.CYCLE_BEFORE.hit(pod=first.pod.key)
+        except (StatusError, FailpointError) as failure:
+            error = str(failure)
+        if error:
+            for attempt in attempts:
+                self._failed(attempt, Failed(Reason.SCHEDULER_ERROR, error, CLEAR_NOMINATION), group)
+            return
+        verdict = group_cycle.run(
+            first.framework,
+            self.cache,
+            [group_cycle.Member(attempt.pod, attempt.state) for attempt in attempts],
+            start=self._start_index,
+            percentage=self._percentage,
+            rng=self._rng,
+            placed=lambda index, outcome: self.bindings.begin(attempts[index], outcome),
+        )
+        self._start_index = verdict.next_start
+        seconds = self._clock.monotonic() - first.started
+        self._metrics.group_decided(verdict.result, first.framework.profile_name, seconds)
+        for attempt, outcome in zip(attempts, verdict.outcomes, strict=True):
+            self.attempts.decided(attempt.pod, outcome)
+        for attempt, outcome in zip(attempts, verdict.outcomes, strict=True):
+            if isinstance(outcome, Failed):
+                await self._go_back(attempt, outcome, group)
+            else:
+                await self._tasks.acquire()
+                group.start_soon(self._bind, attempt, group)
+        group.start_soon(write_group_condition, first.framework, key, verdict, self._clock)
 
     async def _decide(self, attempt: Attempt) -> Scheduled | Failed:
         """The cycle. Without extenders nothing is awaited in it."""
@@ -278,10 +353,18 @@ class Scheduler:
 
     async def _evict(self, attempt: Attempt, result: PostFilterResult) -> Status | None:
         assert result.follow_up is not None
+        began = self._clock.monotonic()
+        self._evicting += 1
         try:
             status = await result.follow_up()
         except (StatusError, FailpointError) as error:
             status = Status.as_error(error)
+        finally:
+            self._evicting -= 1
+        if result.background:
+            word = "success" if is_success(status) else "error"
+            self._metrics.preemption_tasks.labels(word).inc()
+            self._metrics.preemption_task_seconds.labels(word).observe(self._clock.monotonic() - began)
         self._release_preemptor(attempt, result)
         if status is not None and not status.is_success:
             _log.warning("Preemption failed", pod=attempt.pod.key, step="preempt", error=status.message())

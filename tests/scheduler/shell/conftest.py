@@ -34,9 +34,8 @@ async def running(
     config: SchedulerConfig | None = None,
 ) -> AsyncIterator[Parts]:
     """The whole scheduler, synced and scheduling; `plugins` at every point that they implement."""
-    process = Process(
-        "scheduler", version=version, gates=Gates("scheduler", version, gates), rng=random.Random(1)
-    )
+    switched = Gates("scheduler", version, gates)
+    process = Process("scheduler", version=version, gates=switched, rng=random.Random(1))
     classes: dict[str, Any] = dict(registry.IN_TREE)
     for plugin in plugins:
         classes[plugin.name] = type(plugin)
@@ -45,7 +44,7 @@ async def running(
     binders = tuple(Named(p.name) for p in plugins if isinstance(p, BindPlugin))
     first = PluginSet((*binders, Named("DefaultBinder")))
     written = ProfileConfig("default-scheduler", plugins={"multiPoint": more, "bind": first})
-    profile = build_profile(written, classes, registry.DEFAULT_PLUGINS)
+    profile = build_profile(written, classes, registry.default_plugins(switched))
     for plugin in plugins:
         classes[plugin.name] = lambda args, handle, plugin=plugin: plugin
     metrics = Metrics(CollectorRegistry())

@@ -1,0 +1,179 @@
+"""The scheduling cycle of a pod group: all its pods are tried at once, and enough of them go on or none does.
+
+Pure as `cycle` is. Each pod is tried as if those before it had their nodes; everything is taken back at the
+end, and done again for good if the group as a whole can be placed.
+Source: KEP-4671; kube-scheduler 1.36, pod group scheduling cycle.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler import cycle
+from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
+from scheduler.framework.algorithm import ScheduleResult
+from scheduler.framework.cache import Cache
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import NominatingInfo, NominatingMode
+from scheduler.framework.runtime import Framework
+from scheduler.framework.types import PodInfo
+
+UNSCHEDULABLE_GROUP: Final = "pod group is unschedulable"
+WAITING_FOR_PREEMPTION: Final = f"{UNSCHEDULABLE_GROUP}, pod group is waiting for preemption to complete"
+
+
+@dataclass(slots=True)
+class Member:
+    """A pod of the group, and what the attempt at it came to."""
+
+    pod: PodInfo
+    state: CycleState
+    found: Scheduled | None = None  # a node, be it after an eviction
+    failed: Failed | None = None  # why it has none, or (with `found`) that it needs an eviction
+
+    @property
+    def needs_eviction(self) -> bool:
+        return self.found is not None and self.failed is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """On the group: `error` if something broke, else whether its pods may go on.
+
+    `waits_for_evictions`: they may as soon as victims are gone. `outcomes`: of each member, in order.
+    """
+
+    is_placed: bool
+    waits_for_evictions: bool
+    error: str
+    outcomes: Sequence[Scheduled | Failed]
+    next_start: int
+
+    @property
+    def result(self) -> str:
+        """In the words of the metrics."""
+        if self.error:
+            return "error"
+        if self.is_placed:
+            return "scheduled"
+        return "waiting_on_preemption" if self.waits_for_evictions else "unschedulable"
+
+    @property
+    def message(self) -> str:
+        """Of the group's condition."""
+        if self.error:
+            return self.error
+        if self.is_placed:
+            return ""
+        return WAITING_FOR_PREEMPTION if self.waits_for_evictions else UNSCHEDULABLE_GROUP
+
+
+def run(
+    framework: Framework,
+    cache: Cache,
+    members: Sequence[Member],
+    *,
+    start: int,
+    percentage: int | None,
+    rng: random.Random,
+    placed: Callable[[int, Scheduled], None],
+) -> Verdict:
+    """One cycle. Pods that go on are assumed, reserved and permitted when this returns; others are not.
+
+    `placed` is called for each of them (by its place among the members) as soon as it is: the Permit of one
+    after it may let it go on.
+    """
+    is_placed = waits = needs_eviction = False
+    error = ""
+    for member in members:
+        start = _try(framework, cache, member, start=start, percentage=percentage, rng=rng)
+        if member.found is None:
+            assert member.failed is not None
+            if member.failed.reason is Reason.SCHEDULER_ERROR:
+                error = f"failed to schedule other pod from a pod group: {member.failed.message}"
+                break
+            continue
+        needs_eviction = needs_eviction or member.needs_eviction
+        if not member.found.waits:
+            is_placed, waits = not needs_eviction, needs_eviction
+    for member in reversed(members):
+        if member.found is not None:
+            _take_back(framework, cache, member)
+    if error:
+        is_placed = waits = False
+    outcomes = []
+    for index, member in enumerate(members):
+        outcome = _outcome(framework, cache, member, is_placed, waits, error)
+        if isinstance(outcome, Scheduled):
+            placed(index, outcome)
+        outcomes.append(outcome)
+    return Verdict(is_placed, waits, error, outcomes, start)
+
+
+def _try(
+    framework: Framework,
+    cache: Cache,
+    member: Member,
+    *,
+    start: int,
+    percentage: int | None,
+    rng: random.Random,
+) -> int:
+    """Fills in what the member's attempt came to; where the next search begins."""
+    outcome = cycle.run(
+        framework, cache, member.state, member.pod, start=start, percentage=percentage, rng=rng
+    )
+    if isinstance(outcome, Scheduled):
+        member.found = outcome
+        return outcome.next_start
+    member.failed = outcome
+    node = "" if outcome.nominating is None else outcome.nominating.node_name
+    if node:
+        # Those after it must see it there, as if its victims had gone.
+        claimed = cycle.claim(framework, cache, member.state, member.pod, ScheduleResult(node, 0, 0, start))
+        if isinstance(claimed, Scheduled):
+            member.found = claimed
+        else:
+            member.failed = claimed
+    return start
+
+
+def _take_back(framework: Framework, cache: Cache, member: Member) -> None:
+    assert member.found is not None
+    framework.run_unreserve_plugins(member.state, member.pod, member.found.node_name)
+    cache.forget_pod(member.pod)
+
+
+def _outcome(
+    framework: Framework, cache: Cache, member: Member, is_placed: bool, waits: bool, error: str
+) -> Scheduled | Failed:
+    """What becomes of one pod."""
+    found, failed = member.found, member.failed
+    if error:
+        if found is None and failed is not None and failed.reason is Reason.SCHEDULER_ERROR:
+            return failed
+        return Failed(Reason.SCHEDULER_ERROR, error, CLEAR_NOMINATION)
+    if found is None:
+        assert failed is not None
+        return failed
+    if failed is not None:
+        return failed if waits else _refused(member)
+    if is_placed:
+        again = ScheduleResult(found.node_name, found.evaluated, found.feasible, found.next_start)
+        return cycle.claim(framework, cache, member.state, member.pod, again)
+    if waits:
+        nomination = NominatingInfo(NominatingMode.Override, found.node_name)
+        return Failed(Reason.UNSCHEDULABLE, WAITING_FOR_PREEMPTION, nomination)
+    return _refused(member)
+
+
+def _refused(member: Member) -> Failed:
+    """It has a place, and the group has not."""
+    text = f'one or more plugins asked to wait and no plugin rejected pod "{member.pod.name}"'
+    post_filter = None if member.failed is None else member.failed.post_filter
+    return Failed(
+        Reason.UNSCHEDULABLE, f"{UNSCHEDULABLE_GROUP}, {text}", CLEAR_NOMINATION, post_filter=post_filter
+    )

@@ -1,0 +1,136 @@
+"""Pod groups: all of a gang get nodes, or none does (KEP-4671)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from machinery import kinds
+from machinery.objects import ObjectKey
+from machinery.pb import workloads
+from machinery.wire import codec
+from scheduler.shell.run import Parts
+from tests.scheduler.builders import node, pod
+from tests.scheduler.shell.conftest import running
+from tests.scheduler.shell.fake_api import FakeApi
+
+GATES = {"GenericWorkload": True, "GangScheduling": True}
+
+
+def group(name: str = "g", **policy: Any) -> workloads.PodGroup:
+    return codec.from_json(
+        workloads.PodGroup,
+        {"metadata": {"name": name, "namespace": "default"}, "spec": {"schedulingPolicy": policy}},
+    )
+
+
+def gang(min_count: int) -> workloads.PodGroup:
+    return group(gang={"minCount": min_count})
+
+
+def put_members(api: FakeApi, *names: str, cpu: str = "1", **spec: Any) -> None:
+    for name in names:
+        api.put(pod(name, cpu=cpu, schedulingGroup={"podGroupName": "g"}, **spec).pod)
+
+
+def bound(api: FakeApi, *names: str) -> list[bool]:
+    return [bool(api.pod(name).spec.nodeName) for name in names]
+
+
+def condition(api: FakeApi) -> tuple[str, str, str]:
+    found: workloads.PodGroup = api.objects[kinds.POD_GROUP][ObjectKey("default", "g")]
+    for each in found.status.conditions:
+        return each.status, each.reason, each.message
+    return "", "", ""
+
+
+def message(api: FakeApi, name: str) -> str:
+    return next((c.message for c in api.pod(name).status.conditions), "")
+
+
+def gated(parts: Parts) -> list[str]:
+    return sorted(info.pod_info.name for info in parts.queue.gated())
+
+
+async def test_a_gang_waits_for_its_group_and_for_enough_pods_and_then_gets_its_nodes() -> None:
+    api = FakeApi()
+    api.put(node("n1"))
+    async with running(api, gates=GATES) as parts:
+        put_members(api, "a", "b")
+        api.put(pod("alone").pod)
+        await api.until(lambda: bound(api, "alone") == [True])
+        assert gated(parts) == ["a", "b"]
+        api.put(gang(3))
+        await api.until(lambda: parts.informers.listers[kinds.POD_GROUP].get("g", "default") is not None)
+        assert gated(parts) == ["a", "b"]
+        put_members(api, "c")
+        await api.until(lambda: all(bound(api, "a", "b", "c")))
+        await api.until(lambda: condition(api) == ("True", "Scheduled", ""))
+        put_members(api, "late")
+        await api.until(lambda: bound(api, "late") == [False] and message(api, "late") != "")
+    # n1 has four cpus, and `alone` one of them. The gang stays placed all the same.
+    assert condition(api) == ("True", "Scheduled", "")
+
+
+async def test_where_not_all_fit_none_is_bound_and_nothing_stays_taken() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="2"))
+    api.put(gang(3))
+    async with running(api, gates=GATES) as parts:
+        put_members(api, "a", "b", "c")
+        await api.until(lambda: condition(api) == ("False", "Unschedulable", "pod group is unschedulable"))
+        await api.until(lambda: all(message(api, name) for name in "abc"))
+        assert bound(api, "a", "b", "c") == [False] * 3
+        assert parts.cache.assumed_pods() == {}
+        # Two had a place, the third had none; who is third is a matter of who came to the queue last.
+        waited = "pod group is unschedulable, one or more plugins asked to wait and no plugin rejected pod"
+        texts = sorted(message(api, name) for name in "abc")
+        assert texts[0].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+        assert all(text.startswith(waited) for text in texts[1:])
+        api.put(node("n2", cpu="1"))
+        await api.until(lambda: all(bound(api, "a", "b", "c")))
+        await api.until(lambda: condition(api) == ("True", "Scheduled", ""))
+    nominated = {key for _, key, body in api.requests if "nominatedNodeName" in str(body)}
+    assert len(nominated) == 2  # the one that completes the gang does not wait on Permit
+
+
+async def test_a_group_without_a_minimum_takes_what_it_gets() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="2"))
+    api.put(group(basic={}))
+    async with running(api, gates=GATES):
+        put_members(api, "a", "b", "c")
+        await api.until(lambda: sum(bound(api, "a", "b", "c")) == 2)
+        await api.until(lambda: condition(api) == ("True", "Scheduled", ""))
+
+
+async def test_a_gang_that_needs_evictions_waits_for_them_as_a_whole() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="1"))
+    api.put(node("n2", cpu="1"))
+    api.put(pod("small", on="n1").pod)
+    api.put(gang(2))
+    async with running(api, gates=GATES):
+        put_members(api, "a", "b", priority=10)
+        await api.until(lambda: all(bound(api, "a", "b")))
+        assert ("delete", None) in api.writes("small")
+        await api.until(lambda: condition(api) == ("True", "Scheduled", ""))
+    assert {api.pod(name).spec.nodeName for name in "ab"} == {"n1", "n2"}
+
+
+async def test_a_smaller_minimum_lets_the_gang_go() -> None:
+    api = FakeApi()
+    api.put(node("n1"))
+    api.put(gang(3))
+    async with running(api, gates=GATES) as parts:
+        put_members(api, "a", "b")
+        await api.until(lambda: gated(parts) == ["a", "b"])
+        api.put(gang(2))
+        await api.until(lambda: all(bound(api, "a", "b")))
+
+
+async def test_without_the_gates_pods_of_a_group_are_pods() -> None:
+    api = FakeApi()
+    api.put(node("n1"))
+    async with running(api):
+        put_members(api, "a")
+        await api.until(lambda: bound(api, "a") == [True])
