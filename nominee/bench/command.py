@@ -107,6 +107,87 @@ def scheduling(
         _print(report)
 
 
+@bench.command()
+@click.option("--watchers", type=_count, default=100, show_default=True, help="Of each form.")
+@click.option("--rate", type=_count, default=100, show_default=True, help="Pods changed a second.")
+@click.option("--pods", type=_count, default=5000, show_default=True)
+@click.option("--seconds", type=_count, default=20, show_default=True, help="For each form of watch.")
+@click.option(
+    "--slow", type=click.IntRange(min=0), default=1, show_default=True, help="Watchers that never read."
+)
+@click.option("--arg", "arguments", multiple=True, metavar="COMPONENT=--option=value")
+@click.option("--insecure", is_flag=True, help="Plain ports, as `nominee up --insecure`.")
+@output_option("table", "json")
+def watch(
+    watchers: int,
+    rate: int,
+    pods: int,
+    seconds: int,
+    slow: int,
+    arguments: tuple[str, ...],
+    insecure: bool,
+    output: str,
+) -> None:
+    """Lists of many pods, and how long changes take to reach many watchers.
+
+    Starts etcd and API server in a directory of their own, and ends them afterwards.
+    """
+    from nominee.bench.processes import BenchError
+    from nominee.bench.watch import Settings, run
+
+    settings = Settings(watchers=watchers, rate=rate, pods=pods, seconds=seconds, slow=slow)
+    up_options = [
+        *(["--insecure"] if insecure else []),
+        *(word for text in arguments for word in ("--arg", text)),
+    ]
+    with tempfile.TemporaryDirectory(prefix="nominee-bench-") as temporary:
+        try:
+            report = run(Path(temporary), settings, up_options)
+        except (BenchError, TimeoutError) as error:
+            raise click.ClickException(str(error)) from None
+    if output == "json":
+        echo_json(report)
+    else:
+        _print_watch(report)
+
+
+def _print_watch(report: Mapping[str, Any]) -> None:
+    settings = report["settings"]
+    click.echo(f"lists of {settings['pods']} pods (ms, medians)")
+    header = ["", "MB", "first byte", "whole", "chunks of 500", "server MiB"]
+    rows = [
+        [
+            name,
+            *(str(found[key]) for key in ("megabytes", "firstByteMilliseconds", "wholeMilliseconds")),
+            str(found["chunksOf500Milliseconds"] or ""),
+            " to ".join(map(str, found["memoryMiB"])),
+        ]
+        for name, found in report["lists"].items()
+    ]
+    for line in table(header, rows):
+        click.echo(line)
+    click.echo(
+        f"{settings['watchers']} watchers, {settings['rate']} changes/s, {settings['slow']} that never read"
+    )
+    header = ["", "changes/s", "p50 ms", "p99 ms", "max ms", "missed", "server us/event", "server MiB"]
+    rows = []
+    for form, found in report["watches"].items():
+        delays = found["delayMilliseconds"]
+        rows.append(
+            [
+                form,
+                str(found["changesPerSecond"]),
+                *(str(delays[name]) for name in ("p50", "p99", "p100")),
+                str(found["expected"] - found["events"]),
+                str(found["cpuMicrosecondsPerEvent"]),
+                " to ".join(str(found["memoryMiB"][name]) for name in ("before", "after")),
+            ]
+        )
+    for line in table(header, rows):
+        click.echo(line)
+    _print_machine(report["machine"])
+
+
 def _print(report: Mapping[str, Any]) -> None:
     settings, throughput, latency = (
         report["settings"],
@@ -133,7 +214,10 @@ def _print(report: Mapping[str, Any]) -> None:
     click.echo(f"created {report['created']['podsPerSecond']} pods/s; processor ms a pod: {cpu}")
     memory = ", ".join(f"{name} {size}" for name, size in report["memory"]["pssMiB"].items())
     click.echo(f"memory (PSS, MiB): {memory}; together {report['memory']['sumMiB']}")
-    on = report["machine"]
+    _print_machine(report["machine"])
+
+
+def _print_machine(on: Mapping[str, Any]) -> None:
     click.echo(
         f"machine: {on['cores']} cores of {on['processor']}, {on['memoryMiB']} MiB, Linux {on['kernel']}, "
         f"Python {on['python']}; {on['busyElsewhere']:.0%} of it was busy with other things"

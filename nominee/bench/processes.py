@@ -28,11 +28,13 @@ class BenchError(RuntimeError):
 
 
 @contextmanager
-def cluster(directory: Path, up_options: Sequence[str]) -> Iterator[None]:
+def cluster(
+    directory: Path, up_options: Sequence[str], components: str = "etcd,apiserver,scheduler"
+) -> Iterator[None]:
     """`nominee up` in a directory, ready; down at the end. BenchError with what it said when it fails."""
     command = [
         *(sys.executable, "-P", "-m", "nominee.cli", "up", "--dir", str(directory)),
-        *("--components", "etcd,apiserver,scheduler", *up_options),
+        *("--components", components, *up_options),
     ]
     process = subprocess.Popen(
         command,
