@@ -17,7 +17,7 @@ from nominee.supervisor.client import NotRunningError, call
 from nominee.supervisor.directory import StateDirectory
 
 _HEALTH_SECONDS_MAX = 1.0
-_COPIED = ("http", "grpc", "https", "emulatedVersion", "version", "featureGates", "startTime")
+_COPIED = ("http", "grpc", "rest", "emulatedVersion", "version", "featureGates", "startTime")
 
 
 @click.command()
@@ -46,10 +46,10 @@ def status(directory: Path, output: str) -> None:
         return
     rows = [_row(component) for component in cluster["components"]]
     if cluster["supervisor"] is not None:
-        rows.append(["(supervisor)", "ready", str(cluster["supervisor"]["pid"]), "0", "", "", "", "",
+        rows.append(["(supervisor)", "ready", str(cluster["supervisor"]["pid"]), "0", "", "", "", "", "",
                      _mib(cluster["supervisor"]["pssBytes"])])  # fmt: skip
-    rows.append(["(sum)", "", "", "", "", "", "", "", _mib(cluster["pssBytes"])])
-    header = ["COMPONENT", "STATE", "PID", "RESTARTS", "VERSION", "GATES", "GRPC", "HTTP", "PSS"]
+    rows.append(["(sum)", "", "", "", "", "", "", "", "", _mib(cluster["pssBytes"])])
+    header = ["COMPONENT", "STATE", "PID", "RESTARTS", "VERSION", "GATES", "GRPC", "REST", "HTTP", "PSS"]
     for line in table(header, rows):
         click.echo(line)
 
@@ -63,6 +63,7 @@ def _row(component: Mapping[str, Any]) -> list[str]:
         component.get("emulatedVersion") or component.get("version") or "-",
         _gates(component),
         component.get("grpc", "-"),
+        component.get("rest", "-"),
         component.get("http", "-"),
         _mib(component["pssBytes"]),
     ]

@@ -11,7 +11,7 @@ from nominee.supervisor.directory import StateDirectory, read_json
 from nominee.supervisor.spec import ClusterSpec
 from nominee.supervisor.states import RUNNING, State
 
-_COPIED = ("http", "grpc", "https", "emulatedVersion", "version", "featureGates", "startTime")
+_COPIED = ("http", "grpc", "rest", "emulatedVersion", "version", "featureGates", "startTime")
 
 
 def describe_process(
@@ -76,7 +76,7 @@ def _line(component: Mapping[str, Any]) -> str:
     parts = [f"{component['state']:<8}", f"pid {component['pid'] or '-':<7}"]
     version = component.get("emulatedVersion") or component.get("version")
     parts.append(f"{version or '-':<7}")
-    parts += [f"{key} {component[key]}" for key in ("grpc", "http") if component.get(key)]
+    parts += [f"{key} {component[key]}" for key in ("grpc", "rest", "http") if component.get(key)]
     return "  ".join(parts)
 
 
