@@ -32,6 +32,7 @@ READY_SECONDS_MAX = 30.0
 _POLL_SECONDS = 0.02
 _VERSION_SECONDS_MAX = 5.0
 _LOOPBACK = "127.0.0.1"
+_PORT_FIRST, _PORT_LAST, _PORTS_APART = 10_240, 32_767, 8
 _PR_SET_PDEATHSIG = 1
 # Etcd keeps this many raft entries in memory (its default, 100,000, is 150 MB of pods) and as many for
 # members that lag.
@@ -124,13 +125,35 @@ def find(explicit: str = "") -> EtcdBinary:
     return chosen
 
 
+def _lasting_ports() -> list[int]:
+    """Ports that the kernel gives to nobody by itself, beginning at one that depends on this process.
+
+    One of the kernel's own choice could be given away again before etcd binds it, or while etcd is down: even
+    a client that tries to reach the dead etcd may be given etcd's port, and be connected with itself.
+    """
+    try:
+        text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii")
+        end = min(int(text.split()[0]), _PORT_LAST + 1)
+    except (OSError, ValueError):
+        return []
+    ports = range(_PORT_FIRST, end)
+    start = os.getpid() * _PORTS_APART % max(len(ports), 1)
+    return [*ports[start:], *ports[:start]]
+
+
 def free_addresses(count: int) -> list[str]:
     """Loopback addresses whose ports are free now and differ from each other."""
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((_LOOPBACK, 0))
-        return [f"{_LOOPBACK}:{one.getsockname()[1]}" for one in sockets]
+        found: list[socket.socket] = []
+        # The kernel chooses where no others are left.
+        for port in [*_lasting_ports(), *[0] * count]:
+            if len(found) == count:
+                break
+            one = stack.enter_context(socket.socket())
+            with suppress(OSError):
+                one.bind((_LOOPBACK, port))
+                found.append(one)
+        return [f"{_LOOPBACK}:{one.getsockname()[1]}" for one in found]
 
 
 def _is_free(address: str) -> bool:
@@ -230,12 +253,31 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
+def check_data(data: Path, binary: EtcdBinary) -> None:
+    """EtcdError where a newer minor version has written the data: etcd cannot go back."""
+    try:
+        text = _version_file(data).read_text(encoding="utf-8").strip()
+        written_by = tuple(int(part) for part in text.split("."))
+    except (OSError, ValueError):
+        return  # new, or of a time before this was noted
+    if written_by[:2] > binary.version[:2]:
+        raise EtcdError(
+            f"the data in {data} was written by etcd {text}, and etcd {binary.version_text} ({binary.path}) "
+            f"cannot read it: give a newer one with --etcd-binary or on PATH, or remove {data} to begin anew"
+        )
+
+
+def _version_file(data: Path) -> Path:
+    return data / "version"
+
+
 def _announce(directory: Path, binary: EtcdBinary, at: EtcdAddresses, pid: int) -> None:
     """Wait for etcd and write its run file; says so on standard error if it does not come."""
     if not wait_healthy(at.client, pid):
         if run_files.is_alive(pid):
             print(f"etcd does not answer on {at.client} after {READY_SECONDS_MAX:.0f} s", file=sys.stderr)
         return
+    _version_file(directory / "etcd").write_text(f"{binary.version_text}\n", encoding="utf-8")
     run_files.write(
         directory,
         "etcd",
@@ -284,6 +326,7 @@ def main(directory: Path, etcd_binary: str, unsafe_no_fsync: bool) -> None:
         binary = find(etcd_binary)
         if binary.warning:
             print(f"warning: {binary.warning}", file=sys.stderr, flush=True)
+        check_data(data, binary)
         at = addresses(data)
         command = arguments(binary, data, at, no_fsync=unsafe_no_fsync)
     except EtcdError as error:

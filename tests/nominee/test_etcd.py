@@ -67,6 +67,27 @@ def test_addresses_are_kept_while_they_are_free(tmp_path: Path) -> None:
     assert etcd.addresses(tmp_path / "data") == first
 
 
+def test_etcds_ports_are_not_the_kernels_to_give_away() -> None:
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+    ports = [int(address.rpartition(":")[2]) for address in etcd.free_addresses(4)]
+    assert len(set(ports)) == 4
+    assert all(port < first for port in ports)
+
+
+@pytest.mark.parametrize(
+    ("written_by", "refused"),
+    [("3.5.1", False), ("3.4.30", False), ("3.6.0", True), ("4.0.0", True), ("nonsense", False), ("", False)],
+)
+def test_the_data_of_a_newer_etcd_is_refused(tmp_path: Path, written_by: str, refused: bool) -> None:
+    if written_by:
+        (tmp_path / "version").write_text(f"{written_by}\n", encoding="utf-8")
+    if not refused:
+        etcd.check_data(tmp_path, binary(3, 5, 9))
+        return
+    with pytest.raises(EtcdError, match=f"written by etcd {written_by}, and etcd 3.5.9 .* cannot read it"):
+        etcd.check_data(tmp_path, binary(3, 5, 9))
+
+
 def test_fsync_is_given_up_only_where_etcd_can(tmp_path: Path) -> None:
     at = EtcdAddresses("127.0.0.1:1", "127.0.0.1:2")
     assert "--unsafe-no-fsync" not in etcd.arguments(binary(3, 5, 9), tmp_path, at)
@@ -82,6 +103,7 @@ def test_the_process_is_etcd_itself_and_comes_back_at_its_address(own_etcd: Thro
     assert run_file.pid == own_etcd.process.pid
     assert b"etcd" in Path(f"/proc/{run_file.pid}/cmdline").read_bytes().split(b"\0")[0]
     own_etcd.kill()
+    assert (own_etcd.directory / "etcd" / "version").read_text(encoding="utf-8").strip()
     assert RunFile.read(own_etcd.directory, "etcd") is None
     own_etcd.start()
     assert own_etcd.address == run_file.grpc
