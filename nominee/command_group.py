@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "create": ("nominee.commands.manifests", "create"),
     "delete": ("nominee.commands.manifests", "delete"),
     "patch": ("nominee.commands.manifests", "patch"),
+    "kubeconfig": ("nominee.commands.kubeconfig", "kubeconfig"),
     "queue": ("nominee.commands.queue", "queue"),
     "explain": ("nominee.commands.explain", "explain"),
     "failpoint": ("nominee.commands.failpoint", "failpoint"),

@@ -166,6 +166,8 @@ def test_etcd_keeps_its_address_and_data_through_a_kill(directory: Path) -> None
         (("stop", "sheduler"), 2, "unknown component 'sheduler'"),
         (("failpoint", "scheduler"), 1, "scheduler does not run in"),
         (("queue",), 1, "scheduler does not run in"),
+        (("kubeconfig",), 2, "say --user NAME or --node NAME"),
+        (("kubeconfig", "--user", "jane"), 1, "no API server runs in"),
         (("get", "pods"), 1, "no API server runs in"),
         (("get", "gadgets"), 2, 'the server doesn\'t have a resource type "gadgets"; it has namespaces'),
         (("get", "pods", "a", "-A"), 2, "by name across all namespaces"),

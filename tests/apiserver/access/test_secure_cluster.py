@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from click.testing import CliRunner
 
 from machinery import kinds
 from machinery.client import Client, connect
@@ -27,6 +28,7 @@ from machinery.informer import Informer
 from machinery.pb import core
 from machinery.run_files import RunFile
 from nominee import identities
+from nominee.commands.kubeconfig import kubeconfig
 from nominee.pki import Pki
 from tests.support.cluster import READY_SECONDS_MAX, Cluster
 from tests.support.patience import PATIENCE_SECONDS
@@ -298,6 +300,10 @@ async def test_kubectl(secure: Cluster, tmp_path: Path) -> None:
     assert (await kubectl("get", "pods", "--as=jane", "--as-group=dev"))[0] == 0
     listed = (await kubectl("auth", "can-i", "--list", "--as=jane", "--as-group=dev"))[1]
     assert "pods/log" in listed
+    made = CliRunner().invoke(kubeconfig, ["--dir", str(secure.directory), "--user=joe", "--group=dev"])
+    own = tmp_path / "joe.yaml"
+    own.write_text(made.output)
+    assert "joe" in (await kubectl("auth", "whoami", f"--kubeconfig={own}"))[1]
     role = json.dumps(
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -1,0 +1,60 @@
+"""`nominee kubeconfig --user NAME`: a kubeconfig with a certificate of their own, for anybody."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from machinery.clock import SystemClock
+from machinery.run_files import RunFile
+from nominee import identities
+from nominee.commands.common import directory_option
+from nominee.pki import Identity, Pki
+from nominee.plan import directory_hint
+
+
+@click.command()
+@directory_option
+@click.option("--user", default="", help="The user's name.")
+@click.option("--group", "groups", multiple=True, help="A group of the user's.")
+@click.option("--node", default="", help="A kubelet with this one node, instead of a user.")
+def kubeconfig(directory: Path, user: str, groups: tuple[str, ...], node: str) -> None:
+    """Print a kubeconfig for a user or a node, with a certificate made now and kept nowhere."""
+    if bool(user) == bool(node):
+        raise click.UsageError("say --user NAME or --node NAME")
+    identity = identities.of_node(node) if node else Identity(user, groups)
+    hint = directory_hint(directory)
+    server = RunFile.read(directory, "apiserver")
+    if server is None:
+        raise click.ClickException(f"no API server runs in {directory}; start one with `nominee up{hint}`")
+    if not server.document.get("ca"):
+        raise click.ClickException("this API server asks nobody who they are: D/kubeconfig is for all")
+    pki = Pki(directory / "pki")
+    now = datetime.fromtimestamp(SystemClock().now(), UTC)
+    try:
+        certificate, key = pki.client(identity, now=now)
+        authority = pki.ca.read_bytes()
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"the authority in {pki.path} cannot be used: {error}") from None
+    cluster = {
+        "server": f"https://{server.document['rest']}",
+        "certificate-authority-data": _data(authority),
+    }
+    shown = {"client-certificate-data": _data(certificate), "client-key-data": _data(key)}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "nominee", "cluster": cluster}],
+        "users": [{"name": identity.user, "user": shown}],
+        "contexts": [{"name": "nominee", "context": {"cluster": "nominee", "user": identity.user}}],
+        "current-context": "nominee",
+    }
+    click.echo(json.dumps(document, indent=2))
+
+
+def _data(pem: bytes) -> str:
+    return base64.b64encode(pem).decode("ascii")
