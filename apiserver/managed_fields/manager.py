@@ -22,6 +22,7 @@ from apiserver.managed_fields.merge_engine import Conflicts, Engine, Manager, Ow
 from apiserver.managed_fields.paths import field
 from apiserver.managed_fields.schema import Type, of_message
 from apiserver.managed_fields.typed import TypedError, validate
+from machinery import kinds
 from machinery.errors import Cause, StatusError, bad_request
 from machinery.kinds import Kind
 from machinery.pb import meta
@@ -173,7 +174,8 @@ def _applied(
     times = dict(managed.times)
     if merged is not None:
         times[manager] = who.now
-    return merged, Managed(_stripped(owners, manager), times)
+    owners = _elsewhere(endpoint, managed.owners) | _stripped(owners, manager)
+    return merged, Managed(owners, times)
 
 
 def conflict(found: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
@@ -211,13 +213,23 @@ def _updated(endpoint: Endpoint, old: Any, new: Any, managed: Managed, who: Who)
         fields = taken.fields | before.fields if before is not None else taken.fields
         owners[manager] = Owned(fields, api_version, applied=False)
         times[manager] = who.now
-    return entries.capped(Managed(owners, times))
+    return entries.capped(Managed(_elsewhere(endpoint, managed.owners) | owners, times))
 
 
 def _served(endpoint: Endpoint, owners: Owners) -> Owners:
     """Without owners in versions that nobody serves any more."""
     version = endpoint.kind.api_version
     return {manager: owned for manager, owned in owners.items() if owned.api_version == version}
+
+
+def _elsewhere(endpoint: Endpoint, owners: Owners) -> Owners:
+    """Owners in another version of what is served (Events have two): nothing is converted, they stay."""
+    own = endpoint.kind
+    return {
+        manager: owned
+        for manager, owned in owners.items()
+        if owned.api_version != own.api_version and kinds.by_kind(owned.api_version, own.kind) is not None
+    }
 
 
 def _stripped(owners: Owners, manager: Manager) -> Owners:

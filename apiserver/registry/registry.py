@@ -369,7 +369,7 @@ class Registry:
         env = self._environment()
 
         def applied(live: Any | None) -> Any:
-            new = tracking.apply(strategy.kind, subresource, live, patch, options, env.now)
+            new = _as_stored(kind, tracking.apply(kind, subresource, live, patch, options, env.now))
             if live is None and new.metadata.uid:
                 problem = f"uid mismatch: the provided object specified uid {new.metadata.uid}"
                 raise errors.conflict(kind, name, f"{problem}, and no existing object was found")
@@ -379,7 +379,7 @@ class Registry:
             return new
 
         async def change(current: CachedObject) -> Any:
-            return applied(current.message)
+            return applied(_shown(kind, current).message)
 
         for attempt in range(_APPLY_ATTEMPTS_MAX):
             try:

@@ -214,3 +214,23 @@ async def test_binding_makes_no_entry() -> None:
     types = {"content-type": "application/strategic-merge-patch+json", "user-agent": "kubelet/v1.36 (linux)"}
     await rest.request("PATCH", f"{where}/status", {}, json.dumps(patch).encode(), types)
     assert await owners(rest, where) == [("creator", "Update", ""), ("kubelet", "Update", "status")]
+
+
+async def test_an_event_is_owned_in_the_version_that_is_applied() -> None:
+    rest = await in_memory()
+    about = {"kind": "Pod", "name": "p", "namespace": "default"}
+    new = {
+        "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"}, "regarding": about,
+        "eventTime": "2024-01-01T00:00:00.000000Z", "reason": "r", "type": "Normal", "action": "a",
+        "reportingController": "x.io/c", "reportingInstance": "i",
+    }  # fmt: skip
+    made = await apply(rest, "/apis/events.k8s.io/v1/namespaces/default/events/e", new)
+    assert made.code == 201, made.body
+    core = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "labels": {"l": "v"}}}
+    assert (await apply(rest, "/api/v1/namespaces/default/events/e", core, "n")).code == 200
+    document = (await rest.json("GET", "/api/v1/namespaces/default/events/e")).document
+    assert document["reportingComponent"] == "x.io/c"
+    entries = document["metadata"]["managedFields"]
+    assert [(entry["manager"], entry["apiVersion"]) for entry in entries] == [
+        ("m", "events.k8s.io/v1"), ("n", "v1"),
+    ]  # fmt: skip
