@@ -19,8 +19,8 @@ from apiserver.admission.chain import Chain, plugins
 from apiserver.admission.interface import Operation, Plugin, Request
 from apiserver.cached_object import CachedObject
 from apiserver.kind_cache import Convert
-from apiserver.list_options import InvalidResourceVersion, parse_revision
 from apiserver.registry import events, generate_name, namespaces, patching, roles, rules, tracking
+from apiserver.registry.agreement import check_name, check_namespace, check_revision
 from apiserver.registry.deletion import Deletion
 from apiserver.registry.pods.binding import bind
 from apiserver.registry.pods.eviction import EvictionRequest
@@ -40,7 +40,6 @@ from apiserver.requests import (
 )
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
-from apiserver.validation import field
 from apiserver.watcher import Watcher
 from machinery import defaults, errors, kinds
 from machinery.clock import Clock, to_time
@@ -190,10 +189,11 @@ class Registry:
         strategy = strategy_of(kind)
         rules.check_options("CreateOptions", options)
         obj = _as_stored(kind, body)
-        _check_namespace(strategy, namespace, obj.metadata)
+        check_namespace(strategy, namespace, obj.metadata)
         env = self._environment()
         defaults.apply(strategy.kind, obj, self._gates)
         rules.fill_metadata(obj.metadata, self._new_uid(), env)
+        _warn_of(rules.without_double_owners(obj.metadata), options)
         tracking.create(strategy.kind, obj, options, env.now)
         return await self._create_filled(kind, strategy, obj, options, env)
 
@@ -260,7 +260,7 @@ class Registry:
         """What a pod's binding and eviction do."""
         if kind is not kinds.POD or subresource not in ("binding", "eviction"):
             raise errors.unknown_resource()
-        _check_namespace(strategy_of(kind), namespace, body.metadata)
+        check_namespace(strategy_of(kind), namespace, body.metadata)
         env = self._environment()
         if self._chain.handling(kind, "CREATE", subresource):
             request = Request("CREATE", kind, namespace, name, subresource, body)
@@ -290,9 +290,10 @@ class Registry:
         strategy = self._strategy(kind, subresource)
         rules.check_options("UpdateOptions", options)
         obj = _as_stored(kind, body)
-        _check_name(name, obj.metadata)
-        _check_namespace(strategy, namespace, obj.metadata)
+        check_name(name, obj.metadata)
+        check_namespace(strategy, namespace, obj.metadata)
         defaults.apply(strategy.kind, obj, self._gates)
+        _warn_of(rules.without_double_owners(obj.metadata), options)
 
         async def change(current: CachedObject) -> Any:
             new = strategy.kind.message()
@@ -338,8 +339,8 @@ class Registry:
         async def change(current: CachedObject) -> Any:
             shown = _shown(kind, current).message
             new = _as_stored(kind, patching.apply(kind, patch_kind, document, shown, validation))
-            _check_name(name, new.metadata)
-            _check_namespace(strategy, namespace, new.metadata)
+            check_name(name, new.metadata)
+            check_namespace(strategy, namespace, new.metadata)
             if not new.metadata.resourceVersion:
                 new.metadata.resourceVersion = str(current.revision)
             defaults.apply(strategy.kind, new, self._gates)
@@ -373,8 +374,8 @@ class Registry:
             if live is None and new.metadata.uid:
                 problem = f"uid mismatch: the provided object specified uid {new.metadata.uid}"
                 raise errors.conflict(kind, name, f"{problem}, and no existing object was found")
-            _check_namespace(strategy, namespace, new.metadata)
-            _check_name(name, new.metadata)
+            check_namespace(strategy, namespace, new.metadata)
+            check_name(name, new.metadata)
             defaults.apply(strategy.kind, new, self._gates)
             return new
 
@@ -422,15 +423,16 @@ class Registry:
         async def mutate(current: CachedObject) -> Any:
             nonlocal deleting, warnings
             new = await change(current)
-            _check_revision(strategy, new.metadata, current)
+            check_revision(strategy, new.metadata, current)
             await self._admit("UPDATE", kind, new, current.message, subresource)
+            double = rules.without_double_owners(new.metadata, patched=True)
             if not subresource:
                 given.close()
                 given.enter_context(self._allocated(stored, new, current.message))
             rules.before_update(strategy, new, current.message, env)
             tracking.keep_times(new, current.message)
             if options.warn is not None:
-                warnings = strategy.warnings(new, current.message)
+                warnings = [*filter(None, [double]), *strategy.warnings(new, current.message)]
             await self._validate("UPDATE", kind, subresource, new, current.message)
             if strategy.deleted_by_update(new, current.message):
                 deleting = current
@@ -564,18 +566,6 @@ def _as_stored(kind: Kind[Any], body: Any) -> Any:
     return events.to_core(body) if kind is kinds.EVENTS_EVENT and isinstance(body, kind.message) else body
 
 
-def _check_name(name: str, metadata: meta.ObjectMeta) -> None:
-    """The body's name is the request's."""
-    if not metadata.name:
-        raise errors.bad_request(
-            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        )
-    if metadata.name != name:
-        raise errors.bad_request(
-            f"the name of the object ({metadata.name}) does not match the name on the URL ({name})"
-        )
-
-
 def _validation(options: WriteOptions) -> patching.Validation | None:
     """Field validation of a patch, where somebody wants to know."""
     if options.field_validation == "Strict":
@@ -584,33 +574,6 @@ def _validation(options: WriteOptions) -> patching.Validation | None:
     return patching.Validation() if wanted else None
 
 
-def _check_namespace(strategy: Strategy, namespace: str, metadata: meta.ObjectMeta) -> None:
-    """The body's namespace is the request's, or is taken from it."""
-    if not strategy.kind.namespaced:
-        if metadata.namespace:
-            metadata.namespace = ""
-        return
-    if not metadata.namespace:
-        metadata.namespace = namespace
-    elif metadata.namespace != namespace:
-        raise errors.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-
-
-def _check_revision(strategy: Strategy, metadata: meta.ObjectMeta, current: CachedObject) -> None:
-    """Optimistic concurrency: 409 for an old version, 422 for none where one is needed."""
-    version = metadata.resourceVersion
-    if not version or version == "0":
-        if not strategy.allow_unconditional_update:
-            problem = field.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise errors.invalid(strategy.kind, current.name, [problem])
-        metadata.resourceVersion = str(current.revision)
-    elif version != str(current.revision):
-        try:
-            parse_revision(version)
-        except InvalidResourceVersion as error:
-            # Upstream compares numbers, and lets what is none fall through.
-            prefix = f'resourceVersion: Invalid value: "{version}": '
-            raise StatusError(500, "", str(error).removeprefix(prefix)) from None
-        raise errors.conflict(strategy.kind, current.name)
+def _warn_of(text: str, options: WriteOptions) -> None:
+    if text and options.warn is not None:
+        options.warn(text)

@@ -27,6 +27,30 @@ def check_options(name: str, options: WriteOptions, *, force: bool = False) -> N
         raise errors.invalid(GroupKind("meta.k8s.io", name), "", causes)
 
 
+def without_double_owners(new: meta.ObjectMeta, *, patched: bool = False) -> str:
+    """Takes out owner references that come twice, in place; a warning about them, or ""."""
+    references = new.ownerReferences
+    if len(references) < 2:
+        return ""
+    kept: list[meta.OwnerReference] = []
+    twice: list[str] = []
+    for reference in references:
+        if reference in kept:
+            twice.append(reference.uid)
+        else:
+            kept.append(reference)
+    if not twice:
+        return ""
+    del references[:]
+    references.extend(kept)
+    when = " after mutating admission happens" if patched else ""
+    return (
+        f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in"
+        " 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s)"
+        f" observed: {', '.join(twice)}"
+    )
+
+
 def fill_metadata(new: meta.ObjectMeta, uid: str, env: Environment) -> None:
     """What the server alone decides about a new object; the rest of what it owns is wiped."""
     new.creationTimestamp.CopyFrom(env.now)

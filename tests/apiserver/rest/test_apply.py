@@ -234,3 +234,21 @@ async def test_an_event_is_owned_in_the_version_that_is_applied() -> None:
     assert [(entry["manager"], entry["apiVersion"]) for entry in entries] == [
         ("m", "events.k8s.io/v1"), ("n", "v1"),
     ]  # fmt: skip
+
+
+async def test_an_owner_that_comes_twice_is_taken_once_and_told() -> None:
+    rest = await in_memory()
+    owner = {"apiVersion": "v1", "kind": "A", "name": "n", "uid": "u"}
+    where = CONFIG_MAP.rpartition("/")[0]
+    made = await rest.json("POST", where, config_map(ownerReferences=[owner, owner]))
+    assert made.document["metadata"]["ownerReferences"] == [owner]
+    assert [text.partition(";")[0] for text in made.warnings] == [
+        ".metadata.ownerReferences contains duplicate entries"
+    ]
+    patch = {"metadata": {"ownerReferences": [owner, owner, {**owner, "uid": "v"}]}}
+    types = {"content-type": "application/merge-patch+json"}
+    patched = await rest.request("PATCH", CONFIG_MAP, {}, json.dumps(patch).encode(), types)
+    assert len(patched.document["metadata"]["ownerReferences"]) == 2
+    assert [text.partition(";")[0] for text in patched.warnings] == [
+        ".metadata.ownerReferences contains duplicate entries after mutating admission happens"
+    ]
