@@ -17,7 +17,7 @@ import anyio
 from machinery import kinds
 from machinery.client import Client
 from machinery.informer import Informer
-from machinery.objects import get_condition
+from machinery.objects import get_condition, is_terminating
 from machinery.patch_type import PatchType
 from machinery.pb import core
 from machinery.wire import manifests
@@ -148,6 +148,11 @@ class Player:
         elif match := re.match(r"kubelet stand-in: (\S+) status Running", step.action):
             await self._set_phase(match[1], "Running")
         elif match := re.match(r"kubelet stand-in: (\S+) Succeeded, then DELETE", step.action):
+            # A pod that has ended would go at once by the preemption's deletion.
+            victim = match[1]
+            await self._until(
+                lambda: (p := self.pods.get(victim, "default")) is not None and is_terminating(p)
+            )
             await self._set_phase(match[1], "Succeeded")
             await self.client.delete(kinds.POD, match[1], "default", grace_period_seconds=0)
         elif step.action.startswith("stand-in kubelet registers"):

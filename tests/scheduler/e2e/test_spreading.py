@@ -60,7 +60,7 @@ async def test_a_service_makes_its_pods_spread(cluster: Cluster) -> None:
         await client.create(
             core.Service(
                 metadata=meta.ObjectMeta(name="s", namespace="default"),
-                spec=core.ServiceSpec(selector={"app": "a"}),
+                spec=core.ServiceSpec(selector={"app": "a"}, ports=[core.ServicePort(port=80)]),
             )
         )
         # The scheduler may hear of a pod before it hears of the service.
