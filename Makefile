@@ -29,11 +29,12 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Two at a time: much of a test with real processes is waiting. A file's tests stay together, for their fixtures.
 test: setup
-	$(BIN)/pytest -m "not slow and not chaos"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not chaos"
 
 test-all: setup
-	$(BIN)/pytest -m "not chaos"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not chaos"
 
 chaos: setup
 	$(BIN)/pytest -m chaos
