@@ -1,8 +1,9 @@
 """How a component reaches the API server: one asyncio client for every kind.
 
 Calls raise `StatusError` only (and let cancellation through). A call the server never answered is 503
-ServiceUnavailable, or 504 where its deadline passed; nothing is retried here, see `retry_unavailable`. When
-the connection fails, the client reads D/run/apiserver.json again: a restarted server may have another port.
+ServiceUnavailable, or 504 where its deadline passed; nothing is retried here, see `retry_unavailable`, but
+what flow control sends away for some seconds. When the connection fails, the client reads
+D/run/apiserver.json again: a restarted server may have another port.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ T = TypeVar("T")
 UNARY_SECONDS_MAX = 30.0
 LIST_SECONDS_MAX = 60.0
 METADATA_BYTES_MAX = 1 << 20
+REFUSED_MAX = 10
+"""How often a call is made that the server has no room for (429 with Retry-After)."""
 KEEPALIVE_MILLISECONDS = 15_000
 """After this much silence the server is asked whether it lives, and given half as long to answer."""
 
@@ -422,13 +425,21 @@ class Client:
         request: Any,
         seconds_max: float = 0.0,
     ) -> Any:
-        channel = self._open_channel()
-        try:
-            return await _await_call(
-                method(self._stub)(request, timeout=seconds_max or UNARY_SECONDS_MAX, metadata=self._metadata)
-            )
-        except grpc.aio.AioRpcError as error:
-            raise self._status(error, channel) from None
+        """A unary call's answer; a server that has no seat for it now is asked again, as client-go does."""
+        for attempt in range(REFUSED_MAX):
+            channel = self._open_channel()
+            try:
+                return await _await_call(
+                    method(self._stub)(
+                        request, timeout=seconds_max or UNARY_SECONDS_MAX, metadata=self._metadata
+                    )
+                )
+            except grpc.aio.AioRpcError as error:
+                status = self._status(error, channel)
+            if not _later(status) or attempt + 1 == REFUSED_MAX:
+                raise status
+            await anyio.sleep(status.retry_after_seconds)
+        raise AssertionError("unreachable")
 
     def _open_channel(self) -> grpc.aio.Channel:
         if self._closed:
@@ -471,6 +482,11 @@ async def _await_call(call: Awaitable[Any]) -> Any:
         raise errors.service_unavailable("the connection was closed") from None
     except (grpc.aio.UsageError, grpc.aio.InternalError):
         raise errors.service_unavailable("the client is closed") from None
+
+
+def _later(status: errors.StatusError) -> bool:
+    """Whether the server wants to be asked again in some seconds: it has done nothing yet."""
+    return status.code == 429 and status.retry_after_seconds > 0
 
 
 def _target(kind: Kind[Any], namespace: str = "", name: str = "", subresource: str = "") -> api.Target:

@@ -1,0 +1,75 @@
+"""Flow control as a client of the gRPC front meets it."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from apiserver import grpc_front
+from apiserver.access.user import User
+from apiserver.flow_control.controller import Asked, FlowControl, Limits
+from apiserver.grpc_front import ServerIdentity
+from apiserver.server import ApiServer, ServerOptions
+from machinery import client as client_module
+from machinery import kinds
+from machinery.client import Client
+from machinery.clock import SystemClock
+from machinery.errors import StatusError
+from tests.apiserver.test_grpc_front import _plain
+from tests.apiserver.test_watch_cache import pod
+from tests.support.etcd import ThrowawayEtcd
+from tests.support.patience import PATIENCE_SECONDS
+
+ALICE = User("alice", ("system:authenticated",))
+
+
+@pytest.mark.parametrize("wait_seconds", [0.0, PATIENCE_SECONDS])
+async def test_a_call_waits_for_its_seat_or_comes_again(
+    etcd: ThrowawayEtcd, monkeypatch: pytest.MonkeyPatch, wait_seconds: float
+) -> None:
+    """Who is refused comes again after the time it is told; who may wait is served when a seat is free."""
+    monkeypatch.setattr(grpc_front, "ADMIN", ALICE)
+    control = FlowControl(SystemClock(), Limits(6, 6, wait_seconds=wait_seconds))
+    options = ServerOptions(etcd_servers=[etcd.address])
+    server = ApiServer(options, _plain, ServerIdentity("1.36", {}), SystemClock())
+    # Not given to the server, which would configure it from what is stored.
+    monkeypatch.setattr(grpc_front, "FlowControl", lambda clock: control)
+    stopping, ready = anyio.Event(), anyio.Event()
+
+    async def on_ready(_: str) -> None:
+        ready.set()
+
+    got = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.run, stopping, on_ready)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await ready.wait()
+        async with Client(server.address) as client:
+            await client.create(pod("a"))
+            seat = control.arrive(ALICE, Asked("list", "", "pods"))
+            watch = client.watch_batches(kinds.POD, resource_version="0")
+            async with anyio.create_task_group() as asking:
+
+                async def get() -> None:
+                    got.append(await client.get(kinds.POD, "a", "default"))
+
+                asking.start_soon(get)
+                with anyio.fail_after(PATIENCE_SECONDS):
+                    while not (control.dropped[True] or control.in_queue[True]):  # noqa: ASYNC110
+                        await anyio.sleep(0.01)
+                assert not got
+                seat.leave()
+            assert got[0].metadata.name == "a"
+            # A watch holds no seat once it stands: two of them, where there is one seat.
+            assert await anext(watch) == []
+            assert (await client.get(kinds.POD, "a", "default")) == got[0]
+            await watch.aclose()
+            monkeypatch.setattr(client_module, "REFUSED_MAX", 1)
+            if not wait_seconds:
+                seat = control.arrive(ALICE, Asked("list", "", "pods"))
+                with pytest.raises(StatusError) as caught:
+                    await client.get(kinds.POD, "a", "default")
+                assert (caught.value.code, caught.value.retry_after_seconds) == (429, 1)
+                seat.leave()
+        stopping.set()
+    assert control.in_flight == {True: 0, False: 0}
