@@ -16,7 +16,7 @@ from scheduler.framework.events import (
     expect,
 )
 from scheduler.framework.types import PodInfo
-from scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claims_of, is_allocated
+from scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claims_of, is_allocated, may_use
 from scheduler.plugins.dynamic_resources.tracker import ClaimTracker
 
 
@@ -41,11 +41,14 @@ class Hints:
         old, new = expect(devices.ResourceClaim, old, new)
         if not isinstance(new, devices.ResourceClaim):
             return QueueingHint.Skip
+        freed = isinstance(old, devices.ResourceClaim) and is_allocated(old) and not is_allocated(new)
+        if not freed and not may_use(pod.pod, new):
+            return QueueingHint.Skip  # the common case: every pending pod hears of every claim
         try:
             claims = claims_of(pod.pod, self._claims.get)
         except ClaimError:
             return QueueingHint.Skip
-        if isinstance(old, devices.ResourceClaim) and is_allocated(old) and not is_allocated(new):
+        if freed:
             return QueueingHint.Queue
         if all(claim.metadata.uid != new.metadata.uid for claim in claims):
             return QueueingHint.Skip
