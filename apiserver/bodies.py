@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from google.protobuf.message import DecodeError, Message
+from k8s.io.api.authentication.v1 import generated_pb2 as authentication
 from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
 from machinery import errors
@@ -18,6 +19,7 @@ _SUBRESOURCE_BODIES: dict[str, tuple[str, str, type[Message]]] = {
     "binding": ("v1", "Binding", core.Binding),
     "eviction": ("policy/v1", "Eviction", policy.Eviction),
     "scale": ("autoscaling/v1", "Scale", autoscaling.Scale),
+    "token": ("authentication.k8s.io/v1", "TokenRequest", authentication.TokenRequest),
 }
 
 

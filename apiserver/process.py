@@ -60,6 +60,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
             rng=process.rng,
             event_ttl_seconds=options.event_ttl_seconds,
             disabled_admission=disabled,
+            accounts=door.accounts,
             admission=[plugin for plugin in door.admission if plugin.name not in disabled],
         )
         await bootstrap(registry)

@@ -186,7 +186,7 @@ STATEFUL_SET = Kind(
 SECRET = Kind("", "v1", "Secret", "secrets", core.Secret, core.SecretList)
 SERVICE_ACCOUNT = Kind(
     "", "v1", "ServiceAccount", "serviceaccounts", core.ServiceAccount, core.ServiceAccountList,
-    short_names=("sa",),
+    short_names=("sa",), subresources=_subresources("token"),
 )  # fmt: skip
 LIMIT_RANGE = Kind(
     "", "v1", "LimitRange", "limitranges", core.LimitRange, core.LimitRangeList, short_names=("limits",)

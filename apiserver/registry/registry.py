@@ -15,11 +15,21 @@ from typing import Any, Protocol, TypeVar, cast
 
 from google.protobuf.message import Message
 
+from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.admission.chain import Chain, plugins
 from apiserver.admission.interface import Operation, Plugin, Request
 from apiserver.cached_object import CachedObject
 from apiserver.kind_cache import Convert
-from apiserver.registry import events, generate_name, namespaces, patching, roles, rules, tracking
+from apiserver.registry import (
+    events,
+    generate_name,
+    namespaces,
+    patching,
+    roles,
+    rules,
+    token_requests,
+    tracking,
+)
 from apiserver.registry.agreement import check_name, check_namespace, check_revision
 from apiserver.registry.deletion import Deletion
 from apiserver.registry.pods.binding import bind
@@ -108,6 +118,7 @@ class Registry:
         disabled_admission: Collection[str] = (),
         event_ttl_seconds: int = events.TTL_SECONDS,
         admission: Collection[Plugin] = (),
+        accounts: ServiceAccountTokens | None = None,
     ) -> None:
         self._store = Store(storage, cache)
         self._cache = cache
@@ -116,6 +127,7 @@ class Registry:
         self._clock = clock
         self._rng = rng
         self._event_ttl_seconds = event_ttl_seconds
+        self._accounts = accounts
         self._chain = Chain(plugins(gates, disabled_admission, admission), self)
         self._services = Allocator(self._known_services, rng)
 
@@ -257,7 +269,9 @@ class Registry:
         body: Any,
         options: WriteOptions,
     ) -> CachedObject:
-        """What a pod's binding and eviction do."""
+        """What a pod's binding and eviction do, and a service account's token."""
+        if kind is kinds.SERVICE_ACCOUNT and subresource == "token" and self._accounts is not None:
+            return await self._issue(self._accounts, namespace, name, body)
         if kind is not kinds.POD or subresource not in ("binding", "eviction"):
             raise errors.unknown_resource()
         check_namespace(strategy_of(kind), namespace, body.metadata)
@@ -273,6 +287,15 @@ class Registry:
             self._store, strategy_of(kind), self._change_pod_status, self._clock, env, namespace, name
         )
         return await eviction.run(body, dry_run=options.dry_run)
+
+    async def _issue(
+        self, accounts: ServiceAccountTokens, namespace: str, name: str, body: Any
+    ) -> CachedObject:
+        token_requests.prepare(body, namespace, name)
+        request = Request("CREATE", kinds.SERVICE_ACCOUNT, namespace, name, "token", body)
+        await self._chain.admit(request)
+        await self._chain.validate(request)
+        return await token_requests.issue(accounts, self, body, self._clock.now(), self._new_uid())
 
     # Changing.
 

@@ -65,6 +65,14 @@ def scale() -> Expected:
     return Expected("autoscaling/v1", "Scale", autoscaling.Scale)
 
 
+@cache
+def token_request() -> Expected:
+    """authentication.k8s.io/v1's TokenRequest."""
+    from k8s.io.api.authentication.v1 import generated_pb2 as authentication
+
+    return Expected("authentication.k8s.io/v1", "TokenRequest", authentication.TokenRequest)
+
+
 def of_kind(kind: Kind[Any]) -> Expected:
     return Expected(kind.api_version, kind.kind, kind.message)
 
@@ -75,6 +83,8 @@ def expected(kind: Kind[Any], subresource: str) -> Expected:
         return BINDING
     if subresource == "eviction":
         return EVICTION
+    if subresource == "token":
+        return token_request()
     return scale() if subresource == "scale" else of_kind(kind)
 
 

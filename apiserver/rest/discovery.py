@@ -19,11 +19,17 @@ _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "updat
 # Deleting all namespaces at once is not offered.
 _VERBS_OF = {kinds.NAMESPACE: [verb for verb in _VERBS if verb != "deletecollection"]}
 _OBJECT_VERBS = ["get", "patch", "update"]
-_SUBRESOURCE_VERBS = {"binding": ["create"], "eviction": ["create"], "finalize": ["update"]}
+_SUBRESOURCE_VERBS = {
+    "binding": ["create"],
+    "eviction": ["create"],
+    "finalize": ["update"],
+    "token": ["create"],
+}
 # (group, version, kind) of what a subresource takes, where that is not the kind itself.
 _SUBRESOURCE_KINDS = {
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
     "scale": ("autoscaling", "v1", "Scale"),
 }
 

@@ -111,6 +111,8 @@ class Resources:
             answer = await self._patch(request, target, kind)
         elif request.method == "DELETE" and not target.subresource:
             answer = await self._delete(request, target, kind)
+        elif request.method == "POST" and target.subresource == "token":
+            answer = await self._token(request, target, kind)
         elif request.method == "POST" and target.subresource in ("binding", "eviction"):
             answer = await self._act(request, target, kind)
         else:
@@ -121,7 +123,7 @@ class Resources:
     # Reading.
 
     async def _get(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
-        if target.subresource in ("binding", "eviction", "finalize"):
+        if target.subresource in ("binding", "eviction", "finalize", "token"):
             raise problems.method_not_allowed()
         media = _negotiated(request, _ONLY_SELF if target.subresource == "scale" else _SHOWN_OBJECT)
         if target.subresource == "scale":
@@ -204,8 +206,19 @@ class Resources:
         done = meta.Status(status="Success", code=201)
         return _message(request, media, _STATUS, done, code=201)
 
+    async def _token(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
+        """A token for a service account."""
+        media = _negotiated(request, _ONLY_SELF)
+        options = _write_options(request, "CreateOptions")
+        wanted = bodies.expected(kind, target.subresource)
+        body = await self._decoded(request, wanted)
+        made = await self._registry.create(
+            kind, target.namespace, target.name, target.subresource, body.message, options
+        )
+        return _message(request, media, wanted, made.message, code=201)
+
     async def _update(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
-        if target.subresource in ("binding", "eviction"):
+        if target.subresource in ("binding", "eviction", "token"):
             raise problems.method_not_allowed()
         options = _write_options(request, "UpdateOptions")
         if target.subresource == "scale":
@@ -240,7 +253,7 @@ class Resources:
         return True
 
     async def _patch(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
-        if target.subresource in ("binding", "eviction", "finalize"):
+        if target.subresource in ("binding", "eviction", "finalize", "token"):
             raise problems.method_not_allowed()
         sent = request.header("content-type").partition(";")[0].strip().lower()
         patch_kind = _PATCHES.get(sent)

@@ -246,6 +246,33 @@ async def test_one_nodes_certificate(secure: Cluster, tmp_path: Path) -> None:
     assert code == 403
 
 
+async def test_a_service_accounts_token(secure: Cluster) -> None:
+    tls = pki_of(secure).clients
+    admin = Rest(secure, certificate=(tls / "admin.crt", tls / "admin.key"))
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    await admin("POST", accounts, {"metadata": {"name": "robot"}})
+    asked = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}}
+    code, made = await admin("POST", f"{accounts}/robot/token", asked)
+    assert (code, made["spec"]["expirationSeconds"]) == (201, 3600)
+    robot = Rest(secure, made["status"]["token"])
+    code, status = await robot("GET", "/api/v1/nodes")
+    assert code == 403
+    assert 'User "system:serviceaccount:default:robot" cannot list resource "nodes"' in status["message"]
+    assert (await robot("GET", "/apis"))[0] == 200
+    short = {**asked, "spec": {"expirationSeconds": 5}}
+    code, status = await admin("POST", f"{accounts}/robot/token", short)
+    assert (code, status["message"]) == (
+        422,
+        'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 5:'
+        " may not specify a duration less than 10 minutes",
+    )
+    # A node may only for an account of a pod of its own.
+    code, status = await Rest(secure, token_of(secure, "kubelet-0"))("POST", f"{accounts}/robot/token", asked)
+    assert (code, "no relationship found" in status["message"]) == (403, True)
+    await admin("DELETE", f"{accounts}/robot")
+    assert (await robot("GET", "/apis"))[0] == 401
+
+
 async def test_all_goes_on_when_the_server_is_killed(secure: Cluster) -> None:
     before = {path: path.read_bytes() for path in pki_of(secure).path.rglob("*") if path.is_file()}
     async with secure.client() as client:

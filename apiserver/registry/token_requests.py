@@ -1,0 +1,104 @@
+"""serviceaccounts/token: a token for an account (kube-apiserver 1.36,
+pkg/registry/core/serviceaccount/storage).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from k8s.io.api.authentication.v1 import generated_pb2 as authentication
+
+from apiserver.access.service_accounts import ISSUER, Claims
+from apiserver.cached_object import CachedObject
+from apiserver.validation import field
+from machinery import errors, kinds
+from machinery.errors import GroupKind, GroupResource
+from machinery.kinds import Kind
+from machinery.wire import envelope, presence
+
+if TYPE_CHECKING:
+    from apiserver.access.service_accounts import ServiceAccountTokens
+    from apiserver.admission.interface import Lookup
+
+GROUP = "authentication.k8s.io"
+TOKEN_REQUEST = Kind(
+    GROUP, "v1", "TokenRequest", "tokenrequests", authentication.TokenRequest, authentication.TokenRequest
+)
+SECONDS, SECONDS_MIN, SECONDS_MAX = 3600, 600, 1 << 32
+_BOUND: dict[str, Kind[Any]] = {"Pod": kinds.POD, "Secret": kinds.SECRET, "Node": kinds.NODE}
+
+
+def prepare(body: Any, namespace: str, name: str) -> None:
+    """Defaults and checks; in place. Raises 400, 422."""
+    if body.metadata.name not in ("", name):
+        raise errors.bad_request("the name of the object does not match the name on the URL")
+    body.metadata.namespace, body.metadata.name = namespace, name
+    spec = body.spec
+    if not spec.HasField("expirationSeconds"):
+        spec.expirationSeconds = SECONDS
+    if not spec.audiences:
+        spec.audiences.append(ISSUER)
+    problem = ""
+    if spec.expirationSeconds < SECONDS_MIN:
+        problem = "may not specify a duration less than 10 minutes"
+    elif spec.expirationSeconds > SECONDS_MAX:
+        problem = "may not specify a duration larger than 2^32 seconds"
+    if problem:
+        cause = field.invalid("spec.expirationSeconds", spec.expirationSeconds, problem)
+        raise errors.invalid(GroupKind(GROUP, "TokenRequest"), "", [cause])
+
+
+async def issue(
+    tokens: ServiceAccountTokens, lookup: Lookup, body: Any, now: float, token_id: str
+) -> CachedObject:
+    """The request with its token. Raises 400, 404, 409."""
+    namespace, name, spec = body.metadata.namespace, body.metadata.name, body.spec
+    account = await lookup.find(kinds.SERVICE_ACCOUNT, namespace, name)
+    if account is None:
+        raise errors.not_found(kinds.SERVICE_ACCOUNT, name)
+    bound = (
+        await _bound(lookup, spec.boundObjectRef, namespace, name) if spec.HasField("boundObjectRef") else []
+    )
+    expires = now + spec.expirationSeconds
+    claims = Claims(
+        namespace, name, account.message.metadata.uid, list(spec.audiences), now, expires, token_id, bound
+    )
+    body.status.token = tokens.issue(claims)
+    body.status.expirationTimestamp.seconds = int(expires)
+    body.metadata.creationTimestamp.seconds = int(now)
+    presence.fill(body)
+    stored = envelope.wrap(TOKEN_REQUEST, body.SerializeToString(deterministic=True))
+    return CachedObject(TOKEN_REQUEST, namespace, name, 0, stored=stored, message=body)
+
+
+async def _bound(lookup: Lookup, reference: Any, namespace: str, account: str) -> list[tuple[str, str, str]]:
+    """What the token is bound to, a pod's node included."""
+    kind = _BOUND.get(reference.kind) if reference.apiVersion == "v1" else None
+    if kind is None:
+        raise errors.bad_request(
+            f'cannot bind token for serviceaccount "{account}" to type'
+            f" {reference.apiVersion}/{reference.kind}"
+        )
+    found = await lookup.find(kind, namespace if kind.namespaced else "", reference.name)
+    if found is None:
+        raise errors.not_found(kind, reference.name)
+    uid = found.message.metadata.uid
+    if reference.uid and reference.uid != uid:
+        raise errors.conflict(
+            GroupResource("", reference.kind),
+            reference.name,
+            f"the UID in the bound object reference ({reference.uid}) does not match the UID in record."
+            " The object might have been deleted and then recreated",
+        )
+    bound = [(reference.kind.lower(), reference.name, uid)]
+    if kind is kinds.POD:
+        spec = found.message.spec
+        if spec.serviceAccountName != account:
+            raise errors.bad_request(
+                f'cannot bind token for serviceaccount "{account}" to pod running with different'
+                " serviceaccount name."
+            )
+        node = await lookup.find(kinds.NODE, "", spec.nodeName) if spec.nodeName else None
+        if node is not None:
+            bound.append(("node", spec.nodeName, node.message.metadata.uid))
+    return bound
