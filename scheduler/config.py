@@ -43,6 +43,20 @@ class LeaderElection:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtenderTls:
+    """Certificates for an extender: files, or data in base64, which take precedence."""
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: str = ""
+    key_data: str = ""
+    ca_data: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Extender:
     """A scheduler extender as configured; its verbs are paths under `url_prefix`, empty: not asked."""
 
@@ -57,6 +71,7 @@ class Extender:
     node_cache_capable: bool = False
     managed_resources: tuple[str, ...] = ()
     ignorable: bool = False
+    tls: ExtenderTls = ExtenderTls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +199,21 @@ def _leader_election(fields: Fields) -> LeaderElection:
     return found
 
 
+def _tls(fields: Fields) -> ExtenderTls:
+    found = ExtenderTls(
+        insecure=fields.boolean("insecure", False),
+        server_name=fields.text("serverName", ""),
+        cert_file=fields.text("certFile", ""),
+        key_file=fields.text("keyFile", ""),
+        ca_file=fields.text("caFile", ""),
+        cert_data=fields.text("certData", ""),
+        key_data=fields.text("keyData", ""),
+        ca_data=fields.text("caData", ""),
+    )
+    fields.finish()
+    return found
+
+
 def _extenders(fields: Fields) -> tuple[Extender, ...]:
     found = []
     binders = 0
@@ -200,7 +230,6 @@ def _extenders(fields: Fields) -> tuple[Extender, ...]:
                 resource.duplicate("name", name)
             managed.add(name)
             resources.append(name)
-        child.ignore("tlsConfig")
         extender = Extender(
             url_prefix=child.text("urlPrefix", ""),
             filter_verb=child.text("filterVerb", ""),
@@ -213,6 +242,7 @@ def _extenders(fields: Fields) -> tuple[Extender, ...]:
             node_cache_capable=child.boolean("nodeCacheCapable", False),
             managed_resources=tuple(resources),
             ignorable=child.boolean("ignorable", False),
+            tls=_tls(child.child("tlsConfig")),
         )
         child.finish()
         if extender.prioritize_verb and extender.weight <= 0:

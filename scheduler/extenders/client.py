@@ -1,12 +1,9 @@
-"""Calls to extenders, beside the event loop: HTTP of the standard library in threads, bounded."""
+"""Calls to extenders, beside the event loop: HTTP in threads, bounded."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
@@ -17,6 +14,7 @@ from machinery import logs
 from scheduler.config import Extender
 from scheduler.extenders import wire
 from scheduler.extenders.search import Answer, Asking
+from scheduler.extenders.transport import Transport, TransportError
 from scheduler.extenders.wire import Call, ExtenderError
 from scheduler.framework.types import PodInfo
 
@@ -26,11 +24,23 @@ T = TypeVar("T")
 
 
 class ExtenderClient:
-    """Asks the configured extenders. TLS is not verified, as upstream does where no CA is given."""
+    """Asks the configured extenders."""
 
     def __init__(self, extenders: Sequence[Extender]) -> None:
+        """TransportError with the path of the field that cannot be used."""
         self.extenders = tuple(extenders)
+        self._transports: dict[Extender, Transport] = {}
+        for index, extender in enumerate(extenders):
+            try:
+                self._transports[extender] = Transport(extender)
+            except TransportError as error:
+                raise TransportError(f"extenders[{index}].{error.field}", str(error)) from None
         self._threads = anyio.CapacityLimiter(CALLS_MAX)
+
+    def close(self) -> None:
+        """No call may be under way."""
+        for transport in self._transports.values():
+            transport.close()
 
     async def converse(self, asking: Asking[T]) -> T:
         """Drives a cycle that asks; returns what it comes to."""
@@ -78,7 +88,9 @@ class ExtenderClient:
         """The decoded answer of one call; ExtenderError, also when it takes too long."""
         limit = call.extender.http_timeout_seconds
         with anyio.move_on_after(limit):
-            return await anyio.to_thread.run_sync(_post, call, abandon_on_cancel=True, limiter=self._threads)
+            return await anyio.to_thread.run_sync(
+                _post, self._transports[call.extender], call, abandon_on_cancel=True, limiter=self._threads
+            )
         raise ExtenderError(f"{_url(call)} did not answer within {limit:g} s")
 
 
@@ -86,38 +98,12 @@ def _url(call: Call) -> str:
     return f"{call.extender.url_prefix.rstrip('/')}/{call.verb}"
 
 
-def _post(call: Call) -> Any:
+def _post(transport: Transport, call: Call) -> Any:
     url = _url(call)
-    request = urllib.request.Request(  # the address is the administrator's
-        url,
-        data=json.dumps(call.body).encode(),
-        headers={"Content-Type": "application/json", "Accept": "application/json"},
-        method="POST",
-    )
     try:
-        with _OPENER.open(request, timeout=call.extender.http_timeout_seconds) as answer:
-            if answer.status != http.client.OK:
-                raise ExtenderError(_refused(call, answer.status))
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise ExtenderError(_refused(call, error.code)) from None
+        status, body = transport.post(url, call.body)
+        if status != http.client.OK:
+            raise ExtenderError(f"failed {call.verb} with extender at URL {url}, code {status}")
+        return json.loads(body)
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise ExtenderError(f"{url}: {error}") from None
-
-
-def _refused(call: Call, code: int) -> str:
-    return f"failed {call.verb} with extender at URL {_url(call)}, code {code}"
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    # No proxy: an extender is a neighbour, and its address is taken as it stands.
-    return urllib.request.build_opener(
-        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
-    )
-
-
-_OPENER: Final = _opener()

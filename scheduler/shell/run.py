@@ -24,6 +24,7 @@ from scheduler.config_profiles import ProfileError, build_profile
 from scheduler.event_handlers import EventHandlers
 from scheduler.extenders.client import ExtenderClient
 from scheduler.extenders.search import EXTENDER_NAME
+from scheduler.extenders.transport import TransportError
 from scheduler.framework.cache import Cache
 from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.interface import Plugin, PreEnqueuePlugin
@@ -232,7 +233,7 @@ class Parts:
             binding_slots=slots,
             groups=self.groups,
             groups_pods=groups_pods,
-            extenders=ExtenderClient(config.extenders) if config.extenders else None,
+            extenders=_extender_client(config),
         )
         self.informers.connect(
             self.handlers, self.now, self._actions(), lambda pod: writer.forget(pod.metadata.uid)
@@ -340,6 +341,16 @@ def _framework(
         raise BadConfiguration(f"profile {profile.name}: pluginConfig args: {error}") from None
     except PluginConfigError as error:
         raise BadConfiguration(f"profile {profile.name}: {error}") from None
+
+
+def _extender_client(config: SchedulerConfig) -> ExtenderClient | None:
+    """None without extenders; BadConfiguration."""
+    if not config.extenders:
+        return None
+    try:
+        return ExtenderClient(config.extenders)
+    except TransportError as error:
+        raise BadConfiguration(f"{error.field}: {error}") from None
 
 
 def _rejecting(framework: Framework) -> list[Plugin]:

@@ -164,6 +164,13 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedules until cancelled."""
+        try:
+            await self._run()
+        finally:
+            if self._extenders is not None:
+                self._extenders.close()
+
+    async def _run(self) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(self._flush)
             while True:
