@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +16,20 @@ from nominee.commands.common import directory_option, output_option
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from machinery.clock import Clock
     from machinery.versions import Version
     from nominee.explain.cases import Case
+    from nominee.explain.world import World
     from scheduler.explanation.verdict import Verdict
+    from scheduler.framework.interface import Plugin
+    from scheduler.framework.profile import Profile
 
 _WIDTH_UNLESS_TERMINAL = 200  # columns of a table that goes into a file or a pipe
 
 
 _FILE_HELP = "Manifests of a cluster (YAML or JSON), a case, or a .jsonl of cases; - is stdin."
+_CONFIG_HELP = "A KubeSchedulerConfiguration: profiles, weights, arguments. Its extenders are not asked."
+_PLUGIN_HELP = "A plugin from outside that the configuration names; may be given several times."
 _WHAT_IF_HELP = (
     "Change the cluster first: 'node n3 +4cpu', 'add node n9 like n3', 'remove node n3', "
     "'remove pod NS/NAME', 'pod NS/NAME on n3'. May be given several times."
@@ -38,6 +44,8 @@ _WHAT_IF_HELP = (
 @click.option("--pod", default="", metavar="NS/NAME", help="Which pod of FILE; default: every pending one.")
 @click.option("--emulated-version", default="", metavar="1.NN", help="Decide as this version does.")
 @click.option("--feature-gates", default="", metavar="A=true,B=false", help="On top of the version's.")
+@click.option("--config", default="", metavar="FILE", help=_CONFIG_HELP)
+@click.option("--plugin", "plugins", multiple=True, metavar="MODULE:CLASS", help=_PLUGIN_HELP)
 @click.option("--what-if", "changes", multiple=True, metavar="CHANGE", help=_WHAT_IF_HELP)
 @directory_option
 @click.option("-n", "--namespace", default="default", show_default=True, help="Of a running cluster's pod.")
@@ -83,7 +91,8 @@ def _explain_file(file: str, output: str, options: Mapping[str, Any]) -> None:
     try:
         gates = parse_gates(options["feature_gates"])
         version = _version(options["emulated_version"])
-        _show(_verdicts(file, options["pod"], version, gates, options["changes"]), output)
+        setup = _setup(options["config"], options["plugins"])
+        _show(_verdicts(file, options["pod"], version, gates, options["changes"], setup), output)
     except GateError as error:
         raise click.UsageError(str(error)) from None
     except ChangeError as error:
@@ -103,8 +112,42 @@ def _version(text: str) -> Version | None:
         raise click.UsageError(f"--emulated-version: {error}") from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Setup:
+    """Profiles and the plugins they are made of."""
+
+    profiles: Sequence[Profile]
+    classes: Mapping[str, type[Plugin]]
+
+
+def _setup(config: str, plugins: Sequence[str]) -> _Setup:
+    """Of the scheduler's configuration, read as the scheduler reads it."""
+    from machinery.process import BadConfiguration
+    from scheduler.plugin_loader import search_also
+    from scheduler.shell.run import plugin_folders, read_config, read_profiles
+
+    if not config and not plugins:
+        from scheduler.plugins.registry import IN_TREE
+
+        return _Setup((), IN_TREE)
+    try:
+        found = read_config(config)
+        search_also(plugin_folders(config))
+        classes, profiles = read_profiles(found, plugins)
+    except BadConfiguration as error:
+        raise click.ClickException(f"--config {error}") from None
+    if found.extenders:
+        click.echo(f"{len(found.extenders)} extenders are not asked", err=True)
+    return _Setup(profiles, classes)
+
+
 def _verdicts(
-    file: str, pod: str, version: Version | None, gates: dict[str, bool], changes: tuple[str, ...]
+    file: str,
+    pod: str,
+    version: Version | None,
+    gates: dict[str, bool],
+    changes: tuple[str, ...],
+    setup: _Setup,
 ) -> Iterator[tuple[str, Verdict]]:
     """Each verdict with the case's name, or the pod's where the file has no cases."""
     from machinery.clock import SystemClock
@@ -115,11 +158,26 @@ def _verdicts(
     clock = SystemClock()
     for case in read_cases(_read(file), lines=file.endswith(".jsonl")):
         case = replace(case, documents=change(case.documents, changes)) if changes else case
-        world = case.world(version, gates, clock)
+        world = _world(case, version, gates, clock, setup)
         if world.unknown and not case.name:
             click.echo(f"not looked at: {', '.join(world.unknown)}", err=True)
         for key in _pods(case, pod or case.pod, world):
-            yield case.name or key, explain_pod(world.framework, world.snapshot, world.pods[key])
+            info = world.pods[key]
+            framework = world.framework_of(info)
+            if framework is None:
+                name, known = info.pod.spec.schedulerName, ", ".join(world.frameworks)
+                raise click.ClickException(f"pod {key} is left to scheduler {name}; profiles: {known}")
+            yield case.name or key, explain_pod(framework, world.snapshot, info)
+
+
+def _world(case: Case, version: Version | None, gates: dict[str, bool], clock: Clock, setup: _Setup) -> World:
+    from scheduler.framework.profile import ArgumentError
+    from scheduler.framework.runtime import PluginConfigError
+
+    try:
+        return case.world(version, gates, clock, setup.profiles, setup.classes)
+    except (ArgumentError, PluginConfigError) as error:
+        raise click.ClickException(f"--config: {error}") from None
 
 
 def _read(file: str) -> str:

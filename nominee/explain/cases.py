@@ -13,7 +13,9 @@ from machinery.versions import DEFAULT, Gates, Version
 from machinery.wire.manifests import manifest_documents
 from machinery.wire.scalars import DecodeError
 from nominee.explain.world import World, build_world
+from scheduler.framework.interface import Plugin
 from scheduler.framework.profile import Profile
+from scheduler.plugins.registry import IN_TREE
 
 CASE_VERSION = Version(1, 36)
 """Cases are verdicts of kube-scheduler 1.36.2, and their gates deviate from that version's."""
@@ -33,7 +35,8 @@ class Case:
         version: Version | None,
         gates: Mapping[str, bool],
         clock: Clock,
-        profile: Profile | None = None,
+        profiles: Sequence[Profile] = (),
+        classes: Mapping[str, type[Plugin]] = IN_TREE,
     ) -> World:
         """The case's cluster; DecodeError, GateError, StatusError. `gates` go over the case's own."""
         chosen = version or (CASE_VERSION if self.name else DEFAULT)
@@ -42,7 +45,8 @@ class Case:
             gates=Gates("scheduler", chosen, {**self.gates, **gates}),
             clock=clock,
             rng=random.Random(0),
-            profile=profile,
+            profiles=profiles,
+            classes=classes,
             admit=not self.name,  # a case says what it means
         )
 

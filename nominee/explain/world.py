@@ -23,6 +23,7 @@ from machinery.versions import Gates
 from machinery.wire import codec
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import Plugin
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.pod_requests import ResourceOptions
 from scheduler.framework.profile import Profile
@@ -51,14 +52,25 @@ class ObjectLister:
 
 @dataclass(slots=True)
 class World:
-    """A cluster, and one scheduling cycle's state in it. `pods` by `namespace/name`, finished ones too."""
+    """A cluster, and one scheduling cycle's state in it. `pods` by `namespace/name`, finished ones too.
 
-    framework: Framework
+    `frameworks` by profile; `framework` is the first one.
+    """
+
+    frameworks: Mapping[str, Framework]
     cache: Cache
     snapshot: Snapshot
     pods: dict[str, PodInfo]
     state: CycleState
     unknown: list[str] = field(default_factory=list)  # kinds of manifests that no kind here serves
+
+    @property
+    def framework(self) -> Framework:
+        return next(iter(self.frameworks.values()))
+
+    def framework_of(self, pod: PodInfo) -> Framework | None:
+        """Of the pod's scheduler name; None if no profile has it."""
+        return self.frameworks.get(pod.pod.spec.schedulerName)
 
     def pending(self) -> list[PodInfo]:
         """Pods that wait for a node."""
@@ -118,10 +130,13 @@ def build_world(
     gates: Gates,
     clock: Clock,
     rng: random.Random,
-    profile: Profile | None = None,
+    profiles: Sequence[Profile] = (),
+    classes: Mapping[str, type[Plugin]] = IN_TREE,
     admit: bool = False,
 ) -> World:
     """The cluster of these manifests. `admit`: pods get their priorities from their classes.
+
+    `profiles`: the default one unless given, of plugins among `classes`.
 
     Raises DecodeError, or StatusError for a quantity that is none."""
     objects: dict[Kind[Any], list[Any]] = {}
@@ -139,7 +154,6 @@ def build_world(
         objects.setdefault(kind, []).append(obj)
     if admit:
         _set_priorities(objects.get(kinds.POD, ()), objects.get(kinds.PRIORITY_CLASS, ()))
-    chosen = profile or default_profile()
     snapshot, nominator, cache = Snapshot(), Nominator(), Cache()
     environment = Environment(
         snapshot=snapshot,
@@ -150,7 +164,8 @@ def build_world(
         rng=rng,
         listers={kind: ObjectLister(found) for kind, found in objects.items()},
     )
-    framework = Framework(chosen, IN_TREE, environment)
+    chosen = profiles or (default_profile(),)
+    frameworks = {profile.name: Framework(profile, classes, environment) for profile in chosen}
     pods: dict[str, PodInfo] = {}
     options = options_of(gates)
     for node in objects.get(kinds.NODE, ()):
@@ -162,7 +177,9 @@ def build_world(
             continue
         if pod.spec.nodeName:
             cache.add_pod(info)
-        elif pod.spec.schedulerName == chosen.name and framework.run_pre_enqueue_plugins(info) is None:
+            continue
+        framework = frameworks.get(pod.spec.schedulerName)
+        if framework is not None and framework.run_pre_enqueue_plugins(info) is None:
             nominator.add(info)
     cache.update_snapshot(snapshot)
-    return World(framework, cache, snapshot, pods, CycleState(), unknown)
+    return World(frameworks, cache, snapshot, pods, CycleState(), unknown)

@@ -89,7 +89,7 @@ def read_profiles(
     return classes, profiles
 
 
-def _plugin_folders(config_path: str) -> list[Path]:
+def plugin_folders(config_path: str) -> list[Path]:
     """Where a person's own plugins lie: beside the configuration, or where the cluster was started."""
     beside = [Path(config_path).absolute().parent] if config_path else []
     return [*beside, Path.cwd()]
@@ -98,7 +98,7 @@ def _plugin_folders(config_path: str) -> list[Path]:
 async def run_scheduler(process: Process, settings: Settings) -> None:
     """The process's body."""
     config = read_config(settings.config_path)
-    search_also(_plugin_folders(settings.config_path))
+    search_also(plugin_folders(settings.config_path))
     classes, profiles = read_profiles(config, settings.plugins, registry.default_plugins(process.gates))
     client = await process.client(user_agent="kube-scheduler")
     parts = Parts(process, config, classes, profiles, client, Metrics())

@@ -53,5 +53,5 @@ def build_world(
         gates=Gates("scheduler", version, gates or {}),
         clock=FakeClock(NOW_SECONDS),
         rng=random.Random(1),
-        profile=profile,
+        profiles=() if profile is None else (profile,),
     )

@@ -250,3 +250,51 @@ preemptionPolicy: {policy}
     answer = run("-f", "-", "-o", "json", text=text)
     assert answer.exit_code == 0, answer.output
     assert json.loads(answer.stdout)["expect"]["preemption"]["victims"] == victims
+
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {multiPoint: {disabled: [{name: TaintToleration}]}}
+- schedulerName: heavy
+  plugins: {score: {disabled: [{name: ImageLocality}], enabled: [{name: ImageLocality, weight: 9}]}}
+extenders:
+- {urlPrefix: "http://127.0.0.1:1", filterVerb: filter}
+"""
+
+
+def test_a_configuration_says_which_plugins_judge(cluster: str, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG)
+    before = verdict("-f", cluster, "--pod", "web")["expect"]
+    assert before["rejected"]["n2"]["plugin"] == "TaintToleration"
+    answer = run("-f", cluster, "--pod", "web", "--config", str(config), "-o", "json")
+    assert json.loads(answer.stdout)["expect"]["selected"] == ["n2"]
+    assert "1 extenders are not asked" in answer.stderr
+
+
+def test_the_profile_is_that_of_the_pods_scheduler_name(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG)
+    manifests = tmp_path / "cluster.yaml"
+
+    def scores(name: str) -> Any:
+        text = CLUSTER.replace("effect: NoSchedule", "effect: PreferNoSchedule")
+        manifests.write_text(text.replace("priority: 5", f"priority: 5, schedulerName: {name}"))
+        return run("-f", str(manifests), "--pod", "web", "--config", str(config), "-o", "json")
+
+    heavy = json.loads(scores("heavy").stdout)["expect"]
+    assert heavy["rejected"]["n1"]["plugin"] == "NodeResourcesFit"
+    refused = scores("nobody")
+    assert refused.exit_code != 0
+    assert "left to scheduler nobody; profiles: default-scheduler, heavy" in refused.output
+
+
+def test_a_wrong_configuration_is_named_by_its_field(cluster: str, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG.replace("weight: 9", "weight: none"))
+    answer = run("-f", cluster, "--config", str(config))
+    assert answer.exit_code != 0
+    assert "profiles[1].plugins.score.enabled[0].weight" in answer.output
