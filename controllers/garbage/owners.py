@@ -41,6 +41,17 @@ COLLECTED: Final[tuple[Kind[Any], ...]] = (
     kinds.POD_DISRUPTION_BUDGET,
     kinds.REPLICA_SET,
     kinds.LEASE,
+    kinds.DEPLOYMENT,
+    kinds.STATEFUL_SET,
+    kinds.DAEMON_SET,
+    kinds.CONTROLLER_REVISION,
+    kinds.REPLICATION_CONTROLLER,
+    kinds.JOB,
+    kinds.CRON_JOB,
+    kinds.SERVICE,
+    kinds.ENDPOINT_SLICE,
+    kinds.RESOURCE_CLAIM,
+    kinds.SECRET,
 )
 
 
