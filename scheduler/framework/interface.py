@@ -30,6 +30,7 @@ from scheduler.framework.events import (
     HintFunction,
     QueueingHint,
 )
+from scheduler.framework.nominating import NominatingInfo, NominatingMode
 
 if TYPE_CHECKING:
     from machinery.client import Client
@@ -290,19 +291,6 @@ class NodeStatuses(Protocol):
     def nodes_with_code(self, snapshot: Snapshot, code: Code) -> list[NodeInfo]:
         """Nodes of the snapshot, in its order, whose status has the code."""
         ...
-
-
-class NominatingMode(IntEnum):
-    NoOp = 0
-    Override = 1
-
-
-@dataclass(frozen=True, slots=True)
-class NominatingInfo:
-    """What is to happen to `status.nominatedNodeName`: keep it, or set it (empty: clear it)."""
-
-    mode: NominatingMode
-    node_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from machinery.pb import core
-from scheduler.framework.interface import NominatingInfo, NominatingMode
+from scheduler.framework.nominating import NominatingInfo, NominatingMode
 from scheduler.framework.types import PodInfo
 
 

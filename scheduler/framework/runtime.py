@@ -7,7 +7,6 @@ Source: kube-scheduler 1.36, framework runtime. A plugin that raises is an Error
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -17,14 +16,10 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.client import Client
-from machinery.clock import Clock
-from machinery.kinds import Kind
-from machinery.pb import core
-from machinery.versions import Gates, Version
 from scheduler.framework.crowded import CrowdedNodes
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.environment import EMPTY_LISTER, EmptyLister, Environment
+from scheduler.framework.environment import EmptyLister, Environment
+from scheduler.framework.handle import PluginHandle
 from scheduler.framework.interface import (
     MAX_NODE_SCORE,
     ActionType,
@@ -33,11 +28,9 @@ from scheduler.framework.interface import (
     ClusterEventWithHint,
     Code,
     EnqueueExtensions,
-    EventRecorder,
     EventResource,
     FilterError,
     FilterPlugin,
-    Lister,
     NodeStatuses,
     NominatingMode,
     PermitPlugin,
@@ -56,10 +49,8 @@ from scheduler.framework.interface import (
     Rows,
     ScorePlugin,
     Status,
-    WaitingPod,
 )
 from scheduler.framework.profile import PLUGIN_BASES, ExtensionPoint, PluginFactory, Profile
-from scheduler.framework.scheduling_groups import SchedulingGroups
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
 
@@ -73,16 +64,14 @@ class PluginConfigError(ValueError):
     """The profile cannot run; the text names the plugin."""
 
 
-class Framework:
+class Framework(PluginHandle):
     """One profile. It is the plugins' `Handle` too."""
 
     def __init__(
         self, profile: Profile, registry: Mapping[str, PluginFactory], environment: Environment
     ) -> None:
         """Builds every plugin of the profile once; PluginConfigError, or ArgumentError of a plugin."""
-        self.profile = profile
-        self.environment = environment
-        self.nominator = environment.nominator
+        super().__init__(profile, environment)
         self.crowded = CrowdedNodes(environment.nominator)
         self.plugins: dict[str, Plugin] = {}
         for name in profile.plugin_names():
@@ -128,57 +117,6 @@ class Framework:
                 raise PluginConfigError(f"plugin {enabled.name} does not extend {point.value} plugin")
             found.append(plugin)
         return found
-
-    # The plugins' handle
-
-    @property
-    def profile_name(self) -> str:
-        return self.profile.name
-
-    @property
-    def snapshot(self) -> Snapshot:
-        return self.environment.snapshot
-
-    @property
-    def scheduling_groups(self) -> SchedulingGroups:
-        return self.environment.scheduling_groups
-
-    @property
-    def gates(self) -> Gates:
-        return self.environment.gates
-
-    @property
-    def version(self) -> Version:
-        return self.environment.version
-
-    @property
-    def clock(self) -> Clock:
-        return self.environment.clock
-
-    @property
-    def rng(self) -> random.Random:
-        return self.environment.rng
-
-    @property
-    def client(self) -> Client:
-        client = self.environment.client
-        if client is None:
-            raise RuntimeError("there is no API server here: this is a simulation")
-        return client
-
-    @property
-    def recorder(self) -> EventRecorder | None:
-        return self.environment.recorder
-
-    def lister(self, kind: Kind[M]) -> Lister[M]:
-        """Objects of a kind; an empty lister for kinds that are not watched."""
-        return self.environment.listers.get(kind, EMPTY_LISTER)
-
-    def waiting_pod(self, uid: str) -> WaitingPod | None:
-        return self.environment.waiting_pod(uid)
-
-    def activate(self, pods: Mapping[str, core.Pod]) -> None:
-        self.environment.activate(pods)
 
     # Queueing
 

@@ -1,0 +1,83 @@
+"""What a plugin sees of the scheduler that runs it (`interface.Handle`), over the framework's environment.
+
+Source: Kubernetes 1.36, pkg/scheduler/framework/runtime/framework.go, fwk.Handle.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import TypeVar
+
+from google.protobuf.message import Message
+
+from machinery.client import Client
+from machinery.clock import Clock
+from machinery.kinds import Kind
+from machinery.pb import core
+from machinery.versions import Gates, Version
+from scheduler.framework.environment import EMPTY_LISTER, Environment
+from scheduler.framework.interface import EventRecorder, Lister, WaitingPod
+from scheduler.framework.profile import Profile
+from scheduler.framework.scheduling_groups import SchedulingGroups
+from scheduler.framework.snapshot import Snapshot
+
+M = TypeVar("M", bound=Message)
+
+
+class PluginHandle:
+    """The handle of one profile's plugins."""
+
+    def __init__(self, profile: Profile, environment: Environment) -> None:
+        self.profile = profile
+        self.environment = environment
+        self.nominator = environment.nominator
+
+    @property
+    def profile_name(self) -> str:
+        return self.profile.name
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.environment.snapshot
+
+    @property
+    def scheduling_groups(self) -> SchedulingGroups:
+        return self.environment.scheduling_groups
+
+    @property
+    def gates(self) -> Gates:
+        return self.environment.gates
+
+    @property
+    def version(self) -> Version:
+        return self.environment.version
+
+    @property
+    def clock(self) -> Clock:
+        return self.environment.clock
+
+    @property
+    def rng(self) -> random.Random:
+        return self.environment.rng
+
+    @property
+    def client(self) -> Client:
+        client = self.environment.client
+        if client is None:
+            raise RuntimeError("there is no API server here: this is a simulation")
+        return client
+
+    @property
+    def recorder(self) -> EventRecorder | None:
+        return self.environment.recorder
+
+    def lister(self, kind: Kind[M]) -> Lister[M]:
+        """Objects of a kind; an empty lister for kinds that are not watched."""
+        return self.environment.listers.get(kind, EMPTY_LISTER)
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        return self.environment.waiting_pod(uid)
+
+    def activate(self, pods: Mapping[str, core.Pod]) -> None:
+        self.environment.activate(pods)
