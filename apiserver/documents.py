@@ -213,8 +213,8 @@ def _json_keys(value: Any) -> Any:
         return {_key(key): _json_keys(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_json_keys(item) for item in value]
-    if isinstance(value, float) and not value.is_integer():
-        return Literal(repr(value))
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else Literal(repr(value))
     return value
 
 

@@ -96,20 +96,11 @@ def configuration(patch: bytes) -> tuple[dict[str, Any], list[str]]:
         document = parse_yaml(patch.decode("utf-8", "replace"))
     except SyntaxProblem as problem:
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {problem}") from None
-    config = _whole_numbers(document.value) if document.value is not None else {}
+    config = document.value if document.value is not None else {}
     if not isinstance(config, dict):
         text = f"json: cannot unmarshal {json_type(config)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")
     return config, document.duplicates
-
-
-def _whole_numbers(value: Any) -> Any:
-    """2.0 is 2 wherever it is written."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, dict):
-        return {key: _whole_numbers(inner) for key, inner in value.items()}
-    return [_whole_numbers(inner) for inner in value] if isinstance(value, list) else value
 
 
 def who(options: WriteOptions, now: meta.Time) -> Who:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,13 +16,34 @@ from machinery.wire.scalars import DecodeError, json_type
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+_INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+_OTHERWISE = frozenset({_INT, _FLOAT, "tag:yaml.org,2002:timestamp"})
+
+
 class _JSONTypesLoader(_BASE):  # type: ignore[misc]  # the C loader where libyaml is there
-    """YAML with JSON's types only: a timestamp stays the text that it is, as in Kubernetes' YAML."""
+    """YAML with JSON's types only: a timestamp stays the text that it is, as in Kubernetes' YAML.
+
+    Numbers are those of Go's YAML: 1e3 is one, 12:30 is none.
+    """
 
     yaml_implicit_resolvers = {  # noqa: RUF012  # the name is PyYAML's
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in _OTHERWISE]
         for first, resolvers in _BASE.yaml_implicit_resolvers.items()
     }
+
+
+_JSONTypesLoader.add_implicit_resolver(
+    _INT,
+    re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z"),
+    list("-+0123456789"),
+)
+_JSONTypesLoader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(
+        r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z"
+    ),
+    list("-+0123456789."),
+)
 
 
 def load_documents(text: str) -> list[Any]:
