@@ -184,7 +184,13 @@ _ALL: Final = (
         init_per_node=20,
         pods_per_node=20,
         devices_per_node=20,
-        up_options=("--components", "etcd,apiserver,scheduler,controllers"),
+        up_options=(
+            "--components",
+            "etcd,apiserver,scheduler,controllers",
+            # Nobody renews the nodes' leases: they would be tainted after a while.
+            "--arg",
+            "controllers=--controllers=resourceclaim-controller",
+        ),
     ),
     Workload(
         name="DelayedBinding",
