@@ -48,9 +48,11 @@ def mended(found: Any, wanted: Any) -> Any | None:
     changed = type(found)()
     changed.CopyFrom(found)
     if hasattr(wanted, "roleRef"):
-        if found.roleRef != wanted.roleRef:
+        if found.roleRef.name != wanted.roleRef.name:
             return None
-        missing = [subject for subject in wanted.subjects if subject not in found.subjects]
+        # What is stored has empty fields set where the wanted one leaves them out.
+        there = {_subject(subject) for subject in found.subjects}
+        missing = [subject for subject in wanted.subjects if _subject(subject) not in there]
         changed.subjects.extend(missing)
         return changed if missing else None
     if hasattr(wanted, "aggregationRule") and wanted.HasField("aggregationRule"):
@@ -60,6 +62,10 @@ def mended(found: Any, wanted: Any) -> Any | None:
     lacking = [rule for rule in wanted.rules if uncovered(held, [Rule.of(rule)])]
     changed.rules.extend(lacking)
     return changed if lacking else None
+
+
+def _subject(subject: Any) -> tuple[str, str, str]:
+    return subject.kind, subject.namespace, subject.name
 
 
 async def _create(registry: RegistryAPI, kind: Kind[Any], obj: Any) -> None:
