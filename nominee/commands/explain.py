@@ -123,8 +123,8 @@ class _Setup:
 def _setup(config: str, plugins: Sequence[str]) -> _Setup:
     """Of the scheduler's configuration, read as the scheduler reads it."""
     from machinery.process import BadConfiguration
+    from scheduler.config_reading import plugin_folders, read_config, read_profiles
     from scheduler.plugin_loader import search_also
-    from scheduler.shell.run import plugin_folders, read_config, read_profiles
 
     if not config and not plugins:
         from scheduler.plugins.registry import IN_TREE

@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -19,8 +18,8 @@ from machinery.objects import ObjectKey
 from machinery.pb import core
 from machinery.process import BadConfiguration, Fatal, Process
 from machinery.versions import Version
-from scheduler.config import ConfigError, SchedulerConfig, load
-from scheduler.config_profiles import ProfileError, build_profile
+from scheduler.config import SchedulerConfig
+from scheduler.config_reading import plugin_folders, read_config, read_profiles
 from scheduler.event_handlers import EventHandlers
 from scheduler.extenders.client import ExtenderClient
 from scheduler.extenders.search import EXTENDER_NAME
@@ -30,13 +29,13 @@ from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.interface import Plugin, PreEnqueuePlugin
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.pod_requests import ResourceOptions
-from scheduler.framework.profile import ArgumentError, Enabled, Profile
+from scheduler.framework.profile import ArgumentError, Profile
 from scheduler.framework.runtime import Environment, Framework, PluginConfigError
 from scheduler.framework.scheduling_groups import SchedulingGroups
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import PodInfo
 from scheduler.intended import IntendedNominations
-from scheduler.plugin_loader import PluginLoadError, all_classes, search_also
+from scheduler.plugin_loader import search_also
 from scheduler.plugins import registry
 from scheduler.queue.backoff import Backoff
 from scheduler.queue.hints import build_hint_map
@@ -65,34 +64,6 @@ class Settings:
     config_path: str = ""
     plugins: Sequence[str] = ()
     leader_elect: bool | None = None
-
-
-def read_config(path: str) -> SchedulerConfig:
-    """The configuration of a file, or the default one; BadConfiguration."""
-    if not path:
-        return SchedulerConfig()
-    try:
-        return load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ConfigError) as error:
-        raise BadConfiguration(f"{path}: {error}") from None
-
-
-def read_profiles(
-    config: SchedulerConfig, plugins: Sequence[str], defaults: Sequence[Enabled] = registry.DEFAULT_PLUGINS
-) -> tuple[dict[str, type[Plugin]], list[Profile]]:
-    """Plugin classes by name, and the profiles made of them; BadConfiguration."""
-    try:
-        classes = all_classes(registry.IN_TREE, plugins)
-        profiles = [build_profile(profile, classes, defaults) for profile in config.profiles]
-    except (PluginLoadError, ProfileError) as error:
-        raise BadConfiguration(str(error)) from None
-    return classes, profiles
-
-
-def plugin_folders(config_path: str) -> list[Path]:
-    """Where a person's own plugins lie: beside the configuration, or where the cluster was started."""
-    beside = [Path(config_path).absolute().parent] if config_path else []
-    return [*beside, Path.cwd()]
 
 
 async def run_scheduler(process: Process, settings: Settings) -> None:

@@ -1,0 +1,45 @@
+"""A scheduler configuration from its file, and the plugins and profiles that it asks for.
+
+For the scheduler's process, and for whoever wants to decide as it would (`nominee explain`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from machinery.process import BadConfiguration
+from scheduler.config import ConfigError, SchedulerConfig, load
+from scheduler.config_profiles import ProfileError, build_profile
+from scheduler.framework.interface import Plugin
+from scheduler.framework.profile import Enabled, Profile
+from scheduler.plugin_loader import PluginLoadError, all_classes
+from scheduler.plugins import registry
+
+
+def read_config(path: str) -> SchedulerConfig:
+    """The configuration of a file, or the default one; BadConfiguration."""
+    if not path:
+        return SchedulerConfig()
+    try:
+        return load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ConfigError) as error:
+        raise BadConfiguration(f"{path}: {error}") from None
+
+
+def read_profiles(
+    config: SchedulerConfig, plugins: Sequence[str], defaults: Sequence[Enabled] = registry.DEFAULT_PLUGINS
+) -> tuple[dict[str, type[Plugin]], list[Profile]]:
+    """Plugin classes by name, and the profiles made of them; BadConfiguration."""
+    try:
+        classes = all_classes(registry.IN_TREE, plugins)
+        profiles = [build_profile(profile, classes, defaults) for profile in config.profiles]
+    except (PluginLoadError, ProfileError) as error:
+        raise BadConfiguration(str(error)) from None
+    return classes, profiles
+
+
+def plugin_folders(config_path: str) -> list[Path]:
+    """Where a person's own plugins lie: beside the configuration, or where the cluster was started."""
+    beside = [Path(config_path).absolute().parent] if config_path else []
+    return [*beside, Path.cwd()]
