@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,10 @@ from apiserver.flow_control import bootstrap
 from apiserver.flow_control.seats import Stored
 from apiserver.watcher import EventType
 from machinery import errors, logs
+from machinery.clock import to_time
 from machinery.errors import StatusError
 from machinery.kinds import FLOW_SCHEMA, KINDS, PRIORITY_LEVEL_CONFIGURATION, Kind
+from machinery.pb import flowcontrol
 
 if TYPE_CHECKING:
     from apiserver.flow_control.controller import FlowControl
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _log = logs.get()
 _AGAIN_SECONDS = 1.0
 _SAMPLE = 8
+DANGLING = "Dangling"
 
 
 async def run(control: FlowControl, registry: RegistryAPI, cache: WatchCache, clock: Clock) -> None:
@@ -36,7 +39,7 @@ async def run(control: FlowControl, registry: RegistryAPI, cache: WatchCache, cl
         while not await _ensured(registry, cache):
             await clock.sleep(_AGAIN_SECONDS)
         for kind in (PRIORITY_LEVEL_CONFIGURATION, FLOW_SCHEMA):
-            group.start_soon(_follow, control, cache, clock, kind)
+            group.start_soon(_follow, control, registry, cache, clock, kind)
 
 
 def sizes(cache: WatchCache) -> Callable[[str, str], Stored]:
@@ -74,17 +77,56 @@ async def _ensured(registry: RegistryAPI, cache: WatchCache) -> bool:
     return True
 
 
-async def _follow(control: FlowControl, cache: WatchCache, clock: Clock, kind: Kind[Any]) -> None:
+async def _follow(
+    control: FlowControl, registry: RegistryAPI, cache: WatchCache, clock: Clock, kind: Kind[Any]
+) -> None:
     while True:
         try:
             async with cache.watch(kind) as watcher:
                 async for batch in watcher:
                     if any(event.type is not EventType.BOOKMARK for event in batch):
-                        control.configure(
-                            [found.message for found in cache.list(FLOW_SCHEMA)],
-                            [found.message for found in cache.list(PRIORITY_LEVEL_CONFIGURATION)],
-                        )
+                        schemas = [found.message for found in cache.list(FLOW_SCHEMA)]
+                        levels = [found.message for found in cache.list(PRIORITY_LEVEL_CONFIGURATION)]
+                        control.configure(schemas, levels)
+                        await _tell(registry, schemas, {level.metadata.name for level in levels}, clock)
         except StatusError as error:
             # The server stops, or has read its state anew.
             _log.debug("the watch of flow control's objects ended", kind=kind.kind, error=str(error))
         await clock.sleep(_AGAIN_SECONDS)
+
+
+async def _tell(
+    registry: RegistryAPI, schemas: Iterable[flowcontrol.FlowSchema], levels: Collection[str], clock: Clock
+) -> None:
+    """Each schema's condition says whether its level exists; what cannot be written now is written later."""
+    for schema in schemas:
+        wanted = dangling(schema, levels)
+        found = next((each for each in schema.status.conditions if each.type == DANGLING), None)
+        if found is not None and (found.status, found.reason) == (wanted.status, wanted.reason):
+            continue
+        wanted.lastTransitionTime.CopyFrom(to_time(clock.now()))
+        wanted.lastTransitionTime.nanos = 0
+        changed = flowcontrol.FlowSchema()
+        changed.CopyFrom(schema)
+        others = [each for each in schema.status.conditions if each.type != DANGLING]
+        changed.status.ClearField("conditions")
+        changed.status.conditions.extend([*others, wanted])
+        try:
+            await registry.update(FLOW_SCHEMA, "", schema.metadata.name, "status", changed)
+        except StatusError as error:
+            _log.debug(
+                "a flow schema's condition is not written", schema=schema.metadata.name, error=str(error)
+            )
+
+
+def dangling(schema: flowcontrol.FlowSchema, levels: Collection[str]) -> flowcontrol.FlowSchemaCondition:
+    """The condition of a schema, without its time."""
+    level = schema.spec.priorityLevelConfiguration.name
+    text = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}"'
+    if level in levels:
+        return flowcontrol.FlowSchemaCondition(
+            type=DANGLING, status="False", reason="Found", message=f"{text} and it exists"
+        )
+    return flowcontrol.FlowSchemaCondition(
+        type=DANGLING, status="True", reason="NotFound", message=f"{text} but there is no such object"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.registry import namespaces, roles, ruled_kinds
+from apiserver.registry import flow_control, namespaces, roles, ruled_kinds
 from apiserver.registry.events import EventStrategy, NewEventStrategy
 from apiserver.registry.other_kinds import (
     BudgetStatusStrategy,
@@ -59,6 +59,7 @@ STRATEGIES: dict[Kind[Any], Strategy] = {
     **ruled_kinds.STRATEGIES,
     kinds.LEASE: LeaseStrategy(kinds.LEASE),
     **roles.STRATEGIES,
+    **flow_control.STRATEGIES,
 }
 
 

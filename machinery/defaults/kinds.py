@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from machinery import kinds
-from machinery.defaults import devices, limits, pod, quantities, services, workloads
+from machinery.defaults import devices, flow_control, limits, pod, quantities, services, workloads
 from machinery.kinds import Kind
 from machinery.pb import apps, core, rbac, scheduling, storage
 from machinery.versions import Gates
@@ -139,6 +139,8 @@ _TABLE: dict[Kind[Any], Default] = {
     kinds.PRIORITY_CLASS: _priority_class,
     kinds.ROLE_BINDING: _binding,
     kinds.CLUSTER_ROLE_BINDING: _binding,
+    kinds.FLOW_SCHEMA: flow_control.flow_schema,
+    kinds.PRIORITY_LEVEL_CONFIGURATION: flow_control.priority_level,
 }
 
 

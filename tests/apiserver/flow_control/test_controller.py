@@ -8,6 +8,9 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from apiserver.access.access import Access
+from apiserver.access.authentication import Credentials
+from apiserver.access.impersonation import Headers
 from apiserver.access.user import ADMIN, User
 from apiserver.flow_control import bootstrap
 from apiserver.flow_control.controller import TOO_MANY, Asked, FlowControl, Limits, Ticket, TooManyRequests
@@ -197,9 +200,20 @@ async def test_made_up_names_do_not_fill_the_memory() -> None:
     assert len(control._ways) <= 4096
 
 
+class Everybody(Access):
+    """All requests are one user's."""
+
+    def __init__(self, user: User) -> None:
+        super().__init__()
+        self._user = user
+
+    def admit(self, credentials: Credentials, headers: Headers = ()) -> User:
+        return self._user
+
+
 async def rest_of(control: FlowControl, user: User) -> Rest:
     plain = await in_memory()
-    options = FrontOptions(VERSION, authenticate=lambda request: user)
+    options = FrontOptions(VERSION, access=Everybody(user))
     registry = plain.front._resources._registry
     return Rest(RestFront(registry, FakeClock(), options, RequestMetrics(), control))
 

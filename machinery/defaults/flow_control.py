@@ -1,0 +1,43 @@
+"""Defaults of flow schemas and priority levels (kube-apiserver 1.36, apis/flowcontrol/v1). In place."""
+
+from __future__ import annotations
+
+from machinery.pb import flowcontrol
+from machinery.versions import Gates
+
+_PRECEDENCE, _SHARES = 1000, 30
+_QUEUES, _HAND_SIZE, _QUEUE_LENGTH = 64, 8, 50
+
+
+def flow_schema(obj: flowcontrol.FlowSchema, gates: Gates) -> None:
+    if not obj.spec.matchingPrecedence:
+        obj.spec.matchingPrecedence = _PRECEDENCE
+
+
+def priority_level(obj: flowcontrol.PriorityLevelConfiguration, gates: Gates) -> None:
+    set_shares(obj)
+    if obj.spec.HasField("limited"):
+        limited = obj.spec.limited
+        queuing = limited.limitResponse.queuing
+        if limited.limitResponse.HasField("queuing"):
+            queuing.queues = queuing.queues or _QUEUES
+            queuing.handSize = queuing.handSize or _HAND_SIZE
+            queuing.queueLengthLimit = queuing.queueLengthLimit or _QUEUE_LENGTH
+
+
+def set_shares(obj: flowcontrol.PriorityLevelConfiguration) -> None:
+    """A level's shares, and how much of them it lends."""
+    if obj.spec.type == "Exempt":
+        _shares(obj.spec.exempt, 0)
+    if obj.spec.HasField("limited"):
+        _shares(obj.spec.limited, _SHARES)
+
+
+def _shares(
+    level: flowcontrol.ExemptPriorityLevelConfiguration | flowcontrol.LimitedPriorityLevelConfiguration,
+    shares: int,
+) -> None:
+    if not level.HasField("nominalConcurrencyShares"):
+        level.nominalConcurrencyShares = shares
+    if not level.HasField("lendablePercent"):
+        level.lendablePercent = 0
