@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from machinery import kinds
-from machinery.defaults import devices, flow_control, limits, pod, quantities, services, workloads
+from machinery.defaults import devices, flow_control, limits, pod, quantities, services, watched, workloads
 from machinery.kinds import Kind
 from machinery.pb import apps, core, rbac, scheduling, storage
 from machinery.versions import Gates
@@ -141,6 +141,11 @@ _TABLE: dict[Kind[Any], Default] = {
     kinds.CLUSTER_ROLE_BINDING: _binding,
     kinds.FLOW_SCHEMA: flow_control.flow_schema,
     kinds.PRIORITY_LEVEL_CONFIGURATION: flow_control.priority_level,
+    kinds.HORIZONTAL_POD_AUTOSCALER: watched.autoscaler,
+    kinds.CRON_JOB: watched.cron_job,
+    kinds.NETWORK_POLICY: watched.network_policy,
+    kinds.ENDPOINTS: watched.endpoints,
+    kinds.POD_TEMPLATE: watched.pod_template,
 }
 
 

@@ -1,0 +1,54 @@
+"""Defaults of kinds that are only stored and watched (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+from machinery.defaults import pod
+from machinery.pb import autoscaling, batch, core, networking
+from machinery.versions import Gates
+
+_UTILIZATION_PERCENT = 80
+
+
+def autoscaler(obj: autoscaling.HorizontalPodAutoscaler, gates: Gates) -> None:
+    spec = obj.spec
+    if not spec.HasField("minReplicas"):
+        spec.minReplicas = 1
+    if not spec.metrics:
+        metric = spec.metrics.add(type="Resource")
+        metric.resource.name = "cpu"
+        metric.resource.target.type = "Utilization"
+        metric.resource.target.averageUtilization = _UTILIZATION_PERCENT
+
+
+def cron_job(obj: batch.CronJob, gates: Gates) -> None:
+    spec = obj.spec
+    if not spec.concurrencyPolicy:
+        spec.concurrencyPolicy = "Allow"
+    if not spec.HasField("suspend"):
+        spec.suspend = False
+    if not spec.HasField("successfulJobsHistoryLimit"):
+        spec.successfulJobsHistoryLimit = 3
+    if not spec.HasField("failedJobsHistoryLimit"):
+        spec.failedJobsHistoryLimit = 1
+    pod.pod_template(spec.jobTemplate.spec.template)
+
+
+def network_policy(obj: networking.NetworkPolicy, gates: Gates) -> None:
+    spec = obj.spec
+    for ports in (*(rule.ports for rule in spec.ingress), *(rule.ports for rule in spec.egress)):
+        for port in ports:
+            if not port.HasField("protocol"):
+                port.protocol = "TCP"
+    if not spec.policyTypes:
+        spec.policyTypes.extend(["Ingress", "Egress"] if spec.egress else ["Ingress"])
+
+
+def endpoints(obj: core.Endpoints, gates: Gates) -> None:
+    for subset in obj.subsets:
+        for port in subset.ports:
+            if not port.protocol:
+                port.protocol = "TCP"
+
+
+def pod_template(obj: core.PodTemplate, gates: Gates) -> None:
+    pod.pod_template(obj.template)
