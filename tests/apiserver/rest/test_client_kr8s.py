@@ -74,10 +74,13 @@ async def _objects(api: Any) -> None:
     assert await made.ready()
     await made.patch(more_cpu(), subresource="resize")
     await until(made.refresh, lambda _: made.status.containerStatuses[0].resources.requests.cpu == "70m")
-    reasons = [event.raw["reason"] async for event in Event.list(api=api, namespace=NAMESPACE)]
-    assert reasons
+
+    async def reasons() -> set[str]:
+        return {event.raw["reason"] async for event in Event.list(api=api, namespace=NAMESPACE)}
+
+    await until(reasons, lambda found: {"Started", "ResizeCompleted"} <= found)
     assert await _post(api, "pods/a/eviction", eviction("a")) == 201
-    await made.wait("delete", timeout=PATIENCE_SECONDS)
+    await until(made.exists, lambda exists: not exists)
     with pytest.raises(library("kr8s").NotFoundError):
         await Pod.get("nope", namespace=NAMESPACE, api=api)
 

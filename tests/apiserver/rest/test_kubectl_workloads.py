@@ -169,8 +169,8 @@ def test_descriptions_and_their_events(kubectl: Session) -> None:
     assert re.search(r"^Controlled By: +Deployment/web$", sets, re.M)
     assert re.search(r"SuccessfulCreate .* replicaset-controller +Created pod: web-", sets)
     kubectl("delete", "pod", "told")
-    killing = kubectl("get", "events", "--field-selector", "involvedObject.name=told,reason=Killing")
-    assert "Stopping container c" in killing
+    killing = ("get", "events", "--field-selector", "involvedObject.name=told,reason=Killing")
+    eventually(lambda: kubectl(*killing), lambda text: "Stopping container c" in text)
 
 
 def test_usage(kubectl: Session) -> None:
