@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from apiserver.admission.claim_resize import PersistentVolumeClaimResize
+from apiserver.admission.default_storage_class import DefaultStorageClass
 from apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from apiserver.admission.limit_ranger import LimitRanger
 from apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from apiserver.admission.pod_resize_validator import PodResizeValidator
+from apiserver.admission.pod_topology_labels import PodTopologyLabels
 from apiserver.admission.priority import Priority
+from apiserver.admission.resource_quota import ResourceQuota
 from apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
 from machinery.kinds import Kind
@@ -17,13 +22,28 @@ from machinery.versions import Gates
 
 NAMES = (
     "NamespaceLifecycle",
+    "LimitRanger",
     "NodeRestriction",
     "TaintNodesByCondition",
     "Priority",
     "DefaultTolerationSeconds",
+    "DefaultStorageClass",
     "StorageObjectInUseProtection",
+    "PersistentVolumeClaimResize",
     "PodResizeValidator",
+    "PodTopologyLabels",
+    "ResourceQuota",
 )
+ABSENT = frozenset((
+    "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "CertificateApproval", "CertificateSigning",
+    "CertificateSubjectRestriction", "ClusterTrustBundleAttest", "DefaultIngressClass",
+    "DenyServiceExternalIPs", "EventRateLimit", "ExtendedResourceToleration", "ImagePolicyWebhook",
+    "LimitPodHardAntiAffinityTopology", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook",
+    "NamespaceAutoProvision", "NamespaceExists", "NodeDeclaredFeatureValidator",
+    "OwnerReferencesPermissionEnforcement", "PodNodeSelector", "PodSecurity", "PodTolerationRestriction",
+    "RuntimeClass", "ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
+))  # fmt: skip
+"""Upstream's plugins that are not here: to disable one is nothing."""
 
 
 def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plugin] = ()) -> list[Plugin]:
@@ -31,17 +51,22 @@ def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plu
 
     `others` depend on who may do what: they are there where somebody has to say who they are.
     """
-    unknown = sorted(set(disabled) - set(NAMES))
+    unknown = sorted(set(disabled) - set(NAMES) - ABSENT)
     if unknown:
         raise ValueError(f'admission-control plugin "{unknown[0]}" is unknown')
     found: list[Plugin] = [
         NamespaceLifecycle(),
+        LimitRanger(gates),
         *others,
         TaintNodesByCondition(),
         Priority(),
         DefaultTolerationSeconds(),
+        DefaultStorageClass(),
         StorageObjectInUseProtection(),
+        PersistentVolumeClaimResize(),
         PodResizeValidator(gates),
+        PodTopologyLabels(gates),
+        ResourceQuota(),
     ]
     return [plugin for plugin in found if plugin.name not in disabled]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -25,6 +25,7 @@ class Request:
     subresource: str
     obj: Any
     old: Any = None
+    dry_run: bool = False
 
     def forbidden(self, problem: str, causes: Sequence[Cause] = ()) -> StatusError:
         """403 that names the object; a name that is yet to be generated shows its prefix."""
@@ -42,6 +43,19 @@ class Lookup(Protocol):
 
     async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
         """All of a cluster-scoped kind, as the cache has them."""
+        ...
+
+    def listed(self, kind: Kind[Any], namespace: str) -> Sequence[CachedObject]:
+        """A namespace's objects, as the cache has them; costs next to nothing where there are none."""
+        ...
+
+    async def change(
+        self, kind: Kind[Any], namespace: str, name: str, mutate: Callable[[Any], Awaitable[Any]]
+    ) -> None:
+        """A guaranteed update past the rules, of what the server itself keeps.
+
+        `mutate` gets the CachedObject, makes the new message or raises, and may run again. 404, 409.
+        """
         ...
 
 

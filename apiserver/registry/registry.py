@@ -62,7 +62,15 @@ _NOTHING = nullcontext()
 _APPLY_ATTEMPTS_MAX = 5
 """Of an apply to what is deleted and made again meanwhile."""
 _Method = TypeVar("_Method", bound=Callable[..., Coroutine[Any, Any, Any]])
-_SETTLED = (kinds.NAMESPACE, kinds.PRIORITY_CLASS, kinds.SERVICE, *roles.STRATEGIES)
+_SETTLED = (
+    kinds.NAMESPACE,
+    kinds.PRIORITY_CLASS,
+    kinds.SERVICE,
+    kinds.LIMIT_RANGE,
+    kinds.RESOURCE_QUOTA,
+    kinds.STORAGE_CLASS,
+    *roles.STRATEGIES,
+)
 """Kinds that rules read from the cache: a write of them is answered when the cache has it."""
 
 
@@ -140,6 +148,20 @@ class Registry:
     async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
         """All objects of a cluster-scoped kind, as far as the cache knows them."""
         return self._cache.list(kind) if self._cache is not None else await self._store.list(kind)
+
+    def listed(self, kind: Kind[Any], namespace: str) -> Sequence[CachedObject]:
+        """A namespace's objects, as far as the cache knows them; none without a cache."""
+        return self._cache.list(kind, namespace) if self._cache is not None else ()
+
+    async def change(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        mutate: Callable[[CachedObject], Awaitable[Any]],
+    ) -> None:
+        """A guaranteed update past the rules."""
+        await self._store.update(kind, namespace, name, mutate)
 
     def _known_services(self) -> Iterable[core.Service]:
         if self._cache is None:
@@ -247,7 +269,7 @@ class Registry:
             if options.warn is not None:
                 for text in strategy.warnings(obj, None):
                     options.warn(text)
-            await self._validate("CREATE", kind, "", obj, None)
+            await self._validate("CREATE", kind, "", obj, None, options.dry_run)
             created = await self._store.create(
                 kind, obj, dry_run=options.dry_run, lease_seconds=self._ttl_seconds(strategy)
             )
@@ -456,7 +478,7 @@ class Registry:
             tracking.keep_times(new, current.message)
             if options.warn is not None:
                 warnings = [*filter(None, [double]), *strategy.warnings(new, current.message)]
-            await self._validate("UPDATE", kind, subresource, new, current.message)
+            await self._validate("UPDATE", kind, subresource, new, current.message, options.dry_run)
             if strategy.deleted_by_update(new, current.message):
                 deleting = current
                 raise DeleteInstead
@@ -553,12 +575,12 @@ class Registry:
             )
 
     async def _validate(
-        self, operation: Operation, kind: Kind[Any], subresource: str, obj: Any, old: Any
+        self, operation: Operation, kind: Kind[Any], subresource: str, obj: Any, old: Any, dry_run: bool
     ) -> None:
         if self._chain.handling(kind, operation, subresource):
-            metadata = obj.metadata
+            namespace, name = obj.metadata.namespace, obj.metadata.name
             await self._chain.validate(
-                Request(operation, kind, metadata.namespace, metadata.name, subresource, obj, old)
+                Request(operation, kind, namespace, name, subresource, obj, old, dry_run)
             )
 
     async def _settle(self, kind: Kind[Any], written: CachedObject) -> None:

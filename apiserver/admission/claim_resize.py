@@ -1,0 +1,38 @@
+"""PersistentVolumeClaimResize: only bound claims of a class that allows it grow (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from machinery.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
+from machinery.pb import core
+from machinery.quantity import Quantity
+
+_ZERO = Quantity.parse("0")
+
+
+class PersistentVolumeClaimResize(Plugin):
+    name = "PersistentVolumeClaimResize"
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        return kind is PERSISTENT_VOLUME_CLAIM and operation == "UPDATE" and not subresource
+
+    async def validate(self, request: Request, lookup: Lookup) -> None:
+        new, old = request.obj, request.old
+        if _size(new) <= _size(old):
+            return
+        if old.status.phase != "Bound":
+            raise request.forbidden("Only bound persistent volume claims can be expanded")
+        name = new.spec.storageClassName
+        found = await lookup.find(STORAGE_CLASS, "", name) if name else None
+        if found is None or not found.message.allowVolumeExpansion:
+            raise request.forbidden(
+                "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc"
+                " must support resize"
+            )
+
+
+def _size(claim: core.PersistentVolumeClaim) -> Quantity:
+    requests = claim.spec.resources.requests
+    return Quantity.parse(requests["storage"].string) if "storage" in requests else _ZERO

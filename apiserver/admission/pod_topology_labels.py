@@ -1,0 +1,39 @@
+"""PodTopologyLabels: a pod on a node carries the node's zone and region (KEP-4742; beta since 1.35)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from machinery.kinds import NODE, POD, Kind
+from machinery.versions import Gates, Version
+
+SINCE = Version(1, 35)
+"""The version that has it on."""
+LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+class PodTopologyLabels(Plugin):
+    """Labels of the node that is bound to overwrite the Binding's (which go to the pod) or the pod's own."""
+
+    name = "PodTopologyLabels"
+
+    def __init__(self, gates: Gates) -> None:
+        self._enabled = gates.version >= SINCE
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        return self._enabled and kind is POD and operation == "CREATE" and subresource in ("", "binding")
+
+    async def admit(self, request: Request, lookup: Lookup) -> None:
+        obj = request.obj
+        if request.subresource:
+            name = obj.target.name if obj.target.kind == "Node" else ""
+        else:
+            name = obj.spec.nodeName
+        node = await lookup.find(NODE, "", name) if name else None
+        if node is None:
+            return
+        labels = node.labels
+        for label in LABELS:
+            if label in labels:
+                obj.metadata.labels[label] = labels[label]

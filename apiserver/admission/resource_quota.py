@@ -1,0 +1,106 @@
+"""ResourceQuota: what a namespace may use in all is not exceeded (kube-apiserver 1.36).
+
+The status that the controller counts is what bounds; what is let pass is charged to it at once. A quota
+without a status yet bounds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from apiserver.cached_object import CachedObject
+from machinery import amounts, quota
+from machinery.amounts import Amounts
+from machinery.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, Kind
+from machinery.pb import core
+from machinery.quantity import Quantity
+
+_GROWING = (SERVICE, PERSISTENT_VOLUME_CLAIM)
+"""Kinds that an update may make use more."""
+
+
+class ResourceQuota(Plugin):
+    name = "ResourceQuota"
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        if not kind.namespaced or operation == "DELETE":
+            return False
+        if operation == "CREATE":
+            return not subresource
+        return subresource == "resize" if kind is POD else kind in _GROWING and not subresource
+
+    async def validate(self, request: Request, lookup: Lookup) -> None:
+        found = lookup.listed(RESOURCE_QUOTA, request.namespace)
+        if not found:
+            return
+        bounding = [name for each in found if (name := _bounds(request, each.message))]
+        if not bounding:
+            return
+        used = _delta(request)
+        if not used:
+            return
+        for name in bounding:
+            await self._charge(request, lookup, name, used)
+
+    async def _charge(self, request: Request, lookup: Lookup, name: str, used: Amounts) -> None:
+        if request.dry_run:
+            found = await lookup.find(RESOURCE_QUOTA, request.namespace, name)
+            if found is not None:
+                charged(request, found.message, used)
+            return
+
+        async def mutate(current: CachedObject) -> core.ResourceQuota:
+            return charged(request, current.message, used)
+
+        await lookup.change(RESOURCE_QUOTA, request.namespace, name, mutate)
+
+
+def _bounds(request: Request, found: core.ResourceQuota) -> str:
+    """The quota's name, where it says anything about such an object. Raises 403."""
+    hard = found.status.hard
+    names = sorted(name for name in hard if quota.is_measured(request.kind, name))
+    if not names or not quota.counts(found, request.kind, request.obj):
+        return ""
+    missing = quota.unspecified(request.obj, names) if request.kind is POD else ""
+    if missing:
+        raise request.forbidden(f"failed quota: {found.metadata.name}: must specify {missing}")
+    if any(name not in found.status.used for name in names):
+        problem = f"status unknown for quota: {found.metadata.name}, resources: {','.join(names)}"
+        raise request.forbidden(problem)
+    name: str = found.metadata.name
+    return name
+
+
+def _delta(request: Request) -> Amounts:
+    """What the write uses more than before. Raises 403 for less than nothing."""
+    used = quota.usage(request.kind, request.obj)
+    negative = sorted(name for name, quantity in used.items() if quantity.sign < 0)
+    if negative:
+        raise request.forbidden(f"quota usage is negative for resource(s): {','.join(negative)}")
+    if request.operation == "UPDATE":
+        used = amounts.subtract(used, quota.usage(request.kind, request.old))
+    return {name: quantity for name, quantity in used.items() if quantity}
+
+
+def charged(request: Request, found: core.ResourceQuota, used: Amounts) -> core.ResourceQuota:
+    """The quota with `used` more. Raises 403 where that is too much."""
+    hard, before = amounts.read(found.status.hard), amounts.read(found.status.used)
+    asked = {name: used[name] for name in sorted(used) if name in hard}
+    after = amounts.add(before, asked)
+    exceeded = [name for name in asked if after[name] > hard[name]]
+    if exceeded:
+        raise request.forbidden(
+            f"exceeded quota: {found.metadata.name}, requested: {_text(asked, exceeded)},"
+            f" used: {_text(before, exceeded)}, limited: {_text(hard, exceeded)}"
+        )
+    new = core.ResourceQuota()
+    new.CopyFrom(found)
+    for name in asked:
+        new.status.used[name].string = str(after[name])
+    return new
+
+
+def _text(found: Mapping[str, Quantity], names: Iterable[str]) -> str:
+    return ",".join(f"{name}={found[name]}" for name in names if name in found)
