@@ -12,11 +12,11 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from apiserver.access.user import User
-from machinery import kinds
+from machinery import errors, kinds
 from machinery.clock import Clock
 from machinery.kinds import Kind
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _COORDINATE_BYTES = 32
+_DOTS = 2
 _BOUND: dict[str, Kind[Any]] = {"pod": kinds.POD, "secret": kinds.SECRET, "node": kinds.NODE}
 _LEEWAY_SECONDS = 1.0
 
@@ -67,25 +68,31 @@ class Claims:
 
 
 class ServiceAccountTokens:
-    """Makes and reads them with one key (ECDSA P-256, PEM)."""
+    """Makes and reads them with one key (ECDSA P-256, PEM).
 
-    def __init__(self, key: EllipticCurvePrivateKey, objects: Objects, clock: Clock) -> None:
-        self._key = key
+    The key is parsed when it is first needed: the library that does it takes 70 ms to load, which a start of
+    the server has no time for.
+    """
+
+    def __init__(self, pem: bytes, objects: Objects, clock: Clock) -> None:
+        self._pem = pem
         self._objects = objects
         self._clock = clock
-        numbers = key.public_key().public_numbers()
-        self._key_id = _encode(hashlib.sha256(f"{numbers.x}.{numbers.y}".encode()).digest())
 
-    @classmethod
-    def load(cls, path: Path, objects: Objects, clock: Clock) -> ServiceAccountTokens:
-        """With a key file. OSError, ValueError."""
+    @cached_property
+    def _key(self) -> EllipticCurvePrivateKey:
         from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-        key = load_pem_private_key(path.read_bytes(), None)
+        key = load_pem_private_key(self._pem, None)
         if not isinstance(key, EllipticCurvePrivateKey):
-            raise ValueError(f"{path} holds no ECDSA key")
-        return cls(key, objects, clock)
+            raise errors.internal("the key for service accounts' tokens is no ECDSA key")
+        return key
+
+    @cached_property
+    def _key_id(self) -> str:
+        numbers = self._key.public_key().public_numbers()
+        return _encode(hashlib.sha256(f"{numbers.x}.{numbers.y}".encode()).digest())
 
     def issue(self, claims: Claims) -> str:
         """A signed token."""
@@ -129,6 +136,8 @@ class ServiceAccountTokens:
         return found is not None and found.message.metadata.uid == wanted["uid"]
 
     def _verified(self, token: str) -> dict[str, Any] | None:
+        if token.count(".") != _DOTS:
+            return None
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
         from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature

@@ -46,7 +46,7 @@ def make(options: AccessOptions, cache: WatchCache, clock: Clock) -> Door:
     try:
         accounts = None
         if options.accounts_key is not None:
-            accounts = ServiceAccountTokens.load(options.accounts_key, cache, clock)
+            accounts = ServiceAccountTokens(options.accounts_key.read_bytes(), cache, clock)
         tokens = read_token_file(options.tokens) if options.tokens is not None else {}
     except (OSError, TokenFileError, ValueError) as error:
         raise BadConfiguration(str(error)) from None

@@ -168,7 +168,7 @@ async def test_tokens_of_service_accounts(clock: FakeClock, pki: Pki) -> None:
     pod = core.Pod()
     pod.metadata.namespace, pod.metadata.name, pod.metadata.uid = "ns", "p", "pu"
     objects.put(kinds.POD, pod)
-    tokens = ServiceAccountTokens.load(pki.accounts_key, objects, clock)
+    tokens = ServiceAccountTokens(pki.accounts_key.read_bytes(), objects, clock)
     claims = Claims("ns", "robot", "u", (ISSUER,), NOW, NOW + 3600, "id", (("pod", "p", "pu"),))
     token = tokens.issue(claims)
     authenticator = Authenticator(clock, accounts=tokens)
