@@ -26,11 +26,22 @@ from machinery.process import Process, component_command
     default=None,
     help="Schedule only while holding the lease kube-system/kube-scheduler.  [default: as --config says]",
 )
-def main(process: Process, config: str, plugins: tuple[str, ...], leader_elect: bool | None) -> None:
+@click.option(
+    "--simulator-annotations",
+    is_flag=True,
+    help="Write what every plugin says into pods' annotations, as kube-scheduler-simulator does. Slow.",
+)
+def main(
+    process: Process,
+    config: str,
+    plugins: tuple[str, ...],
+    leader_elect: bool | None,
+    simulator_annotations: bool,
+) -> None:
     """Gives pending pods their nodes."""
     from scheduler.shell.run import Settings, run_scheduler
 
-    settings = Settings(config, plugins, leader_elect)
+    settings = Settings(config, plugins, leader_elect, simulator_annotations)
     process.run(lambda: run_scheduler(process, settings))
 
 

@@ -45,6 +45,7 @@ from scheduler.shell.informers import Informers
 from scheduler.shell.measured import MeasuredFramework
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.recorder import ProfileRecorder
+from scheduler.shell.recording import RecordingFramework, ResultWriter
 from scheduler.shell.scheduler import CALLS_MAX, QueueClock, Scheduler
 from scheduler.shell.status_writer import StatusWriter
 from scheduler.shell.waiting_pods import WaitingPods
@@ -64,6 +65,7 @@ class Settings:
     config_path: str = ""
     plugins: Sequence[str] = ()
     leader_elect: bool | None = None
+    simulator_annotations: bool = False
 
 
 async def run_scheduler(process: Process, settings: Settings) -> None:
@@ -72,7 +74,9 @@ async def run_scheduler(process: Process, settings: Settings) -> None:
     search_also(plugin_folders(settings.config_path))
     classes, profiles = read_profiles(config, settings.plugins, registry.default_plugins(process.gates))
     client = await process.client(user_agent="kube-scheduler")
-    parts = Parts(process, config, classes, profiles, client, Metrics())
+    parts = Parts(
+        process, config, classes, profiles, client, Metrics(), records=settings.simulator_annotations
+    )
     elects = config.leader_election.leader_elect if settings.leader_elect is None else settings.leader_elect
     async with anyio.create_task_group() as group:
         group.start_soon(parts.informers.run)
@@ -124,7 +128,10 @@ class Parts:
         profiles: Sequence[Profile],
         client: Client,
         metrics: Metrics,
+        *,
+        records: bool = False,
     ) -> None:
+        """`records`: what plugins say is written into the pods' annotations."""
         gates, clock = process.gates, process.clock
         self.now = QueueClock(clock)
         groups_pods = gates.enabled("GenericWorkload")
@@ -161,7 +168,9 @@ class Parts:
                 waiting_pod=lambda uid: self.scheduler.bindings.stoppable(uid),
                 activate=lambda pods: self.queue.activate(pods.values(), self.now()),
             )
-            self.frameworks[profile.name] = _framework(profile, classes, environment, metrics)
+            self.frameworks[profile.name] = _framework(
+                profile, classes, environment, metrics, records=records
+            )
         self.queue = self._queue(config, process)
         self._intended = intended = IntendedNominations()
         self.handlers = EventHandlers(
@@ -205,6 +214,7 @@ class Parts:
             groups=self.groups,
             groups_pods=groups_pods,
             extenders=_extender_client(config),
+            results=ResultWriter(client, clock, self._cached) if records else None,
         )
         self.informers.connect(
             self.handlers, self.now, self._actions(), lambda pod: writer.forget(pod.metadata.uid)
@@ -299,7 +309,12 @@ class Parts:
 
 
 def _framework(
-    profile: Profile, classes: Mapping[str, type[Plugin]], environment: Environment, metrics: Metrics
+    profile: Profile,
+    classes: Mapping[str, type[Plugin]],
+    environment: Environment,
+    metrics: Metrics,
+    *,
+    records: bool,
 ) -> MeasuredFramework:
     """The profile's plugins, made; BadConfiguration."""
 
@@ -307,7 +322,11 @@ def _framework(
         metrics.extension_point_seconds.labels(point, status, profile.name).observe(seconds)
 
     try:
-        return MeasuredFramework(profile, classes, environment, observe)
+        if not records:
+            return MeasuredFramework(profile, classes, environment, observe)
+        recording = RecordingFramework(profile, classes, environment, observe)
+        recording.record_plugins()
+        return recording
     except ArgumentError as error:
         raise BadConfiguration(f"profile {profile.name}: pluginConfig args: {error}") from None
     except PluginConfigError as error:

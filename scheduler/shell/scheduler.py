@@ -44,6 +44,7 @@ from scheduler.shell.failure_handler import FailureHandler
 from scheduler.shell.group_status import write_group_condition
 from scheduler.shell.metrics import SAMPLED_EVERY, Metrics
 from scheduler.shell.recorder import ProfileRecorder
+from scheduler.shell.recording import ResultWriter
 from scheduler.shell.status_writer import StatusWriter
 from scheduler.shell.waiting_pods import WaitingPods
 from scheduler.way import Way
@@ -110,10 +111,12 @@ class Scheduler:
         groups: SchedulingGroups,
         groups_pods: bool,
         extenders: ExtenderClient | None = None,
+        results: ResultWriter | None = None,
     ) -> None:
         self.queue = queue
         self._groups = groups
         self._groups_pods = groups_pods
+        self._results = results
         self.cache = cache
         self.waiting = waiting
         self.frameworks = dict(frameworks)
@@ -324,11 +327,15 @@ class Scheduler:
     async def _bind(self, attempt: Attempt, group: anyio.abc.TaskGroup) -> None:
         try:
             await self.bindings.run(attempt, group)
+            if self._results is not None:
+                await self._results.write(attempt)
         finally:
             self._tasks.release()
 
     def _failed(self, attempt: Attempt, failed: Failed, group: anyio.abc.TaskGroup) -> None:
         self.failures.handle(attempt, failed, group)
+        if self._results is not None:
+            group.start_soon(self._results.write, attempt)
 
     async def _make_room(
         self, attempt: Attempt, failed: Failed, result: PostFilterResult, group: anyio.abc.TaskGroup

@@ -32,6 +32,7 @@ async def running(
     version: Version = VERSION,
     gates: Mapping[str, bool] | None = None,
     config: SchedulerConfig | None = None,
+    records: bool = False,
 ) -> AsyncIterator[Parts]:
     """The whole scheduler, synced and scheduling; `plugins` at every point that they implement."""
     switched = Gates("scheduler", version, gates)
@@ -48,7 +49,7 @@ async def running(
     for plugin in plugins:
         classes[plugin.name] = lambda args, handle, plugin=plugin: plugin
     metrics = Metrics(CollectorRegistry())
-    parts = Parts(process, config, classes, [profile], cast("Client", api), metrics)
+    parts = Parts(process, config, classes, [profile], cast("Client", api), metrics, records=records)
     async with anyio.create_task_group() as group:
         group.start_soon(parts.informers.run)
         for recorder in parts.recorders:
