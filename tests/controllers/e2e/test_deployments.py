@@ -1,0 +1,97 @@
+"""Deployments over real processes: a controller that dies amid a rollout, and one that finds what it left."""
+
+from __future__ import annotations
+
+import pytest
+
+from controllers.workloads.deployments.sets import new_set
+from machinery import kinds
+from machinery.objects import controller_of, get_condition
+from machinery.pb import apps
+from machinery.wire import codec
+from tests.controllers.deployments import deployment
+from tests.controllers.e2e.support import Lab, running
+from tests.support.cluster import Cluster
+
+
+def _fresh(**more: int | str) -> apps.Deployment:
+    made = deployment(**more)  # type: ignore[arg-type]
+    made.metadata.uid = ""
+    made.metadata.ClearField("creationTimestamp")
+    return made
+
+
+async def _sets(lab: Lab, count: int) -> list[apps.ReplicaSet]:
+    return await lab.listed(kinds.REPLICA_SET, lambda found: len(found) == count)
+
+
+@pytest.mark.parametrize("moment", [pytest.param("before", marks=pytest.mark.slow), "after"])
+async def test_killed_while_it_makes_the_new_set_it_makes_one(cluster: Cluster, moment: str) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+        lab.arm(f"controllers.deployment.create.{moment}", "crash")
+        await lab.create(_fresh(replicas=2))
+        assert await cluster.exited("controllers") == -9
+        await cluster.start("controllers")
+        (made,) = await _sets(lab, 1)
+        await lab.object(kinds.REPLICA_SET, made.metadata.name, lambda s: s.status.replicas == 2)
+        told = await lab.object(kinds.DEPLOYMENT, "web", lambda d: d.status.updatedReplicas == 2)
+        owner = controller_of(made)
+        assert owner is not None
+        assert owner.uid == told.metadata.uid
+        progressing = get_condition(told.status.conditions, "Progressing")
+        assert progressing is not None
+        assert progressing.status == "True"
+        assert len(await lab.all(kinds.POD)) == 2
+
+
+async def test_a_set_that_matches_is_adopted_and_one_that_is_not_its_own_is_walked_round(
+    cluster: Cluster,
+) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
+        made = await lab.create(_fresh(replicas=0))
+        (first,) = await _sets(lab, 1)
+        await lab.client.delete(kinds.DEPLOYMENT, "web", "default", propagation_policy="Orphan")
+        await lab.gone(kinds.DEPLOYMENT, "web")
+        orphan = await lab.object(
+            kinds.REPLICA_SET, first.metadata.name, lambda s: not s.metadata.ownerReferences
+        )
+        again = await lab.create(_fresh(replicas=0))
+        assert again.metadata.uid != made.metadata.uid
+        adopted = await lab.object(
+            kinds.REPLICA_SET, orphan.metadata.name, lambda s: bool(s.metadata.ownerReferences)
+        )
+        assert adopted.metadata.ownerReferences[0].uid == again.metadata.uid
+        # The name that the next template hashes to is taken by somebody else's set.
+        changed = _fresh(replicas=0, image="v2")
+        stored = await lab.client.get(kinds.DEPLOYMENT, "web", "default")
+        stored.spec.template.CopyFrom(changed.spec.template)
+        dry = await lab.client.update(stored, dry_run=True)
+        foreign = new_set(dry)
+        del foreign.metadata.ownerReferences[:]
+        foreign.metadata.labels.clear()
+        labels = {"app": "stranger"}
+        foreign.spec.CopyFrom(
+            codec.from_json(
+                apps.ReplicaSetSpec,
+                {
+                    "replicas": 0,
+                    "selector": {"matchLabels": labels},
+                    "template": {
+                        "metadata": {"labels": labels},
+                        "spec": {"containers": [{"name": "c", "image": "x"}]},
+                    },
+                },
+            )
+        )
+        await lab.create(foreign)
+        await lab.client.patch(
+            kinds.DEPLOYMENT,
+            "web",
+            "default",
+            {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "v2"}]}}}},
+        )
+        collided = await lab.object(kinds.DEPLOYMENT, "web", lambda d: d.status.collisionCount == 1)
+        assert collided.metadata.uid == again.metadata.uid
+        sets = await _sets(lab, 3)
+        names = {each.metadata.name for each in sets}
+        assert foreign.metadata.name in names
