@@ -36,11 +36,15 @@ class NodeIdentity:
         return node == self.name or any(_matches(pattern, node) for pattern in self.patterns)
 
 
-@lru_cache(maxsize=1024)
 def identify(user: User) -> NodeIdentity | None:
     """None for who is no node; the name is "" where it cannot be told."""
     if not user.name.startswith(USER_PREFIX) or NODES not in user.groups:
         return None
+    return _identity(user)
+
+
+@lru_cache(maxsize=1024)
+def _identity(user: User) -> NodeIdentity:
     patterns = tuple(group[len(GROUP_PREFIX) :] for group in user.groups if group.startswith(GROUP_PREFIX))
     return NodeIdentity(user.name[len(USER_PREFIX) :], patterns)
 
