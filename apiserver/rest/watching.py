@@ -6,6 +6,7 @@ bounded queue; one that takes nothing for long is left.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -82,16 +83,56 @@ def _line(name: str, body: dict[str, Any]) -> bytes:
 
 async def send(watcher: Watcher, frames: Frames, write: Send, clock: Clock, resource: str) -> None:
     """Everything the watcher brings, until it ends; raises TimeoutError for a client that does not read."""
-    try:
-        async for batch in watcher:
-            await _BEFORE_SEND.hit(resource=resource)
-            with anyio.fail_after(SEND_SECONDS_MAX):
+    with anyio.CancelScope() as scope:
+        guard = _Guard(scope, clock)
+        try:
+            async for batch in watcher:
+                await _BEFORE_SEND.hit(resource=resource)
+                guard.begin()
                 await write(b"".join(map(frames.of, batch)))
-            await clock.sleep(GATHER_SECONDS)
-    except StatusError as error:
-        # A server that stops just ends its streams: clients go on elsewhere from their last revision.
-        if error.code != 503:
-            await write(frames.of_error(error))
+                guard.end()
+                await clock.sleep(GATHER_SECONDS)
+        except StatusError as error:
+            # A server that stops just ends its streams: clients go on elsewhere from their last revision.
+            if error.code != 503:
+                guard.begin()
+                await write(frames.of_error(error))
+        finally:
+            guard.close()
+    if scope.cancelled_caught:
+        raise TimeoutError
+
+
+class _Guard:
+    """Ends a stream that is stuck in a write: looks now and then, since a time limit for each write costs a
+    third of what the write does."""
+
+    __slots__ = ("_clock", "_handle", "_scope", "_since")
+
+    def __init__(self, scope: anyio.CancelScope, clock: Clock) -> None:
+        self._scope = scope
+        self._clock = clock
+        # When the write under way has begun, 0 for none.
+        self._since = 0.0
+        self._handle = self._later()
+
+    def begin(self) -> None:
+        self._since = self._clock.monotonic()
+
+    def end(self) -> None:
+        self._since = 0.0
+
+    def close(self) -> None:
+        self._handle.cancel()
+
+    def _later(self) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(SEND_SECONDS_MAX / 4, self._look)
+
+    def _look(self) -> None:
+        if self._since and self._clock.monotonic() - self._since >= SEND_SECONDS_MAX:
+            self._scope.cancel()
+        else:
+            self._handle = self._later()
 
 
 __all__ = ["EventType", "Frames", "content_type", "send"]

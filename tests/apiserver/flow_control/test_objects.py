@@ -88,7 +88,7 @@ FIRST = "spec.rules[0].resourceRules[0]"
         (LEVEL, f"{QUEUING}.queues", -1, f"{QUEUING}.queues", "must be positive"),
         (LEVEL, "spec.limited.limitResponse", {"type": "Reject", "queuing": {}}, QUEUING, "must be nil"),
         (SCHEMA, "spec.matchingPrecedence", 1, "spec.matchingPrecedence", "only the schema named 'exempt'"),
-        (SCHEMA, "spec.matchingPrecedence", 10001, "spec.matchingPrecedence", "must not be greater than 10000"),
+        (SCHEMA, "spec.matchingPrecedence", 10001, "spec.matchingPrecedence", "not be greater than 10000"),
         (SCHEMA, METHOD, "x", METHOD, "ByNamespace"),
         (SCHEMA, REFERENCE, "", REFERENCE, "must reference"),
         (SCHEMA, f"{RULE}.subjects", [], "spec.rules[0].subjects", "at least one value"),

@@ -11,10 +11,17 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from apiserver.cached_object import CachedObject
 from apiserver.rest import http as rest_http
 from apiserver.rest import server as rest_server
+from apiserver.rest import watching
+from apiserver.rest.media import Media
 from apiserver.watch_cache import CacheLimits
-from machinery import http_server
+from apiserver.watcher import EventType, Watcher, WatchEvent
+from machinery import http_server, kinds
+from machinery.clock import SystemClock
+from machinery.pb import core
+from machinery.wire import envelope
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started
 from tests.apiserver.test_watch_cache import LIMIT_SECONDS, running
@@ -165,3 +172,24 @@ async def test_a_watcher_that_does_not_read_is_dropped_with_a_status(etcd: Throw
         )
         assert len(lines) <= written
         assert written < 300
+
+
+async def test_a_client_that_takes_nothing_for_long_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "SEND_SECONDS_MAX", 0.2)
+    watcher = Watcher(capacity=10, batch_size=10)
+    stored = envelope.encode(core.ConfigMap())
+    watcher.offer(
+        WatchEvent(EventType.ADDED, CachedObject(kinds.CONFIG_MAP, "default", "c", 5, stored=stored))
+    )
+    sent = []
+
+    async def write(data: bytes) -> None:
+        sent.append(data)
+        await anyio.sleep_forever()
+
+    frames = watching.Frames(Media(), "", SystemClock())
+    with anyio.fail_after(LIMIT_SECONDS), pytest.raises(TimeoutError):
+        async with watcher:
+            await watching.send(watcher, frames, write, SystemClock(), "configmaps")
+    assert len(sent) == 1
+    assert watcher.closed
