@@ -190,6 +190,8 @@ _ALL: Final = (
             # Nobody renews the nodes' leases: they would be tainted after a while.
             "--arg",
             "controllers=--controllers=resourceclaim-controller",
+            "--arg",
+            "apiserver=--disable-admission-plugins=TaintNodesByCondition",
         ),
     ),
     Workload(
