@@ -22,6 +22,7 @@ _COMPONENTS = {
     "cloud": Identity("system:cloud-controller-manager"),
 }
 _NODE_PREFIX = "node-"
+_EVERYWHERE = ("", "0.0.0.0", "::")
 
 
 def of_node(name: str) -> Identity:
@@ -42,6 +43,18 @@ def tokens(processes: Sequence[ProcessSpec]) -> dict[str, Identity]:
         if process.component == "kubelet":
             found[process.name] = _kubelet(process, groups)
     return found
+
+
+def serving_names(processes: Sequence[ProcessSpec]) -> list[str]:
+    """Addresses that the API server was told to listen on, for its certificate."""
+    servers = [process for process in processes if process.component == "apiserver"]
+    options = ("--rest-address", "--grpc-address")
+    hosts = [
+        _option(server.argv, name, "").rpartition(":")[0].strip("[]")
+        for server in servers
+        for name in options
+    ]
+    return [host for host in dict.fromkeys(hosts) if host not in _EVERYWHERE]
 
 
 def _kubelet(process: ProcessSpec, node_groups: Sequence[str]) -> Identity:

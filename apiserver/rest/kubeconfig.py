@@ -34,6 +34,8 @@ class ClientFiles:
 def kubeconfig(server: str, user: str = ADMIN, files: ClientFiles | None = None) -> dict[str, Any]:
     """The document for a server (a URL)."""
     of_cluster, of_user = files.read() if files is not None else ({}, {})
+    # Who listens everywhere is found here.
+    server = server.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     return {
         "apiVersion": "v1",
         "kind": "Config",

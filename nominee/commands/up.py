@@ -15,7 +15,7 @@ import click
 from machinery.clock import SystemClock
 from nominee.commands.common import Seconds, directory_option, echo_json, output_option
 from nominee.components import BY_NAME, COMPONENTS, is_installed
-from nominee.identities import certificates, tokens
+from nominee.identities import certificates, serving_names, tokens
 from nominee.options import OptionError, parse_assignments, parse_components, parse_gates, parse_versions
 from nominee.pki import Pki
 from nominee.plan import AUTHORIZATION_MODE, DEFAULT_KUBELETS, DEFAULT_NODES, Plan, UpOptions, build
@@ -129,7 +129,10 @@ def _make_credentials(directory: Path, plan: Plan) -> None:
     clock = SystemClock()
     try:
         Pki(directory / "pki").ensure(
-            certificates(), tokens(plan.spec.processes), now=datetime.fromtimestamp(clock.now(), UTC)
+            certificates(),
+            tokens(plan.spec.processes),
+            now=datetime.fromtimestamp(clock.now(), UTC),
+            names=serving_names(plan.spec.processes),
         )
     except (OSError, ValueError) as error:
         raise click.ClickException(

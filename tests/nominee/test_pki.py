@@ -90,6 +90,8 @@ def test_whose_nodes_are_whose(tmp_path: Path) -> None:
             process("kubelet-1", "--nodes", "2", "--first-node", "3", "--node-name-prefix=x-"),
         ]
     )
+    server = process("apiserver", "--rest-address", "10.0.0.1:6443", "--grpc-address=0.0.0.0:0")
+    assert identities.serving_names([server]) == ["10.0.0.1"]
     assert found["scheduler"] == Identity("system:kube-scheduler")
     assert found["kubelet-0"] == Identity(
         "system:node:kubelet-0",
