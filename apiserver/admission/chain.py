@@ -11,6 +11,7 @@ from apiserver.admission.default_toleration_seconds import DefaultTolerationSeco
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.admission.limit_ranger import LimitRanger
 from apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
 from apiserver.admission.pod_resize_validator import PodResizeValidator
 from apiserver.admission.pod_topology_labels import PodTopologyLabels
 from apiserver.admission.priority import Priority
@@ -30,6 +31,7 @@ NAMES = (
     "DefaultStorageClass",
     "StorageObjectInUseProtection",
     "PersistentVolumeClaimResize",
+    "NodeDeclaredFeatureValidator",
     "PodResizeValidator",
     "PodTopologyLabels",
     "ResourceQuota",
@@ -64,6 +66,7 @@ def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plu
         DefaultStorageClass(),
         StorageObjectInUseProtection(),
         PersistentVolumeClaimResize(),
+        NodeDeclaredFeatureValidator(gates),
         PodResizeValidator(gates),
         PodTopologyLabels(gates),
         ResourceQuota(),

@@ -12,6 +12,8 @@ import pytest
 
 from apiserver.admission.chain import Chain
 from apiserver.admission.interface import Request
+from apiserver.admission.limit_ranger import LimitRanger
+from apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
 from apiserver.admission.pod_resize_validator import PodResizeValidator
 from apiserver.cached_object import CachedObject
 from apiserver.registry import rules
@@ -27,25 +29,23 @@ from machinery.wire import codec, envelope, presence
 from machinery.wire.scalars import DecodeError
 
 GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN") or Path(__file__).parents[2] / "golden")
-# LimitRanger and NodeDeclaredFeatureValidator are not part of this API server.
-_OTHER_ADMISSION = ("admission:LimitRanger", "admission:NodeDeclaredFeatureValidator")
 
 
 def cases() -> list[dict[str, Any]]:
     found = sorted(GOLDEN.rglob("resize_validation*.jsonl"))
     lines = [json.loads(line) for path in found for line in path.read_text(encoding="utf-8").splitlines()]
-    return [
-        case
-        for case in lines
-        if "limitRanges" not in case and case["expect"].get("stage") not in _OTHER_ADMISSION
-    ]
+    return lines
 
 
-class Nodes:
+class Objects:
     """What admission can look up."""
 
-    def __init__(self, documents: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, case: dict[str, Any], gates: Gates) -> None:
+        documents = case.get("nodes") or []
         self._nodes = {d["metadata"]["name"]: codec.from_json(core.Node, d) for d in documents}
+        self._limits = [codec.from_json(core.LimitRange, d) for d in case.get("limitRanges") or []]
+        for limits in self._limits:
+            defaults.apply(kinds.LIMIT_RANGE, limits, gates)
 
     async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
         assert kind is kinds.NODE
@@ -54,6 +54,16 @@ class Nodes:
         return CachedObject(kind, "", name, 1, stored=envelope.encode(self._nodes[name]))
 
     async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
+        raise NotImplementedError
+
+    def listed(self, kind: Kind[Any], namespace: str) -> Sequence[CachedObject]:
+        assert kind is kinds.LIMIT_RANGE
+        return [
+            CachedObject(kind, namespace, limits.metadata.name, 1, stored=envelope.encode(limits))
+            for limits in self._limits
+        ]
+
+    async def change(self, kind: Kind[Any], namespace: str, name: str, mutate: Any) -> None:
         raise NotImplementedError
 
 
@@ -68,9 +78,13 @@ async def resize(case: dict[str, Any]) -> core.Pod:
     except DecodeError as error:
         raise StatusError(400, "BadRequest", str(error)) from error
     defaults.apply(kinds.POD, new, gates)
-    rules.before_update(POD_RESIZE, new, old, env)
-    chain = Chain([PodResizeValidator(gates)], Nodes(case.get("nodes") or []))
+    chain = Chain(
+        [LimitRanger(gates), NodeDeclaredFeatureValidator(gates), PodResizeValidator(gates)],
+        Objects(case, gates),
+    )
     request = Request("UPDATE", kinds.POD, old.metadata.namespace, old.metadata.name, "resize", new, old)
+    await chain.admit(request)
+    rules.before_update(POD_RESIZE, new, old, env)
     await chain.validate(request)
     return new
 

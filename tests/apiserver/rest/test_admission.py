@@ -17,7 +17,7 @@ async def rest() -> Rest:
     return await in_memory()
 
 
-def _container(name: str = "c", **resources: Any) -> dict[str, Any]:
+def _container(name: str = "c", /, **resources: Any) -> dict[str, Any]:
     return {"name": name, "image": "i", "resources": resources}
 
 
@@ -254,3 +254,21 @@ async def test_pods_carry_their_nodes_place(rest: Rest) -> None:
     reply = await rest.json("POST", f"{_CORE}/pods/p/binding", binding)
     assert reply.code == 201, reply.body
     assert (await rest.json("GET", f"{_CORE}/pods/p")).document["metadata"]["labels"] == place
+
+
+async def test_a_node_must_know_how_to_resize(rest: Rest) -> None:
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "memory": "4Gi"}}}
+    made = await rest.json("POST", "/api/v1/nodes", node)
+    resources = {"limits": {"cpu": "1", "memory": "1Mi"}}
+    pod = (await _pod(rest, _container(**resources), nodeName="n")).document
+    pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "2"
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    _refused(
+        await rest.json("PUT", f"{_CORE}/pods/p/resize", pod),
+        'pod update requires features GuaranteedQoSPodCPUResize which are not available on node "n"',
+    )
+    node = made.document
+    node["status"]["declaredFeatures"] = ["GuaranteedQoSPodCPUResize"]
+    assert (await rest.json("PUT", "/api/v1/nodes/n/status", node)).code == 200
+    reply = await rest.json("PUT", f"{_CORE}/pods/p/resize", pod)
+    assert reply.code == 200, reply.body

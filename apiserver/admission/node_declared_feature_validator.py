@@ -1,0 +1,63 @@
+"""NodeDeclaredFeatureValidator: a running pod is changed only where its node can follow (KEP-5328; 1.36)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from machinery.kinds import NODE, POD, Kind
+from machinery.pb import core
+from machinery.qos import GUARANTEED, recorded_qos_class
+from machinery.quantity import Quantity
+from machinery.resources import is_sidecar
+from machinery.versions import Gates
+
+_ZERO = Quantity.parse("0")
+
+
+class NodeDeclaredFeatureValidator(Plugin):
+    name = "NodeDeclaredFeatureValidator"
+
+    def __init__(self, gates: Gates) -> None:
+        self._enabled = gates.enabled("NodeDeclaredFeatures")
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        return self._enabled and kind is POD and operation == "UPDATE" and subresource in ("", "resize")
+
+    async def validate(self, request: Request, lookup: Lookup) -> None:
+        pod, old = request.obj, request.old
+        name = pod.spec.nodeName
+        if not name or pod.metadata.generation == old.metadata.generation:
+            return
+        needed = sorted(needed_for_update(old, pod))
+        if not needed:
+            return
+        node = await lookup.find(NODE, "", name)
+        if node is None:
+            raise request.forbidden(f'node "{name}" not found')
+        missing = [feature for feature in needed if feature not in node.message.status.declaredFeatures]
+        if missing:
+            raise request.forbidden(
+                f'pod update requires features {", ".join(missing)} which are not available on node "{name}"'
+            )
+
+
+def needed_for_update(old: core.Pod, new: core.Pod) -> Iterator[str]:
+    """Features that a node must have for a pod on it to change so."""
+    if recorded_qos_class(old) == GUARANTEED and _cpu(old) != _cpu(new):
+        yield "GuaranteedQoSPodCPUResize"
+    if old.spec.HasField("resources") != new.spec.HasField("resources") or (
+        old.spec.resources != new.spec.resources
+    ):
+        yield "InPlacePodLevelResourcesVerticalScaling"
+    pairs = zip(old.spec.initContainers, new.spec.initContainers, strict=False)
+    if any(not is_sidecar(before) and before.resources != after.resources for before, after in pairs):
+        yield "InPlacePodVerticalScalingInitContainers"
+
+
+def _cpu(pod: core.Pod) -> list[Quantity]:
+    spec = pod.spec
+    containers = (*spec.containers, *spec.initContainers)
+    lists = [*(container.resources.requests for container in containers), spec.resources.requests]
+    return [Quantity.parse(found["cpu"].string) if "cpu" in found else _ZERO for found in lists]
