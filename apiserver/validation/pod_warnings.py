@@ -6,6 +6,7 @@ Source: kube-apiserver 1.36, pkg/api/pod/warnings.go and pkg/api/node/util.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from apiserver.validation import names
@@ -67,28 +68,43 @@ def of_workload(name: str, template: core.PodTemplateSpec, old: core.PodTemplate
 
 def of_template(metadata: meta.ObjectMeta, spec: core.PodSpec, at: str) -> list[str]:
     """Of a pod's metadata and spec that lie at `at`, "" or a path with its dot."""
-    found = [*_labels(spec, f"{at}spec")]
-    for key, (since, instead) in _DEPRECATED_ANNOTATIONS.items():
-        if key in metadata.annotations:
+    # Pods are created often, and seldom have any of this: it costs what is there.
+    annotations = metadata.annotations
+    found: list[str] = []
+    if spec.nodeSelector or spec.topologySpreadConstraints or spec.HasField("affinity"):
+        found += _labels(spec, f"{at}spec")
+    for key, (since, instead) in _DEPRECATED_ANNOTATIONS.items() if annotations else ():
+        if key in annotations:
             text = f'non-functional in {since}+; use the "{instead}" field instead'
             found.append(f"{at}metadata.annotations[{key}]: {text}")
-    found += _volumes(spec, f"{at}spec.volumes")
-    found += _twice([each.ip for each in spec.hostAliases], f"{at}spec.hostAliases", "ip")
+    if spec.volumes:
+        found += _volumes(spec, f"{at}spec.volumes")
+    if spec.hostAliases:
+        found += _twice([each.ip for each in spec.hostAliases], f"{at}spec.hostAliases", "ip")
     secrets = [each.name for each in spec.imagePullSecrets]
     found += _twice(secrets, f"{at}spec.imagePullSecrets", "name")
     for index, name in enumerate(secrets):
         if not name:
             found.append(f'{at}spec.imagePullSecrets[{index}].name: invalid empty name ""')
-    found += _fractions(spec.overhead, f"{at}spec.overhead")
-    if not spec.securityContext.HasField("seccompProfile") and _SECCOMP_POD in metadata.annotations:
+    if spec.overhead:
+        found += _fractions(spec.overhead, f"{at}spec.overhead")
+    if _SECCOMP_POD in annotations and not spec.securityContext.HasField("seccompProfile"):
         found.append(f"{at}metadata.annotations[{_SECCOMP_POD}]: {_SECCOMP_GONE}")
+    ports = False
     for path, container in _containers(spec, f"{at}spec"):
-        found += _container(container, path, metadata.annotations, spec, at)
-    found += _ports(_containers(spec, f"{at}spec"))
-    if spec.HasField("terminationGracePeriodSeconds") and spec.terminationGracePeriodSeconds < 0:
+        ports = ports or bool(container.ports)
+        if annotations:
+            found += _container_annotations(container, annotations, spec, at)
+        found += _fractions(container.resources.limits, f"{path}.resources.limits")
+        found += _fractions(container.resources.requests, f"{path}.resources.requests")
+        if len(container.env) > 1:
+            found += _hidden(container.env, path)
+    if ports:
+        found += _ports(_containers(spec, f"{at}spec"))
+    if spec.terminationGracePeriodSeconds < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         found.append(f"{at}spec.terminationGracePeriodSeconds: {text}")
-    return found + _affinity(spec.affinity, f"{at}spec.affinity")
+    return found + _affinity(spec.affinity, f"{at}spec.affinity") if spec.HasField("affinity") else found
 
 
 def deprecated_label(label: str) -> str:
@@ -142,12 +158,18 @@ def _twice(values: Sequence[str], at: str, name: str) -> Iterator[str]:
         seen.add(value)
 
 
-def _fractions(amounts: Mapping[str, Any], at: str) -> Iterator[str]:
-    for name in _WHOLE_BYTES:
-        if name in amounts:
-            text = amounts[name].string
-            if Quantity.parse(text or "0").milli_value() % 1000:
-                yield f"{at}[{name}]: fractional byte value {quoted(text)} is invalid, must be an integer"
+def _fractions(amounts: Mapping[str, Any], at: str) -> list[str]:
+    found: list[str] = []
+    for name in _WHOLE_BYTES if amounts else ():
+        if name in amounts and not _is_whole(amounts[name].string):
+            text = quoted(amounts[name].string)
+            found.append(f"{at}[{name}]: fractional byte value {text} is invalid, must be an integer")
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _is_whole(text: str) -> bool:
+    return Quantity.parse(text or "0").milli_value() % 1000 == 0
 
 
 def _containers(spec: core.PodSpec, at: str) -> Iterator[tuple[str, Any]]:
@@ -158,8 +180,8 @@ def _containers(spec: core.PodSpec, at: str) -> Iterator[tuple[str, Any]]:
         yield f"{at}.ephemeralContainers[{index}]", ephemeral.ephemeralContainerCommon
 
 
-def _container(
-    container: Any, path: str, annotations: Mapping[str, str], spec: core.PodSpec, at: str
+def _container_annotations(
+    container: Any, annotations: Mapping[str, str], spec: core.PodSpec, at: str
 ) -> Iterator[str]:
     context = container.securityContext
     key = f"{_SECCOMP_CONTAINER}{container.name}"
@@ -170,13 +192,11 @@ def _container(
     if at and key in annotations and not armored:
         text = 'deprecated since v1.30; use the "appArmorProfile" field instead'
         yield f"{at}metadata.annotations[{key}]: {text}"
-    for name in _WHOLE_BYTES:
-        for part in ("limits", "requests"):
-            amounts = getattr(container.resources, part)
-            if name in amounts:
-                yield from _fractions({name: amounts[name]}, f"{path}.resources.{part}")
+
+
+def _hidden(variables: Iterable[core.EnvVar], path: str) -> Iterator[str]:
     seen: set[str] = set()
-    for index, env in enumerate(container.env):
+    for index, env in enumerate(variables):
         reference = f"$({env.name})"
         hides = env.HasField("valueFrom") or env.value == reference or reference not in env.value
         if env.name in seen and hides:
