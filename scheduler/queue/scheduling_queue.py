@@ -64,7 +64,9 @@ def _nothing() -> None:
 class PrioritySchedulingQueue:
     """See the module's text. Not for several threads; no method awaits.
 
-    `wake` is called when `pop` may have become able to give something.
+    `wake` is called when `pop` may have become able to give something. Without `hints_enabled`
+    (SchedulerQueueingHints, until 1.33) no events are kept for pods in flight: one that fails waits for its
+    backoff if anything at all has moved pods since it was popped, and for an event otherwise.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class PrioritySchedulingQueue:
         nominator: Nominator,
         backoff: Backoff = Backoff(),  # noqa: B008  # frozen
         max_unschedulable_seconds: float = 300.0,
+        hints_enabled: bool = True,
         wake: Callable[[], None] = _nothing,
     ) -> None:
         self.nominator = nominator
@@ -84,6 +87,8 @@ class PrioritySchedulingQueue:
         self._profiles = dict(profiles)
         self._max_unschedulable_seconds = max_unschedulable_seconds
         self._wake = wake
+        self._hints_enabled = hints_enabled
+        self._move_request_cycle = -1  # the cycle in which pods were last moved; without hints only
         sort_key = _sort_key(sort)
         self._active: KeyedHeap[ObjectKey, QueuedPodInfo] = KeyedHeap(sort_key)
         self._backoff = BackoffQueue(backoff, sort_key)
@@ -226,15 +231,24 @@ class PrioritySchedulingQueue:
                 info.consecutive_errors_count += 1
             info.timestamp = now
             info.backoff_expiration = None
+            if not self._hints_enabled:
+                self._add_unschedulable_without_hints(info)
+                return
             strategy = self._strategy_after_flight(info)
             self._requeue(info, strategy, SCHEDULE_ATTEMPT_FAILURE, now)
         finally:
             self.in_flight.done(info.pod_info.uid)
 
+    def _add_unschedulable_without_hints(self, info: QueuedPodInfo) -> None:
+        if self._move_request_cycle >= info.scheduling_cycle or not info.rejectors:
+            self._to_backoff(info, SCHEDULE_ATTEMPT_FAILURE)
+        else:
+            self._to_unschedulable(info, SCHEDULE_ATTEMPT_FAILURE)
+
     def update(self, old: core.Pod, new: PodInfo, now: float) -> None:
         """A pod without a node has changed. Concerns that pod only."""
         events = pod_changes(old, new.pod, new.options)
-        if self.in_flight.record_for(new.uid, events, old, new.pod):
+        if self._hints_enabled and self.in_flight.record_for(new.uid, events, old, new.pod):
             return
         key = new.key
         info = self._active.get(key)
@@ -255,6 +269,10 @@ class PrioritySchedulingQueue:
             return
         info.pod_info = new
         self.nominator.update(old, new)
+        if not self._hints_enabled:
+            if _is_changed(old, new.pod):
+                self._requeue(info, Strategy.AFTER_BACKOFF, UNSCHEDULED_UPDATE, now)
+            return
         for event in events:
             strategy = self._strategy(info, event, old, new.pod)
             if self._requeue(info, strategy, event, now):
@@ -339,7 +357,10 @@ class PrioritySchedulingQueue:
             if strategy is not Strategy.SKIP:
                 self._unschedulable.remove(info.pod_info.key)
                 self._requeue(info, strategy, event, now)
-        self.in_flight.record(event, old, new)
+        if self._hints_enabled:
+            self.in_flight.record(event, old, new)
+        else:
+            self._move_request_cycle = self.scheduling_cycle
 
     def _strategy(
         self, info: QueuedPodInfo, event: ClusterEvent, old: Message | None, new: Message | None
@@ -454,6 +475,20 @@ def _sort_key(sort: QueueSortPlugin) -> Callable[[QueuedPodInfo], Any]:
         return own if own is not None else by_comparison(info)
 
     return key
+
+
+def _is_changed(old: core.Pod, new: core.Pod) -> bool:
+    """Whether anything but the status and the API server's own notes has."""
+    return _essence(old) != _essence(new)
+
+
+def _essence(pod: core.Pod) -> core.Pod:
+    found = core.Pod()
+    found.CopyFrom(pod)
+    found.ClearField("status")
+    for name in ("resourceVersion", "generation", "managedFields", "finalizers"):
+        found.metadata.ClearField(name)
+    return found
 
 
 def _label(event: ClusterEvent | str) -> str:

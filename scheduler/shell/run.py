@@ -252,6 +252,7 @@ class Parts:
                 config.pod_max_backoff_seconds,
                 process.gates.enabled("SchedulerPopFromBackoffQ"),
             ),
+            hints_enabled=hints,
             wake=lambda: self.scheduler.wake(),
         )
 
