@@ -27,7 +27,7 @@ _SUBRESOURCE_VERBS = {
 }
 # (group, version, kind) of what a subresource takes, where that is not the kind itself.
 _SUBRESOURCE_KINDS = {
-    "binding": ("", "v1", "Binding"),
+    "binding": ("", "", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
     "scale": ("autoscaling", "v1", "Scale"),

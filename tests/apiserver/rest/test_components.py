@@ -12,16 +12,18 @@ from typing import Any
 
 import anyio
 import pytest
+from k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
+from apiserver.rest import text
 from apiserver.rest.media import negotiate
 from apiserver.rest.watching import Frames
 from apiserver.watch_cache import CacheLimits
 from machinery import errors, kinds
 from machinery.clock import FakeClock
 from machinery.kinds import Kind
-from machinery.pb import core, events, meta
+from machinery.pb import coordination, core, events, meta
 from machinery.wire import codec, envelope
-from tests.apiserver.rest.asgi import Rest
+from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started
 from tests.apiserver.test_watch_cache import Bench, running
 from tests.support.etcd import ThrowawayEtcd
@@ -124,6 +126,84 @@ async def test_what_a_scheduler_finds_at_its_start(etcd: ThrowawayEtcd) -> None:
         path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
         reply = await rest.request("GET", path, None, b"", headers)
         assert reply.code == 200, reply.body
+
+
+# Resources of the real server that are not here.
+NOT_SERVED = {
+    "componentstatuses", "apiservices", "certificatesigningrequests", "customresourcedefinitions",
+    "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+    "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+}  # fmt: skip
+# Paths into containers and through nodes lead nowhere, so nobody is told of them.
+NOT_TOLD = {"attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy"}
+
+
+async def test_discovery_is_the_real_servers() -> None:
+    """Names, scope, verbs, short names, categories, subresources of every resource (1.36.2)."""
+    rest = await in_memory()
+    form = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    ours: dict[tuple[str, str, str], Any] = {}
+    for path in ("/api", "/apis"):
+        reply = await rest.request("GET", path, None, b"", {"accept": form})
+        for group in reply.document["items"]:
+            for version in group["versions"]:
+                for found in version["resources"]:
+                    name = group["metadata"].get("name", "")
+                    ours[name, version["version"], found["resource"]] = found
+    wanted = {}
+    for line in (_EXAMPLES.parent / "discovery.jsonl").read_text("utf-8").splitlines():
+        found = json.loads(line)
+        place = (found.pop("group"), found.pop("version"), found["resource"])
+        if place[2] in NOT_SERVED or place == ("autoscaling", "v1", "horizontalpodautoscalers"):
+            continue
+        if "subresources" in found:
+            kept = [sub for sub in found["subresources"] if sub["subresource"] not in NOT_TOLD]
+            found |= {"subresources": kept}
+        wanted[place] = found
+    assert len(wanted) > 50
+    for place, found in wanted.items():
+        assert ours.get(place) == found, place
+    assert {group for group, _, _ in ours.keys() - wanted.keys()} <= {"metrics.k8s.io", "scheduling.k8s.io"}
+
+
+async def test_leases_and_reviews_in_protobuf(etcd: ThrowawayEtcd) -> None:
+    """A leader's lease is made, read and renewed; who asks for metrics is asked about."""
+    headers = {"accept": f"{PROTOBUF}, */*", "content-type": PROTOBUF}
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    async with running(etcd, CacheLimits(wait_seconds=5.0)) as bench:
+        rest = await started(bench)
+        lease = coordination.Lease()
+        lease.metadata.name, lease.metadata.namespace = "kube-scheduler", "kube-system"
+        lease.spec.holderIdentity, lease.spec.leaseDurationSeconds = "one", 15
+        lease.spec.renewTime.seconds, lease.spec.renewTime.nanos = 1_795_228_177, 8_739_000
+        made = await rest.request("POST", leases, None, envelope.encode(lease), headers)
+        assert made.code == 201, made.body
+        read = await rest.request("GET", f"{leases}/kube-scheduler", {"timeout": "5s"}, b"", headers)
+        held = envelope.decode(kinds.LEASE, read.body)
+        assert (held.spec.holderIdentity, held.spec.renewTime.nanos) == ("one", 8_739_000)
+        held.spec.holderIdentity, held.spec.leaseTransitions = "", 1
+        released = await rest.request(
+            "PUT", f"{leases}/kube-scheduler", {"timeout": "5s"}, envelope.encode(held), headers
+        )
+        assert envelope.decode(kinds.LEASE, released.body).spec.leaseTransitions == 1
+        late = await rest.request("PUT", f"{leases}/kube-scheduler", None, envelope.encode(held), headers)
+        assert (late.code, late.header("content-type")) == (409, PROTOBUF)
+
+        review = authorization.SubjectAccessReview()
+        review.spec.user = "system:node:n1"
+        review.spec.nonResourceAttributes.path = "/metrics"
+        review.spec.nonResourceAttributes.verb = "get"
+        body = text.wrap_message("authorization.k8s.io/v1", "SubjectAccessReview", review)
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        answer = await rest.request("POST", path, {"timeout": "10s"}, body, headers)
+        assert (answer.code, answer.header("content-type")) == (201, PROTOBUF)
+        version, kind, raw = envelope.unwrap(answer.body)
+        assert (version, kind) == ("authorization.k8s.io/v1", "SubjectAccessReview")
+        assert authorization.SubjectAccessReview.FromString(raw).status.HasField("allowed")
+        token = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": "x"}}
+        asked = await rest.json("POST", "/apis/authentication.k8s.io/v1/tokenreviews", token)
+        assert (asked.code, asked.document["kind"]) == (201, "TokenReview")
+        assert "authenticated" not in asked.document["status"]
 
 
 # --- exchanges in bytes ---
