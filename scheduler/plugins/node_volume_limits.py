@@ -6,7 +6,7 @@ Source: kube-scheduler 1.36, nodevolumelimits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -79,6 +79,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
         self._handle = handle
+        self._looks_for_drivers = handle.gates.enabled("VolumeLimitScaling")
         # How often CSINodes had changed when a snapshot's column of limits was made.
         self._changes: WeakKeyDictionary[Snapshot, int] = WeakKeyDictionary()
 
@@ -99,6 +100,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         csi_node, limits = self._limits_of(node.name)
         try:
             new = cycle.volumes_of(pod, csi_node, new=True)
+            missing = self._missing_driver(new, csi_node)
+            if missing:
+                text = f"{missing} CSI driver is not installed on the node"
+                return Status(Code.Unschedulable, (text,), self.name)
             if not new or not limits:
                 return None
             attached: set[Attachable] = set()
@@ -118,6 +123,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     def filter_all(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Mask | None:
         """Looks closely only at nodes that could be full: those with a low limit for what they hold."""
+        if self._looks_for_drivers:
+            return super().filter_all(state, pod, snapshot, rows)
         cycle: _Cycle = state.read(_STATE)
         nodes = snapshot.nodes_at(rows)
         try:
@@ -140,6 +147,17 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
                     raise FilterError(status, nodes[index].name)
                 mask[index] = False
         return mask
+
+    def _missing_driver(self, new: Iterable[Attachable], csi_node: storage.CSINode | None) -> str:
+        """A driver that must be on the node to take pods there (VolumeLimitScaling) and is not, or ""."""
+        if not self._looks_for_drivers:
+            return ""
+        installed = set() if csi_node is None else {driver.name for driver in csi_node.spec.drivers}
+        for name in sorted({volume.driver for volume in new} - installed):
+            driver = self._handle.lister(kinds.CSI_DRIVER).get(name)
+            if driver is not None and driver.spec.preventPodSchedulingIfMissing:
+                return name
+        return ""
 
     def _limits_of(self, node_name: str) -> tuple[storage.CSINode | None, Limits]:
         csi_node = self._handle.lister(kinds.CSI_NODE).get(node_name)
@@ -170,6 +188,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def _after_csi_node_updated(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
         old, new = expect(storage.CSINode, old, new)
         if not isinstance(old, storage.CSINode) or not isinstance(new, storage.CSINode):
+            return QueueingHint.Queue
+        if self._looks_for_drivers and len(new.spec.drivers) > len(old.spec.drivers):
             return QueueingHint.Queue
         before = _read_limits(old)
         grew = any(limit > before.get(driver, 0) for driver, limit in _read_limits(new).items())

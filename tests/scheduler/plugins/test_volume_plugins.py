@@ -214,3 +214,28 @@ def test_a_changed_limit_is_seen() -> None:
     assert verdict(world)[0] == ["n0"]
     world.snapshot.put(NodeInfo("n1", world.snapshot.nodes[0].node))
     assert verdict(world)[0] == ["n0", "n1"]
+
+
+def test_a_driver_that_must_be_on_the_node_is_looked_for_with_its_gate() -> None:
+    def driver(required: bool) -> dict[str, Any]:
+        return {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSIDriver",
+            "metadata": {"name": DRIVER},
+            "spec": {"preventPodSchedulingIfMissing": required},
+        }
+
+    cluster = [
+        node("n0"),
+        node("n1"),
+        csi_node("n1", 5),
+        FAST,
+        waiting_claim("c"),
+        pod("pending", claim_of("c")),
+    ]
+    gates = {"VolumeLimitScaling": True}
+    assert verdict(build_world([*cluster, driver(True)]))[0] == ["n0", "n1"]
+    assert verdict(build_world([*cluster, driver(False)], gates=gates))[0] == ["n0", "n1"]
+    feasible, why = verdict(build_world([*cluster, driver(True)], gates=gates))
+    assert feasible == ["n1"]
+    assert why["n0"].reasons == (f"{DRIVER} CSI driver is not installed on the node",)
