@@ -28,12 +28,6 @@ class PodResources:
         """The container's requirements; empty where it is not known."""
         return self.get(container) or EMPTY
 
-    def with_container(self, container: str, requirements: Requirements) -> PodResources:
-        """With one container's requirements replaced (or added)."""
-        rows = dict(self.containers)
-        rows[container] = requirements
-        return PodResources(tuple(rows.items()), self.pod)
-
     def same(self, other: PodResources) -> bool:
         """Equal by worth in every container and in the pod's own."""
         if len(self.containers) != len(other.containers) or not _same_pod(self.pod, other.pod):

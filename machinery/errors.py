@@ -164,11 +164,6 @@ def conflict(resource: Kind[Any] | GroupResource, name: str, message: str = OPTI
     return StatusError(409, "Conflict", text, details=_about(resource, name))
 
 
-def apply_conflict(message: str, causes: Iterable[Cause]) -> StatusError:
-    """409 of a server-side apply that meets other field managers."""
-    return StatusError(409, "Conflict", message, causes=tuple(causes))
-
-
 def invalid(kind: Kind[Any] | GroupKind, name: str, causes: Iterable[Cause]) -> StatusError:
     """422 with all field errors; the same text is not repeated in the message."""
     listed = tuple(causes)
@@ -312,14 +307,6 @@ def is_invalid(error: BaseException | None) -> TypeGuard[StatusError]:
     return _is(error, 422, "Invalid")
 
 
-def is_forbidden(error: BaseException | None) -> TypeGuard[StatusError]:
-    return _is(error, 403, "Forbidden")
-
-
-def is_bad_request(error: BaseException | None) -> TypeGuard[StatusError]:
-    return _is(error, 400, "BadRequest")
-
-
 def is_gone(error: BaseException | None) -> TypeGuard[StatusError]:
     """Gone or Expired: what was read is compacted, list again."""
     return _is(error, 410, "Gone", "Expired")
@@ -335,14 +322,6 @@ def is_service_unavailable(error: BaseException | None) -> TypeGuard[StatusError
 
 def is_timeout(error: BaseException | None) -> TypeGuard[StatusError]:
     return _is(error, 504, "Timeout")
-
-
-def is_server_timeout(error: BaseException | None) -> TypeGuard[StatusError]:
-    return isinstance(error, StatusError) and error.reason == "ServerTimeout"
-
-
-def is_internal(error: BaseException | None) -> TypeGuard[StatusError]:
-    return _is(error, 500, "InternalError")
 
 
 def is_retryable(error: BaseException | None) -> TypeGuard[StatusError]:

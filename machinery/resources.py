@@ -74,10 +74,6 @@ def is_resize_infeasible(pod: core.Pod) -> bool:
     return resize_pending_reason(pod) == INFEASIBLE
 
 
-def is_resize_deferred(pod: core.Pod) -> bool:
-    return resize_pending_reason(pod) == DEFERRED
-
-
 def is_sidecar(container: core.Container) -> bool:
     """Whether an init container keeps running beside the others (KEP-753)."""
     return container.restartPolicy == "Always"

@@ -54,7 +54,6 @@ class Body:
 
 BINDING = Expected("v1", "Binding", core.Binding)
 EVICTION = Expected("policy/v1", "Eviction", policy.Eviction, frozenset({"policy/v1beta1"}))
-DELETE_OPTIONS = Expected("v1", "DeleteOptions", meta.DeleteOptions)
 
 
 @cache

@@ -18,7 +18,6 @@ from machinery.pb import core
 from machinery.wire.scalars import format_duration
 
 DELETION_SECONDS_MAX = 300.0
-OUT_OF_RESOURCES = 1
 
 
 @dataclass(slots=True)

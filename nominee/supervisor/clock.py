@@ -21,11 +21,6 @@ def monotonic() -> float:
     return time.monotonic()  # noqa: TID251  # see above
 
 
-def utc_now() -> str:
-    """Now, as RFC 3339 text, for people who read state files."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
 def wait_until(condition: Callable[[], bool], limit_seconds: float, poll_seconds: float = 0.02) -> bool:
     """Polls until `condition` holds; False when it did not within the limit."""
     deadline = monotonic() + limit_seconds

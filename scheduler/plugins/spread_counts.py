@@ -93,17 +93,6 @@ def matching_pods(constraint: Constraint, namespace: str, snapshot: Snapshot) ->
     return pods_matching(snapshot, namespace, constraint.selector)
 
 
-def matching_pods_on(constraint: Constraint, namespace: str, node: NodeInfo) -> int:
-    """The same of one node, pod by pod."""
-    selector = constraint.selector
-    if selector.empty:
-        return 0
-    return sum(
-        pod.namespace == namespace and not pod.is_terminating and selector.matches(pod.labels)
-        for pod in node.pods.values()
-    )
-
-
 class Domains:
     """Pods by domain of one hard constraint. Domains are numbered as the label's column numbers values."""
 

@@ -9,6 +9,7 @@ handleBindingCycleError; KEP-5278, "The scheduler puts NominatedNodeName".
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import anyio
 import anyio.abc
@@ -258,6 +259,10 @@ class BindingCycles:
             "Binding failed", pod=pod.key, node=node, step="binding", rejected=status.is_rejected,
             error=status.message(), story=attempt.way.story(),
         )  # fmt: skip
+        with suppress(
+            StatusError, FailpointError
+        ):  # what is taken back cannot fail; it may stall, or be the end
+            await steps.UNRESERVE_BEFORE.hit(pod=pod.key, node=node)
         attempt.framework.run_unreserve_plugins(attempt.state, pod, node)
         await attempt.framework.after_unreserve(attempt.state, pod, node)
         forgotten = self._cache.is_assumed(pod.uid)

@@ -284,6 +284,23 @@ async def test_what_fails_after_the_binding_does_not_undo_it() -> None:
     assert "unreserve n1" not in plugin.calls
 
 
+async def test_before_it_is_taken_back_a_pod_can_be_looked_at() -> None:
+    api, plugin = api_with(), scripted()
+    failpoints.arm("scheduler.bind.before", '1*error("no")')
+    failpoints.arm("scheduler.unreserve.before", "1*pause")
+    async with running(api, plugin) as parts:
+        await api.until(lambda: _waiting("scheduler.unreserve.before"))
+        assert parts.cache.is_assumed("uid-p")
+        assert "unreserve n1" not in plugin.calls
+        failpoints.arm("scheduler.unreserve.before", "off")
+        await api.until(lambda: is_bound(api))
+    assert "unreserve n1" in plugin.calls
+
+
+def _waiting(name: str) -> bool:
+    return any(point.name == name and point.waiting for point in failpoints.REGISTRY.states())
+
+
 async def test_a_crash_of_a_plugin_does_not_end_the_loop() -> None:
     class Broken(Scripted):
         def reserve(self, *_: object) -> Status | None:
