@@ -61,6 +61,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
             event_ttl_seconds=options.event_ttl_seconds,
             disabled_admission=disabled,
             accounts=door.accounts,
+            authorize=None if door.access.open else door.access.authorize_current,
             admission=[plugin for plugin in door.admission if plugin.name not in disabled],
         )
         await bootstrap(registry)

@@ -13,7 +13,7 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Authenticator, Credentials
 from apiserver.access.authorizer import AlwaysAllow, Authorizer, RulesFor, Union, forbidden
 from apiserver.access.impersonation import Headers, impersonated
-from apiserver.access.user import ADMIN, User
+from apiserver.access.user import ADMIN, User, current_user
 
 EVERYBODY = Union([AlwaysAllow()])
 
@@ -39,6 +39,10 @@ class Access:
         decision = self.authorizer.decide(user, attributes)
         if not decision.allowed:
             raise forbidden(user, attributes, decision.reason)
+
+    def authorize_current(self, attributes: Attributes) -> None:
+        """As `authorize`, for the user of the request that this task serves."""
+        self.authorize(current_user(), attributes)
 
     def rules_for(self, user: User, namespace: str) -> RulesFor:
         return self.authorizer.rules_for(user, namespace)

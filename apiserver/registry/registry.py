@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from google.protobuf.message import Message
 
+from apiserver.access.attributes import Attributes
 from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.admission.chain import Chain, plugins
 from apiserver.admission.interface import Operation, Plugin, Request
@@ -127,6 +128,7 @@ class Registry:
         event_ttl_seconds: int = events.TTL_SECONDS,
         admission: Collection[Plugin] = (),
         accounts: ServiceAccountTokens | None = None,
+        authorize: Callable[[Attributes], None] | None = None,
     ) -> None:
         self._store = Store(storage, cache)
         self._cache = cache
@@ -136,6 +138,7 @@ class Registry:
         self._rng = rng
         self._event_ttl_seconds = event_ttl_seconds
         self._accounts = accounts
+        self._authorize = authorize
         self._chain = Chain(plugins(gates, disabled_admission, admission), self)
         self._services = Allocator(self._known_services, rng)
 
@@ -357,6 +360,7 @@ class Registry:
                 raise
             if obj.metadata.resourceVersion or obj.metadata.uid:
                 raise
+            self._may_create(kind, namespace, name)
             return await self.create(kind, namespace, "", "", obj, options)
         return _shown(kind, changed)
 
@@ -438,6 +442,7 @@ class Registry:
             new.metadata.resourceVersion = ""
             rules.fill_metadata(new.metadata, self._new_uid(), env)
             try:
+                self._may_create(kind, namespace, name)
                 made = await self._create_filled(kind, strategy, new, options, env)
             except StatusError as error:
                 if not errors.is_already_exists(error) or attempt + 1 == _APPLY_ATTEMPTS_MAX:
@@ -541,6 +546,12 @@ class Registry:
         return DeleteResult(_shown(kind, found), gone)
 
     # Common.
+
+    def _may_create(self, kind: Kind[Any], namespace: str, name: str) -> None:
+        """403 where an update or an apply would create, and the user may not create."""
+        if self._authorize is not None:
+            where = namespace if kind.namespaced else ""
+            self._authorize(Attributes("create", kind.plural, kind.group, kind.version, "", where, name))
 
     def _ttl_seconds(self, strategy: Strategy) -> int:
         return self._event_ttl_seconds if strategy.ttl_seconds else 0

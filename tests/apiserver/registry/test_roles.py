@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import anyio
@@ -12,10 +13,15 @@ from apiserver.access.rbac import aggregation
 from apiserver.access.rbac import bootstrap as rbac_bootstrap
 from apiserver.access.rbac.authorizer import RBAC
 from apiserver.access.user import User
-from machinery import kinds
+from apiserver.reads import Reads
+from apiserver.registry import Registry
+from apiserver.requests import PatchKind, WriteOptions
+from machinery import errors, kinds
 from machinery.clock import SystemClock
 from machinery.errors import StatusError
 from machinery.kinds import Kind
+from machinery.versions import DEFAULT, Gates
+from machinery.wire import codec
 from tests.apiserver.registry.test_registry import create, own, put, started
 from tests.apiserver.test_watch_cache import running
 from tests.support.etcd import ThrowawayEtcd
@@ -107,6 +113,35 @@ async def test_a_binding_keeps_its_role(etcd: ThrowawayEtcd) -> None:
         other.roleRef.name = "edit"
         with pytest.raises(StatusError, match="cannot change roleRef"):
             await put(registry, kinds.ROLE_BINDING, other)
+
+
+async def test_an_update_that_creates_needs_the_right_to_create(etcd: ThrowawayEtcd) -> None:
+    asked: list[Attributes] = []
+
+    def authorize(attributes: Attributes) -> None:
+        asked.append(attributes)
+        raise errors.forbidden(kinds.ROLE, attributes.name, "no")
+
+    async with running(etcd) as bench:
+        free = await started(bench)
+        made = await create(free, kinds.ROLE, {"metadata": {"name": "old"}, "rules": [RULE]})
+        bound = Registry(
+            bench.storage, bench.cache, Reads(bench.storage, bench.cache), gates=Gates("apiserver", DEFAULT),
+            clock=SystemClock(), rng=random.Random(1), authorize=authorize,
+        )  # fmt: skip
+        await put(bound, kinds.ROLE, own(made))
+        assert asked == []
+        new = codec.from_json(kinds.ROLE.message, {"metadata": {"name": "new", "namespace": "default"}})
+        patch = b'{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "new"}}'
+        options = WriteOptions(field_manager="test")
+        for write in (
+            bound.update(kinds.ROLE, "default", "new", "", new),
+            bound.patch(kinds.ROLE, "default", "new", "", PatchKind.APPLY, patch, options),
+        ):
+            with pytest.raises(StatusError, match="is forbidden: no"):
+                await write
+        wanted = Attributes("create", "roles", "rbac.authorization.k8s.io", "v1", "", "default", "new")
+        assert asked == [wanted, wanted]
 
 
 async def test_what_a_cluster_begins_with(etcd: ThrowawayEtcd) -> None:
