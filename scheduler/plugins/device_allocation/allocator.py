@@ -36,6 +36,7 @@ from scheduler.plugins.device_allocation.pools import Pool, SliceIndex
 from scheduler.plugins.device_allocation.results import Chosen, allocation_of
 
 Claim = devices.ResourceClaim
+_LOOKS_PER_GLANCE = 32  # at the clock
 
 
 def _never() -> bool:
@@ -334,7 +335,7 @@ class _Search:
 
     def _count_attempt(self) -> None:
         self._allocator.attempts += 1
-        if self._expired():
+        if not self._allocator.attempts % _LOOKS_PER_GLANCE and self._expired():
             raise DeadlineError("filter operation aborted: context deadline exceeded")
 
     # One device
@@ -354,10 +355,11 @@ class _Search:
         self, index: int, request: Request, pool: Pool, device: DeviceView, must: bool
     ) -> Callable[[], None] | None:
         """Takes the device if everything allows it; how to give it back, or None."""
-        shareable = self._features.consumable_capacity and device.message.allowMultipleAllocations
+        shareable = self._features.consumable_capacity and device.is_shareable
         if self._is_taken(index, request, device) and not (shareable and request.admin_access):
             return None
-        if self._features.taints and taints.prevents(device.message, request.tolerations):
+        tainted = device.is_tainted and self._features.taints
+        if tainted and taints.prevents(device.message, request.tolerations):
             return None
         if not self._has_capacity(request, device):
             return None
@@ -416,7 +418,7 @@ class _Search:
 
     def _is_selectable(self, index: int, asked: _Asked, device: DeviceView) -> bool:
         """Whether class and request want it and the node reaches it. What CEL says holds for all nodes."""
-        if device.message.bindingConditions and not self._features.binding_conditions:
+        if device.needs_conditions and not self._features.binding_conditions:
             return False
         cached = self._allocator.selected
         full_key = device.id, index, asked.request.full_name

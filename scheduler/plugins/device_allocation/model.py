@@ -105,13 +105,28 @@ class NodeTarget:
 class DeviceView:
     """One device of a slice. What CEL sees, and the amounts, are made when first asked for."""
 
-    __slots__ = ("_amounts", "_counters", "_matched", "_value", "id", "message", "slice", "target")
+    __slots__ = (
+        "_amounts",
+        "_counters",
+        "_matched",
+        "_value",
+        "id",
+        "is_shareable",
+        "is_tainted",
+        "message",
+        "needs_conditions",
+        "slice",
+        "target",
+    )
 
     def __init__(self, slice_: SliceView, message: devices.Device) -> None:
         self.slice = slice_
         self.message = message
         self.id = DeviceId(slice_.driver, slice_.pool, message.name)
         self.target = NodeTarget.of(message) if slice_.per_device else NodeTarget()
+        self.is_tainted = bool(message.taints)
+        self.is_shareable = message.allowMultipleAllocations
+        self.needs_conditions = bool(message.bindingConditions)
         self._matched: dict[tuple[str, SelectorFeatures], bool] = {}
         self._value: tuple[SelectorFeatures, DeviceValue] | None = None
         self._amounts: Amounts | None = None
@@ -191,7 +206,7 @@ class SliceView:
                 s.name: amounts_of({n: c.value for n, c in s.counters.items()}) for s in spec.sharedCounters
             }
         self.devices = tuple(DeviceView(self, device) for device in spec.devices)
-        self.has_binding_conditions = any(device.bindingConditions for device in spec.devices)
+        self.has_binding_conditions = any(device.needs_conditions for device in self.devices)
 
     def reachable(self, name: str, labels: Mapping[str, str]) -> bool:
         """Whether the node can use it, or for per-device selection any of its devices."""
