@@ -20,6 +20,7 @@ from controllers.volumes.protection import ClaimProtection, VolumeProtection
 from controllers.volumes.provisioner import Provisioner
 from controllers.workloads.deployments.controller import DeploymentController
 from controllers.workloads.disruption import Disruption, StaleDisruption
+from controllers.workloads.quotas import QuotaController
 from controllers.workloads.replica_set import ReplicaSetController
 from machinery import kinds
 from machinery.informer import Informer
@@ -59,6 +60,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     ),
     "deployment-controller": lambda context, _: DeploymentController(context),
     "replicaset-controller": lambda context, _: ReplicaSetController(context),
+    "resourcequota-controller": lambda context, _: QuotaController(context),
     "disruption-controller": lambda context, _: Disruption(context),
     "disruption-controller-stale-pods": lambda context, _: StaleDisruption(context),
     "pod-garbage-collector-controller": lambda context, options: PodGarbageCollector(

@@ -51,6 +51,24 @@ async def test_pods_are_made_scaled_and_counted(cluster: Cluster) -> None:
         assert going == [pods[0].metadata.name]  # the one that is not ready
 
 
+async def test_a_quota_bounds_and_frees(cluster: Cluster) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
+        bounds = core.ResourceQuota()
+        bounds.metadata.name, bounds.metadata.namespace = "q", "default"
+        bounds.spec.hard["pods"].string = "1"
+        await lab.create(pod("first"), bounds)
+        await lab.object(
+            kinds.RESOURCE_QUOTA,
+            "q",
+            lambda q: "pods" in q.status.used and q.status.used["pods"].string == "1",
+        )
+        with pytest.raises(StatusError, match="exceeded quota: q, requested: pods=1, used: pods=1, limited"):
+            await lab.client.create(pod("second"))
+        await lab.client.delete(kinds.POD, "first", "default", grace_period_seconds=0)
+        await lab.object(kinds.RESOURCE_QUOTA, "q", lambda q: q.status.used["pods"].string == "0")
+        await lab.create(pod("second"))
+
+
 async def test_orphans_are_adopted_and_strangers_released(cluster: Cluster) -> None:
     async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
         await lab.create(pod("orphan", labels={"app": "web"}))

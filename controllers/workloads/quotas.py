@@ -1,0 +1,112 @@
+"""Counts what each ResourceQuota's namespace uses; the API server charges what it admits to the same status.
+
+Source: kube-controller-manager 1.36, resourcequota-controller. Pods and claims that go are noticed soon,
+objects of other kinds when the quota is counted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from controllers.controller import Context, Controller
+from machinery import amounts, kinds, quota
+from machinery.amounts import Amounts
+from machinery.kinds import Kind
+from machinery.objects import ObjectKey
+from machinery.pb import core
+from machinery.quantity import Quantity
+
+RESYNC_SECONDS = 300.0
+"""Upstream's --resource-quota-sync-period."""
+UNWATCHED_SECONDS = 10.0
+"""How old a count of a kind that is not watched may be."""
+COALESCE_SECONDS = 0.25
+"""Many pods that end together are one count."""
+_WATCHED = (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM, kinds.RESOURCE_CLAIM)
+
+
+def measured_kinds(found: core.ResourceQuota) -> list[Kind[Any]]:
+    """Those that a quota bounds."""
+    names = list(found.spec.hard)
+    countable = (kind for kind in kinds.KINDS if kind.namespaced and kind is not kinds.EVENTS_EVENT)
+    return [kind for kind in countable if any(quota.is_measured(kind, name) for name in names)]
+
+
+def used(found: core.ResourceQuota, objects: Mapping[Kind[Any], Iterable[Any]]) -> Amounts:
+    """What the namespace uses of what the quota bounds; zero where nothing does."""
+    names = sorted(found.spec.hard)
+    total = {
+        name: Quantity.of(0)
+        for name in names
+        if any(quota.is_measured(kind, name) for kind in measured_kinds(found))
+    }
+    for kind, each in objects.items():
+        for obj in each:
+            if quota.counts(found, kind, obj):
+                own = quota.usage(kind, obj)
+                total = amounts.add(total, {name: own[name] for name in names if name in own})
+    return total
+
+
+def recounted(found: core.ResourceQuota, total: Amounts) -> core.ResourceQuota | None:
+    """The quota with its status right, or None where it is."""
+    hard = amounts.read(found.spec.hard)
+    if amounts.read(found.status.hard) == hard and amounts.read(found.status.used) == total:
+        return None
+    new = core.ResourceQuota()
+    new.CopyFrom(found)
+    new.ClearField("status")
+    amounts.write(hard, new.status.hard)
+    amounts.write(total, new.status.used)
+    return new
+
+
+class QuotaController(Controller):
+    name = "resourcequota-controller"
+    workers = 2
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.quotas = context.informers.of(kinds.RESOURCE_QUOTA)
+        self.quotas.add_handler(
+            on_add=self._enqueue,
+            on_update=lambda old, new: self._enqueue(new) if _bounds_differ(new) else None,
+        )
+        self.informers = {kind: context.informers.of(kind) for kind in _WATCHED}
+        for informer in self.informers.values():
+            informer.add_handler(on_delete=lambda obj, _stale: self._changed(obj))
+        self.informers[kinds.POD].add_handler(on_update=self._pod_updated)
+
+    def _pod_updated(self, old: core.Pod, new: core.Pod) -> None:
+        if len(self.quotas) and (
+            quota.is_over(old) != quota.is_over(new) or old.metadata.generation != new.metadata.generation
+        ):
+            self._changed(new)
+
+    def _changed(self, obj: Any) -> None:
+        if not len(self.quotas):
+            return
+        for found in self.quotas.list(obj.metadata.namespace):
+            self.queue.add_after(ObjectKey(found.metadata.namespace, found.metadata.name), COALESCE_SECONDS)
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        found = self.quotas.get(key.name, key.namespace)
+        if found is None:
+            return None
+        objects: dict[Kind[Any], Iterable[Any]] = {}
+        again = RESYNC_SECONDS
+        for kind in measured_kinds(found):
+            if kind in self.informers:
+                objects[kind] = self.informers[kind].list(key.namespace)
+            else:
+                listed = await self.client.list(kind, key.namespace, resource_version="0")
+                objects[kind], again = listed.items, UNWATCHED_SECONDS
+        new = recounted(found, used(found, objects))
+        if new is not None:
+            await self.client.update(new, subresource="status")
+        return again
+
+
+def _bounds_differ(found: core.ResourceQuota) -> bool:
+    return amounts.read(found.spec.hard) != amounts.read(found.status.hard)

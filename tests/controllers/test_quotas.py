@@ -1,0 +1,67 @@
+"""What a quota's namespace uses: tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controllers.workloads.quotas import measured_kinds, recounted, used
+from machinery import kinds
+from machinery.pb import core
+from machinery.wire import codec
+from tests.controllers.builders import pod
+
+
+def _quota(hard: dict[str, str], **more: Any) -> core.ResourceQuota:
+    document = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": hard, **more}}
+    return codec.from_json(core.ResourceQuota, document)
+
+
+def _asking(name: str, cpu: str, **fields: Any) -> core.Pod:
+    found = pod(name, **fields)
+    found.spec.containers[0].resources.requests["cpu"].string = cpu
+    return found
+
+
+@pytest.mark.parametrize(
+    ("hard", "plurals"),
+    [
+        ({"pods": "1", "requests.cpu": "1", "requests.example.com/gpu": "1"}, ["pods"]),
+        ({"count/deployments.apps": "1", "services.nodeports": "1"}, ["deployments", "services"]),
+        ({"requests.storage": "1", "x.storageclass.storage.k8s.io/requests.storage": "1"},
+         ["persistentvolumeclaims"]),
+        ({"secrets": "1"}, ["secrets"]),
+        ({"count/unknown.example.com": "1"}, []),
+    ],
+)  # fmt: skip
+def test_which_kinds_a_quota_bounds(hard: dict[str, str], plurals: list[str]) -> None:
+    assert sorted(kind.plural for kind in measured_kinds(_quota(hard))) == plurals
+
+
+def test_pods_that_ended_use_only_a_place() -> None:
+    bounds = _quota({"pods": "9", "count/pods": "9", "requests.cpu": "9", "count/unknown.example.com": "1"})
+    pods = [_asking("a", "500m"), _asking("b", "1"), _asking("c", "1", phase="Succeeded")]
+    total = used(bounds, {kinds.POD: pods})
+    assert {name: str(value) for name, value in total.items()} == {
+        "count/pods": "3",
+        "pods": "2",
+        "requests.cpu": "1500m",
+    }
+
+
+def test_only_what_is_in_scope_counts() -> None:
+    bounds = _quota({"pods": "9"}, scopes=["BestEffort"])
+    modest = pod("b")
+    modest.spec.containers[0].ClearField("resources")
+    total = used(bounds, {kinds.POD: [_asking("a", "1"), modest]})
+    assert str(total["pods"]) == "1"
+
+
+def test_a_status_is_written_once() -> None:
+    bounds = _quota({"pods": "9"})
+    total = used(bounds, {kinds.POD: [pod("a")]})
+    new = recounted(bounds, total)
+    assert new is not None
+    assert (new.status.hard["pods"].string, new.status.used["pods"].string) == ("9", "1")
+    assert recounted(new, total) is None
