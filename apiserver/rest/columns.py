@@ -9,7 +9,7 @@ from typing import Any
 
 from apiserver.cached_object import CachedObject
 from apiserver.registry import events
-from apiserver.rest import columns_of_more_kinds
+from apiserver.rest import columns_of_more_kinds, columns_of_watched_kinds
 from apiserver.rest.layout import AGE as _AGE
 from apiserver.rest.layout import NAME as _NAME
 from apiserver.rest.layout import Column, Layout
@@ -441,6 +441,7 @@ _LAYOUTS: dict[tuple[str, str], Layout] = {
     ("", "ConfigMap"): Layout((_NAME, Column("Data", "configmap-v1#data"), _AGE), _config_map),
 }
 _LAYOUTS |= columns_of_more_kinds.LAYOUTS
+_LAYOUTS |= columns_of_watched_kinds.LAYOUTS
 _OTHERS = Layout((_NAME, Column("Created At", "objectmeta-meta-v1#creationTimestamp", "date")), _other)
 
 
