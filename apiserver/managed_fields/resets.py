@@ -35,7 +35,8 @@ def keep(kind: Kind[Any], subresource: str) -> Keep:
         resets = _STATUS_RESETS.get(kind.kind, (_SPEC,))
     else:
         # Of resize nothing is reset, as measured: labels in its body are owned, and not set.
-        resets = (_STATUS,) if "status" in kind.subresources and not subresource else ()
+        main = subresource in ("", "finalize")
+        resets = (_STATUS,) if main and "status" in kind.subresources else ()
     if not resets:
         return _everything
     reset = FieldSet.of(*resets)
