@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import wraps
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from google.protobuf.message import Message
 
@@ -20,7 +20,6 @@ from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.admission.chain import Chain, plugins
 from apiserver.admission.interface import Operation, Plugin, Request
 from apiserver.cached_object import CachedObject
-from apiserver.kind_cache import Convert
 from apiserver.registry import (
     events,
     generate_name,
@@ -30,14 +29,16 @@ from apiserver.registry import (
     rules,
     token_requests,
     tracking,
+    two_faces,
 )
 from apiserver.registry.agreement import check_name, check_namespace, check_revision
 from apiserver.registry.deletion import Deletion
 from apiserver.registry.pods.binding import bind
 from apiserver.registry.pods.eviction import EvictionRequest
 from apiserver.registry.pods.resize import RESIZE_SINCE
+from apiserver.registry.reading import Cache, Reader
 from apiserver.registry.services.allocation import Allocator
-from apiserver.registry.store import DeleteInstead, Preconditions, Snapshot, Store
+from apiserver.registry.store import DeleteInstead, Preconditions, Store
 from apiserver.registry.strategies import strategy_of
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.requests import (
@@ -73,30 +74,6 @@ _SETTLED = (
     *roles.STRATEGIES,
 )
 """Kinds that rules read from the cache: a write of them is answered when the cache has it."""
-
-
-class Reader(Protocol):
-    """Reading from cache and storage (`apiserver.reads.Reads`)."""
-
-    async def get(
-        self, kind: Kind[Any], namespace: str, name: str, *, resource_version: str = ""
-    ) -> CachedObject | None: ...
-
-    async def list(
-        self, kind: Kind[Any], namespace: str, options: ListOptions, *, convert: Convert | None = None
-    ) -> ListPage: ...
-
-    async def watch(
-        self, kind: Kind[Any], namespace: str, options: WatchOptions, *, convert: Convert | None = None
-    ) -> Watcher: ...
-
-
-class Cache(Snapshot, Protocol):
-    """The watch cache, as far as writes use it."""
-
-    def list(self, kind: Kind[Any], namespace: str = "") -> Sequence[CachedObject]: ...
-
-    async def wait_until(self, revision: int) -> None: ...
 
 
 def _statuses(method: _Method) -> _Method:
@@ -186,22 +163,22 @@ class Registry:
         """One object; its subresources show the same. 404."""
         if subresource:
             self._strategy(kind, subresource)
-        stored = _stored(kind)
+        stored = two_faces.stored_kind(kind)
         if self._reads is not None:
             found = await self._reads.get(stored, namespace, name, resource_version=resource_version)
         else:
             found = await self._store.find(stored, namespace, name)
         if found is None:
             raise errors.not_found(kind, name)
-        return _shown(kind, found)
+        return two_faces.shown(kind, found)
 
     @_statuses
     async def list(self, kind: Kind[Any], namespace: str, options: ListOptions) -> ListPage:
-        return await self._reader().list(kind, namespace, options, convert=_conversion(kind))
+        return await self._reader().list(kind, namespace, options, convert=two_faces.conversion(kind))
 
     @_statuses
     async def watch(self, kind: Kind[Any], namespace: str, options: WatchOptions) -> Watcher:
-        return await self._reader().watch(kind, namespace, options, convert=_conversion(kind))
+        return await self._reader().watch(kind, namespace, options, convert=two_faces.conversion(kind))
 
     def _reader(self) -> Reader:
         if self._reads is None:
@@ -225,7 +202,7 @@ class Registry:
             return await self._act(kind, namespace, name, subresource, body, options)
         strategy = strategy_of(kind)
         rules.check_options("CreateOptions", options)
-        obj = _as_stored(kind, body)
+        obj = two_faces.as_stored(kind, body)
         check_namespace(strategy, namespace, obj.metadata)
         env = self._environment()
         defaults.apply(strategy.kind, obj, self._gates)
@@ -241,8 +218,8 @@ class Registry:
         await self._admit("CREATE", kind, obj, None)
         prefix = "" if obj.metadata.name else obj.metadata.generateName
         if not prefix:
-            return _shown(kind, await self._create(strategy, obj, options, env))
-        return _shown(kind, await self._create_named(strategy, obj, prefix, options, env))
+            return two_faces.shown(kind, await self._create(strategy, obj, options, env))
+        return two_faces.shown(kind, await self._create_named(strategy, obj, prefix, options, env))
 
     async def _create_named(
         self, strategy: Strategy, obj: Any, prefix: str, options: WriteOptions, env: Environment
@@ -337,7 +314,7 @@ class Registry:
         """PUT. Raises 400, 403, 404, 409, 422."""
         strategy = self._strategy(kind, subresource)
         rules.check_options("UpdateOptions", options)
-        obj = _as_stored(kind, body)
+        obj = two_faces.as_stored(kind, body)
         check_name(name, obj.metadata)
         check_namespace(strategy, namespace, obj.metadata)
         defaults.apply(strategy.kind, obj, self._gates)
@@ -362,7 +339,7 @@ class Registry:
                 raise
             self._may_create(kind, namespace, name)
             return await self.create(kind, namespace, "", "", obj, options)
-        return _shown(kind, changed)
+        return two_faces.shown(kind, changed)
 
     @_statuses
     async def patch(
@@ -386,8 +363,8 @@ class Registry:
         document = patching.parse(patch_kind, patch, validation)
 
         async def change(current: CachedObject) -> Any:
-            shown = _shown(kind, current).message
-            new = _as_stored(kind, patching.apply(kind, patch_kind, document, shown, validation))
+            shown = two_faces.shown(kind, current).message
+            new = two_faces.as_stored(kind, patching.apply(kind, patch_kind, document, shown, validation))
             check_name(name, new.metadata)
             check_namespace(strategy, namespace, new.metadata)
             if not new.metadata.resourceVersion:
@@ -403,7 +380,7 @@ class Registry:
             if validation is not None and options.warn is not None:
                 for text in validation.found:
                     options.warn(text)
-        return _shown(kind, changed)
+        return two_faces.shown(kind, changed)
 
     async def _apply(
         self,
@@ -419,7 +396,7 @@ class Registry:
         env = self._environment()
 
         def applied(live: Any | None) -> Any:
-            new = _as_stored(kind, tracking.apply(kind, subresource, live, patch, options, env.now))
+            new = two_faces.as_stored(kind, tracking.apply(kind, subresource, live, patch, options, env.now))
             if live is None and new.metadata.uid:
                 problem = f"uid mismatch: the provided object specified uid {new.metadata.uid}"
                 raise errors.conflict(kind, name, f"{problem}, and no existing object was found")
@@ -429,12 +406,12 @@ class Registry:
             return new
 
         async def change(current: CachedObject) -> Any:
-            return applied(_shown(kind, current).message)
+            return applied(two_faces.shown(kind, current).message)
 
         for attempt in range(_APPLY_ATTEMPTS_MAX):
             try:
                 changed = await self._change(kind, strategy, namespace, name, subresource, change, options)
-                return _shown(kind, changed)
+                return two_faces.shown(kind, changed)
             except StatusError as error:
                 if subresource or not errors.is_not_found(error):
                     raise
@@ -543,7 +520,7 @@ class Registry:
             where = namespace if kind.namespaced else ""
             found, gone = await Deletion(self._store, strategy, where, name, options, env).run()
         await self._settle(strategy.kind, found)
-        return DeleteResult(_shown(kind, found), gone)
+        return DeleteResult(two_faces.shown(kind, found), gone)
 
     # Common.
 
@@ -604,22 +581,6 @@ class Registry:
             # The write stands; the cache will see it later.
             if not errors.is_timeout(error):
                 raise
-
-
-def _stored(kind: Kind[Any]) -> Kind[Any]:
-    return kinds.EVENT if kind is kinds.EVENTS_EVENT else kind
-
-
-def _conversion(kind: Kind[Any]) -> Convert | None:
-    return events.convert if kind is kinds.EVENTS_EVENT else None
-
-
-def _shown(kind: Kind[Any], stored: CachedObject) -> CachedObject:
-    return stored.converted(events.convert) if kind is kinds.EVENTS_EVENT else stored
-
-
-def _as_stored(kind: Kind[Any], body: Any) -> Any:
-    return events.to_core(body) if kind is kinds.EVENTS_EVENT and isinstance(body, kind.message) else body
 
 
 def _validation(options: WriteOptions) -> patching.Validation | None:
