@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 from controllers.controller import Context, Worker
 from controllers.devices import reservations, templates
 from machinery import kinds
+from machinery.claim_templates import claim_from
 from machinery.errors import StatusError, is_not_found
 from machinery.objects import ObjectKey, is_controlled_by, key_of
 from machinery.pb import core, devices
@@ -115,7 +116,7 @@ class ResourceClaimController(Worker[Key]):
             self._cannot(pod, reference.name, f'resource claim template "{name}": {missing}')
             return None  # its coming brings the pod back
         try:
-            return await self.client.create(templates.claim_from(template, pod, reference.name))
+            return await self.client.create(claim_from(template, pod, reference.name))
         except StatusError as error:
             self._cannot(pod, reference.name, f"create ResourceClaim : {error.message}")
             raise

@@ -21,6 +21,7 @@ from machinery.pb import core, scheduling
 from machinery.priority import SYSTEM_CLASSES
 from machinery.versions import Gates
 from machinery.wire import codec
+from nominee.explain.claims import made_for
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Plugin
@@ -134,7 +135,7 @@ def build_world(
     classes: Mapping[str, type[Plugin]] = IN_TREE,
     admit: bool = False,
 ) -> World:
-    """The cluster of these manifests. `admit`: pods get their priorities from their classes.
+    """The cluster of these manifests. `admit`: pods get priorities from classes and claims from templates.
 
     `profiles`: the default one unless given, of plugins among `classes`.
 
@@ -154,6 +155,8 @@ def build_world(
         objects.setdefault(kind, []).append(obj)
     if admit:
         _set_priorities(objects.get(kinds.POD, ()), objects.get(kinds.PRIORITY_CLASS, ()))
+        claims = made_for(objects.get(kinds.POD, ()), objects.get(kinds.RESOURCE_CLAIM_TEMPLATE, ()))
+        objects.setdefault(kinds.RESOURCE_CLAIM, []).extend(claims)
     snapshot, nominator, cache = Snapshot(), Nominator(), Cache()
     environment = Environment(
         snapshot=snapshot,

@@ -95,7 +95,20 @@ class ClusterEvent:
     def __str__(self) -> str:
         if self.label:
             return self.label
-        return f"{self.resource.value}/{self.action.name or int(self.action)}"
+        return f"{self.resource.value}/{_words(self.action)}"
+
+
+def _words(action: ActionType) -> str:
+    """`Add|Update`: all updates together are one word."""
+    if action == ActionType.All:
+        return "All"
+    words = [name for name in ("Add", "Delete") if action & ActionType[name]]
+    updates = action & ActionType.Update
+    if updates == ActionType.Update:
+        words.append("Update")
+    elif updates:
+        words.append(updates.name or str(int(updates)))
+    return "|".join(words) or "None"
 
 
 class QueueingHint(Enum):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from controllers.devices import reservations, templates
+from machinery.claim_templates import POD_CLAIM_NAME, claim_from
 from machinery.pb import devices
 from tests.controllers.builders import owned_by, pod
 from tests.support.devices import allocation, claim, template, using
@@ -19,7 +20,7 @@ def test_a_claim_has_the_pods_name_and_the_templates_body() -> None:
     source = template("t")
     source.spec.metadata.labels["a"] = "b"
     source.spec.metadata.annotations["x"] = "y"
-    made = templates.claim_from(source, pod("p", uid="uid-p"), "gpu")
+    made = claim_from(source, pod("p", uid="uid-p"), "gpu")
     assert made.metadata.generateName == "p-gpu-"
     assert dict(made.metadata.labels) == {"a": "b"}
     assert dict(made.metadata.annotations) == {"x": "y", "resource.kubernetes.io/pod-claim-name": "gpu"}
@@ -29,17 +30,17 @@ def test_a_claim_has_the_pods_name_and_the_templates_body() -> None:
 
 
 def test_a_long_name_leaves_room_for_its_random_end() -> None:
-    made = templates.claim_from(template("t"), pod("p" * 60, uid="u"), "gpu")
+    made = claim_from(template("t"), pod("p" * 60, uid="u"), "gpu")
     assert made.metadata.generateName == "p" * 57 + "-"
 
 
 def test_a_claim_that_was_made_before_is_found() -> None:
     who = pod("p", uid="uid-p")
-    marked = {templates.POD_CLAIM_NAME: "gpu"}
+    marked = {POD_CLAIM_NAME: "gpu"}
     ours = claim("p-gpu-x", ownerReferences=MINE, annotations=marked)
     others = [
         claim("a", annotations=marked),
-        claim("b", ownerReferences=MINE, annotations={templates.POD_CLAIM_NAME: "other"}),
+        claim("b", ownerReferences=MINE, annotations={POD_CLAIM_NAME: "other"}),
         claim("c", ownerReferences=[owned_by("uid-q", kind="Pod", name="q")], annotations=marked),
     ]
     assert templates.made_for(who, "gpu", [*others, ours]) is ours
