@@ -119,8 +119,7 @@ class Pki:
         return path.read_text(encoding="ascii").strip()
 
     def client(self, identity: Identity, *, now: datetime.datetime) -> tuple[bytes, bytes]:
-        """A certificate and key (PEM) for anybody, made now and kept nowhere. OSError without an authority.
-        """
+        """A certificate and key (PEM) for anybody, made now and kept nowhere. OSError without an authority."""
         authority = _Authority.load(self.ca, self.path / "ca.key", now)
         return authority.client(identity)
 
@@ -144,7 +143,8 @@ class _Authority:
     @classmethod
     def ensure(cls, certificate: Path, key: Path, now: datetime.datetime) -> _Authority:
         """The authority as it is, or a new one where there is none."""
-        if certificate.exists() and key.exists():
+        if certificate.exists() or key.exists():
+            # Half an authority is not replaced: everything that it signed would be worth nothing.
             return cls.load(certificate, key, now)
         from cryptography import x509
         from cryptography.hazmat.primitives.hashes import SHA256

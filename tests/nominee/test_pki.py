@@ -6,6 +6,7 @@ import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
@@ -55,6 +56,16 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
     pki.ensure(SOME, {"admin": Identity("jane")}, now=NOW)
     changed = {path for path, data in contents(pki).items() if before[path] != data}
     assert changed == {str(pki.tokens)}
+
+
+def test_half_an_authority_is_not_replaced(tmp_path: Path) -> None:
+    pki = Pki(tmp_path / "pki")
+    pki.ensure(SOME, SOME, now=NOW)
+    before = pki.ca.read_bytes()
+    (pki.path / "ca.key").unlink()
+    with pytest.raises(FileNotFoundError):
+        pki.ensure(SOME, SOME, now=NOW)
+    assert pki.ca.read_bytes() == before
 
 
 def test_a_certificate_near_its_end_is_made_again(tmp_path: Path) -> None:
