@@ -74,27 +74,37 @@ def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plu
     return [plugin for plugin in found if plugin.name not in disabled]
 
 
+_Handling = tuple[tuple[Plugin, ...], tuple[Plugin, ...], tuple[Plugin, ...]]
+"""All that see such a request, those that fill in, those that refuse."""
+
+
 class Chain:
     """Runs the plugins that handle a request."""
 
     def __init__(self, found: Collection[Plugin], lookup: Lookup) -> None:
         self._plugins = tuple(found)
         self._lookup = lookup
-        self._handling: dict[tuple[Kind[Any], Operation, str], tuple[Plugin, ...]] = {}
+        self._handling: dict[tuple[Kind[Any], Operation, str], _Handling] = {}
 
     def handling(self, kind: Kind[Any], operation: Operation, subresource: str) -> tuple[Plugin, ...]:
         """Those that want to see such requests; empty for most."""
-        key = (kind, operation, subresource)
+        return self._of((kind, operation, subresource))[0]
+
+    def _of(self, key: tuple[Kind[Any], Operation, str]) -> _Handling:
         handling = self._handling.get(key)
         if handling is None:
-            handling = tuple(plugin for plugin in self._plugins if plugin.handles(*key))
-            self._handling[key] = handling
+            found = tuple(plugin for plugin in self._plugins if plugin.handles(*key))
+            handling = self._handling[key] = (
+                found,
+                tuple(plugin for plugin in found if type(plugin).admit is not Plugin.admit),
+                tuple(plugin for plugin in found if type(plugin).validate is not Plugin.validate),
+            )
         return handling
 
     async def admit(self, request: Request) -> None:
-        for plugin in self.handling(request.kind, request.operation, request.subresource):
+        for plugin in self._of((request.kind, request.operation, request.subresource))[1]:
             await plugin.admit(request, self._lookup)
 
     async def validate(self, request: Request) -> None:
-        for plugin in self.handling(request.kind, request.operation, request.subresource):
+        for plugin in self._of((request.kind, request.operation, request.subresource))[2]:
             await plugin.validate(request, self._lookup)
