@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from apiserver.managed_fields import paths
 from apiserver.managed_fields.comparing import compare
 from apiserver.managed_fields.field_set import EMPTY, FieldSet
 from apiserver.managed_fields.schema import Type
 from apiserver.managed_fields.typed import TypedError, field_set, validate
+from apiserver.validation.metadata import ANNOTATIONS_BYTES_MAX
 
 ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -38,14 +40,17 @@ def allowed(declared: Type, live: Any) -> FieldSet:
 
 
 def write(obj: Any, config: Any) -> None:
-    """Bring the annotation up to date with what is applied now."""
+    """Bring the annotation up to date with what is applied now; it goes where there is no room for it."""
     metadata = dict(config.get("metadata") or {})
-    annotations = {
-        name: value for name, value in (metadata.get("annotations") or {}).items() if name != ANNOTATION
-    }
     if "annotations" in metadata:
-        metadata["annotations"] = annotations
-    text = json.dumps(
-        {**config, "metadata": metadata}, separators=(",", ":"), sort_keys=True, ensure_ascii=False
-    )
-    obj.metadata.annotations[ANNOTATION] = f"{text}\n"
+        annotations = metadata["annotations"] or {}
+        metadata["annotations"] = {key: value for key, value in annotations.items() if key != ANNOTATION}
+    made = {**config, "metadata": metadata}
+    text = json.dumps(made, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    annotations = obj.metadata.annotations
+    annotations[ANNOTATION] = f"{paths.escaped(text)}\n"
+    if (
+        sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+        > ANNOTATIONS_BYTES_MAX
+    ):
+        del annotations[ANNOTATION]

@@ -35,8 +35,11 @@ def value(item: Any) -> str:
 
 
 def _dump(item: Any) -> str:
-    text = json.dumps(_plain(item), separators=(",", ":"), ensure_ascii=False, sort_keys=True)
-    # Go's encoder escapes what HTML would read.
+    return escaped(json.dumps(_plain(item), separators=(",", ":"), ensure_ascii=False, sort_keys=True))
+
+
+def escaped(text: str) -> str:
+    """JSON as Go's encoder writes it: what HTML would read is escaped."""
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
