@@ -42,6 +42,11 @@ def _class_of_free(volume: Any) -> list[str]:
     return [] if volume.spec.HasField("claimRef") else [volume.spec.storageClassName]
 
 
+def namespace_ends(error: StatusError) -> bool:
+    """Whether something could not be made since its namespace is on its way out: nothing to tell or retry."""
+    return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
+
+
 _EVERY: Indexers = {"owner": _owners}
 _MORE: dict[Kind[Any], Indexers] = {
     kinds.POD: {

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import anyio
 
-from controllers.controller import Context, Controller
+from controllers.controller import Context, Controller, namespace_ends
 from controllers.workloads.replicas import (
     Plan,
     claim,
@@ -213,6 +213,8 @@ class ReplicaSetController(Controller):
         try:
             pod = await self.client.create(pod_of(replica_set))
         except StatusError as error:
+            if namespace_ends(error):
+                return
             note = f"Error creating: {error}"
             self.recorder.event(replica_set, "Warning", "FailedCreate", action="", note=note)
             raise

@@ -126,6 +126,9 @@ def test_status_counts_pods() -> None:
     assert (status.replicas, status.fullyLabeledReplicas) == (4, 3)
     assert (status.readyReplicas, status.availableReplicas) == (2, 1)
     assert not status.conditions
+    assert not status.HasField("terminatingReplicas")
+    pods.append(pod("ended while ending", labels=WEB, deleted=True, phase="Succeeded"))
+    assert replicas_status(of, pods, "", NOW, terminating=True).terminatingReplicas == 1
 
 
 def test_a_failure_is_told_as_long_as_it_lasts() -> None:

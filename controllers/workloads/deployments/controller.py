@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controllers.controller import Context, Controller
+from controllers.controller import Context, Controller, namespace_ends
 from controllers.workloads.deployments import rollout
 from controllers.workloads.deployments.rollout import (
     Action,
@@ -27,8 +27,6 @@ from machinery.wire.codec import to_json
 CREATE_BEFORE = failpoints.declare("controllers.deployment.create.before")
 CREATE_AFTER = failpoints.declare("controllers.deployment.create.after")
 SCALE_AFTER = failpoints.declare("controllers.deployment.scale.after")
-
-_TERMINATING = "NamespaceTerminating"
 
 
 def _ended(pod: core.Pod) -> bool:
@@ -177,7 +175,7 @@ class DeploymentController(Controller):
         except StatusError as error:
             if is_already_exists(error):
                 return await self._exists(deployment, made)
-            if any(cause.reason == _TERMINATING for cause in error.causes):
+            if namespace_ends(error):
                 return False
             failed = rollout.create_failed(deployment, made.metadata.name, str(error), self.clock.now())
             note = f'Failed to create new replica set "{made.metadata.name}": {error}'

@@ -166,3 +166,22 @@ async def test_a_budget_over_what_cannot_be_scaled_allows_nothing(cluster: Clust
         assert (failed.status, failed.reason) == ("False", "SyncFailed")
         assert found.status.disruptionsAllowed == 0
         await lab.event("CalculateExpectedPodCountFailed", "budget")
+
+
+async def test_a_set_in_a_namespace_that_ends_is_quiet(cluster: Cluster) -> None:
+    async with running(cluster, "--controllers", "replicaset-controller") as lab:
+        space = core.Namespace()
+        space.metadata.name = "ending"
+        await lab.create(space)
+        made = replica_set(replicas=0)
+        made.metadata.namespace = "ending"
+        await lab.create(made)
+        await lab.client.delete(kinds.NAMESPACE, "ending")
+        # Nobody empties it: the namespace controller does not run.
+        await lab.client.patch(kinds.REPLICA_SET, "web", "ending", {"spec": {"replicas": 2}})
+
+        async def read() -> apps.ReplicaSet:
+            return await lab.client.get(kinds.REPLICA_SET, "web", "ending")
+
+        seen = await lab.until(read, lambda s: s.status.observedGeneration == s.metadata.generation)
+        assert (seen.status.replicas, list(seen.status.conditions)) == (0, [])
