@@ -119,7 +119,7 @@ class Pki:
         return path.read_text(encoding="ascii").strip()
 
     def client(self, identity: Identity, *, now: datetime.datetime) -> tuple[bytes, bytes]:
-        """A certificate and key (PEM) for anybody, made now and kept nowhere. OSError without an authority."""
+        """A certificate and key (PEM) for anybody, kept nowhere. OSError without an authority."""
         authority = _Authority.load(self.ca, self.path / "ca.key", now)
         return authority.client(identity)
 

@@ -16,6 +16,7 @@ from apiserver.access.rbac.authorizer import RBAC
 from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.admission.escalation import Escalation
 from apiserver.admission.node_restriction import NodeRestriction
+from machinery import logs
 from machinery.process import BadConfiguration
 
 if TYPE_CHECKING:
@@ -52,7 +53,14 @@ def make(options: AccessOptions, cache: WatchCache, clock: Clock) -> Door:
         raise BadConfiguration(str(error)) from None
     authenticator = None
     if options.authenticates:
-        authenticator = Authenticator(clock, tokens=tokens, accounts=accounts, anonymous=options.anonymous)
+        anonymous = options.anonymous
+        if anonymous and "AlwaysAllow" in options.modes:
+            logs.get().warning(
+                "AnonymousAuth is not allowed with the AlwaysAllow authorizer; nobody is let in without"
+                " credentials"
+            )
+            anonymous = False
+        authenticator = Authenticator(clock, tokens=tokens, accounts=accounts, anonymous=anonymous)
     if options.modes == ("AlwaysAllow",):
         access = Access(authenticator)
         return Door(access, _plugins(access, None), accounts)

@@ -12,6 +12,7 @@ from cryptography.x509.oid import NameOID
 
 from nominee import identities
 from nominee.pki import Identity, Pki
+from nominee.plan import UpOptions, build
 from nominee.supervisor.spec import ProcessSpec
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -84,6 +85,19 @@ def test_a_further_name_of_the_server(tmp_path: Path) -> None:
     made = x509.load_pem_x509_certificate(pki.serving[0].read_bytes())
     names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert "example.test" in names.get_values_for_type(x509.DNSName)
+
+
+def test_what_an_api_server_is_started_with(tmp_path: Path) -> None:
+    def arguments(**options: object) -> str:
+        plan = build(UpOptions(directory=tmp_path, components=("etcd", "apiserver"), **options))  # type: ignore[arg-type]
+        assert plan.secure is options.get("secure", True)
+        return " ".join(plan.spec.processes[1].argv)
+
+    assert "--authorization-mode Node,RBAC" in arguments()
+    assert f"--client-ca-file {tmp_path}/pki/ca.crt" in arguments()
+    assert "--authorization-mode AlwaysDeny" in arguments(authorization_mode="AlwaysDeny")
+    assert "pki" not in arguments(secure=False)
+    assert "--authorization-mode" not in arguments(secure=False)
 
 
 def process(name: str, *arguments: str) -> ProcessSpec:

@@ -1,0 +1,67 @@
+"""The door as options make it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from apiserver.access import setup
+from apiserver.access.attributes import Attributes
+from apiserver.access.authentication import Credentials
+from apiserver.access.options import AccessOptions
+from apiserver.access.user import ADMIN, User
+from machinery.clock import FakeClock
+from machinery.errors import StatusError
+from machinery.process import BadConfiguration
+from tests.apiserver.access.fakes import Objects
+
+TOKEN = Credentials(authorization="Bearer t")
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Path:
+    path = tmp_path / "tokens.csv"
+    path.write_text("t,jane,1\n")
+    return path
+
+
+def made(options: AccessOptions) -> setup.Door:
+    return setup.make(options, Objects(), FakeClock())  # type: ignore[arg-type]
+
+
+def test_plain_ports_are_open() -> None:
+    door = made(AccessOptions())
+    assert door.access.open
+    assert door.admission == ()
+    assert door.access.admit(Credentials(authorization="Bearer whatever")) is ADMIN
+
+
+def test_with_tokens_everybody_needs_one_where_all_is_allowed(tokens: Path) -> None:
+    access = made(AccessOptions(tokens=tokens)).access
+    assert access.admit(TOKEN).name == "jane"
+    with pytest.raises(StatusError, match="Unauthorized"):
+        access.admit(Credentials())
+
+
+def test_modes(tokens: Path) -> None:
+    door = made(AccessOptions(tokens=tokens, modes=("Node", "RBAC")))
+    assert [plugin.name for plugin in door.admission] == ["NodeRestriction", "Escalation"]
+    assert door.access.admit(Credentials()).name == "system:anonymous"
+    node = User("system:node:n1", ("system:nodes",))
+    own = Attributes("get", "nodes", name="n1")
+    door.access.authorize(node, own)
+    with pytest.raises(StatusError, match="is forbidden"):
+        made(AccessOptions(tokens=tokens, modes=("RBAC",))).access.authorize(node, own)
+    with pytest.raises(StatusError, match="Everything is forbidden"):
+        made(AccessOptions(modes=("AlwaysDeny",))).access.authorize(node, own)
+    made(AccessOptions(modes=("AlwaysDeny", "AlwaysAllow"))).access.authorize(node, own)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("one,two\n")
+    with pytest.raises(BadConfiguration, match="at least 3 columns"):
+        made(AccessOptions(tokens=bad))
+    with pytest.raises(BadConfiguration, match="TLS cannot be set up"):
+        setup.tls_context(AccessOptions(certificate=bad, key=bad))
