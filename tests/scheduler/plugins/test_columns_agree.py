@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from machinery.clock import FakeClock
@@ -15,6 +15,7 @@ from machinery.pb import core
 from machinery.versions import Gates, Version
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.interface import FilterPlugin
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.profile import ExtensionPoint, Profile
 from scheduler.framework.runtime import Environment, Framework
@@ -148,3 +149,40 @@ def test_every_scoring_plugin_has_a_weight() -> None:
     scoring = default_profile().points[ExtensionPoint.SCORE]
     assert {e.name: e.weight for e in scoring} == {e.name: weights[e.name] for e in scoring}
     assert weights["TaintToleration"] == 3
+
+
+def _refuses(cluster: tuple[list[core.Node], list[core.Pod], core.Pod], name: str) -> bool:
+    """Whether the plugin is asked about the cluster, and refuses a node but not all."""
+    nodes, pods, pending = cluster
+    framework = framework_of(nodes, pods, {}, Version(1, 36))
+    snapshot, pod, state = framework.snapshot, PodInfo(pending), CycleState()
+    _, status, _ = framework.run_pre_filter_plugins(state, pod, snapshot)
+    if status is not None or name in state.skip_filter_plugins:
+        return False
+    plugin = framework.plugins[name]
+    assert isinstance(plugin, FilterPlugin)
+    mask = plugin.filter_all(state, pod, snapshot, slice(0, len(snapshot)))
+    return mask is not None and 0 < int(mask.sum()) < len(mask)
+
+
+# Plugins whose two forms other modules hold together, on clusters that give them work.
+ELSEWHERE = {
+    "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone",  # test_volume_plugins
+    "NodeDeclaredFeatures",  # test_node_declared_features
+    "InterPodAffinity", "PodTopologySpread",  # test_inter_pod_affinity, test_pod_topology_spread
+}  # fmt: skip
+TWO_FORMS = sorted(
+    name
+    for name, plugin in IN_TREE.items()
+    if issubclass(plugin, FilterPlugin) and plugin.filter_all is not FilterPlugin.filter_all
+)
+
+
+@pytest.mark.parametrize("name", sorted(set(TWO_FORMS) - ELSEWHERE))
+def test_the_clusters_give_every_plugin_with_two_forms_work(name: str) -> None:
+    """Else the tests above would say nothing about it. NoSuchExample if there is no such cluster."""
+    find(
+        clusters(),
+        lambda cluster: _refuses(cluster, name),
+        settings=settings(max_examples=3000, deadline=None, phases=[Phase.generate]),
+    )
