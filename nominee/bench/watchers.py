@@ -167,8 +167,8 @@ async def _how_it_ended(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
         while piece := await reader.read(_READ_BYTES):
             data += piece
     writer.close()
-    found = re.findall(rb'"type":"ERROR","object":(\{.*?\})\n', data)
-    status = json.loads(found[-1]) if found else {}
+    found = re.findall(rb'\{"type":"ERROR",.*\}', data)
+    status = json.loads(found[-1])["object"] if found else {}
     return {
         "events": len(MARK.findall(data)),
         "status": {key: status[key] for key in ("code", "reason") if key in status},
