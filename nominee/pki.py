@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from machinery.names import dns_subdomain_problems
+
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -179,9 +181,7 @@ class _Authority:
         from cryptography import x509
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
-        wanted = list(
-            dict.fromkeys((*SERVING_NAMES, socket.gethostname().lower(), *names, *SERVING_ADDRESSES))
-        )
+        wanted = list(dict.fromkeys((*SERVING_NAMES, *_host_names(), *names, *SERVING_ADDRESSES)))
         if key.exists() and _lasts(certificate, self.now) and _has_names(certificate, wanted):
             return
         alternatives = x509.SubjectAlternativeName([_alternative(name) for name in wanted])
@@ -208,6 +208,12 @@ class _Authority:
         if names is not None:
             builder = builder.add_extension(names, critical=False)
         return _pem(builder.sign(self.key, SHA256())), _key_pem(own)
+
+
+def _host_names() -> list[str]:
+    """This machine's, where it is one that a certificate can have."""
+    name = socket.gethostname().lower()
+    return [name] if name and not dns_subdomain_problems(name) else []
 
 
 def _builder(
