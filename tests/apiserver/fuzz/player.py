@@ -56,6 +56,31 @@ VALID: dict[Kind[Any], Document] = {
     kinds.LIMIT_RANGE: {"spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}},
     kinds.RESOURCE_QUOTA: {"spec": {"hard": {"pods": "1"}}},
     kinds.SERVICE_ACCOUNT: {},
+    kinds.JOB: {"spec": {"template": {"spec": {**_POD_SPEC, "restartPolicy": "Never"}}}},
+    kinds.ENDPOINT_SLICE: {"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}]},
+    kinds.CSI_DRIVER: {"spec": {"attachRequired": True}},
+    kinds.CSI_STORAGE_CAPACITY: {"storageClassName": "s", "capacity": "1Gi"},
+    kinds.VOLUME_ATTACHMENT: {
+        "spec": {"attacher": "a.b", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+    },
+    kinds.ROLE: {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]},
+    kinds.CLUSTER_ROLE: {"rules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}]},
+    kinds.ROLE_BINDING: {
+        "roleRef": {"kind": "Role", "name": "r", "apiGroup": "rbac.authorization.k8s.io"},
+        "subjects": [{"kind": "User", "name": "u"}],
+    },
+    kinds.DEVICE_CLASS: {"spec": {"selectors": [{"cel": {"expression": "device.driver == 'x'"}}]}},
+    kinds.RESOURCE_CLAIM: {
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+    },
+    kinds.RESOURCE_SLICE: {
+        "spec": {
+            "driver": "d.io",
+            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            "nodeName": "n",
+            "devices": [{"name": "d"}],
+        }
+    },
     kinds.FLOW_SCHEMA: {
         "spec": {
             "priorityLevelConfiguration": {"name": "exempt"},
