@@ -204,7 +204,14 @@ class ReplicaSetStrategy(TemplateStrategy):
         )
 
 
-class ReplicaSetStatusStrategy(StatusStrategy):
+class _ReplicasStatusStrategy(StatusStrategy):
+    def drop_disabled(self, new: Any, old: Any | None, env: Environment) -> None:
+        counted = env.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
+        if not counted and (old is None or not old.status.HasField("terminatingReplicas")):
+            new.status.ClearField("terminatingReplicas")
+
+
+class ReplicaSetStatusStrategy(_ReplicasStatusStrategy):
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
         return metadata_rules.object_meta_update(new.metadata, old.metadata) + replica_sets.status(new.status)
 
@@ -227,7 +234,7 @@ class DeploymentStrategy(TemplateStrategy):
         )
 
 
-class DeploymentStatusStrategy(StatusStrategy):
+class DeploymentStatusStrategy(_ReplicasStatusStrategy):
     def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
         super().prepare_for_update(new, old, env)
         keep(new.metadata, old.metadata, "labels")
