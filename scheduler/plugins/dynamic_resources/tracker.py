@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 from machinery import kinds
 from machinery.objects import ObjectKey, key_of
@@ -246,7 +246,8 @@ class DeviceManager:
         return self._class_map[1]
 
 
-_MANAGERS: WeakKeyDictionary[Any, DeviceManager] = WeakKeyDictionary()
+# By the lister's id, which is nobody else's while the manager holds the lister; the plugins hold the manager.
+_MANAGERS: WeakValueDictionary[int, DeviceManager] = WeakValueDictionary()
 
 
 def manager_of(handle: Handle, make: Callable[[Handle], DeviceManager] = DeviceManager) -> DeviceManager:
@@ -254,9 +255,9 @@ def manager_of(handle: Handle, make: Callable[[Handle], DeviceManager] = DeviceM
     lister: Any = handle.lister(kinds.RESOURCE_CLAIM)
     if isinstance(lister, EmptyLister):
         return make(handle)
-    found = _MANAGERS.get(lister)
+    found = _MANAGERS.get(id(lister))
     if found is None:
-        found = _MANAGERS[lister] = make(handle)
+        found = _MANAGERS[id(lister)] = make(handle)
     return found
 
 

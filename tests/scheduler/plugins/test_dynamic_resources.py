@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -504,6 +506,14 @@ def test_the_search_of_a_node_has_a_limit() -> None:
     tick = iter(range(1_000_000))
     stage.clock.monotonic = lambda: float(next(tick))  # type: ignore[method-assign]  # each look takes a second
     assert stage.verdicts(user())["n1"] == "timed out trying to allocate devices"
+
+
+def test_a_manager_goes_with_its_plugins() -> None:
+    stage = Stage(mine(), S1)
+    manager = weakref.ref(manager_of(stage.framework))
+    del stage
+    gc.collect()
+    assert manager() is None
 
 
 def test_profiles_share_what_is_in_use() -> None:
