@@ -107,11 +107,20 @@ class Pki:
             paths = self.clients / f"{name}.crt", self.clients / f"{name}.key"
             if not _lasts(paths[0], now) or not paths[1].exists():
                 authority.issue_client(*paths, identity)
-        # Whose a token is may change (a kubelet that carries other nodes now), the token does not.
+        self._write_tokens({name: self._row(name, identity) for name, identity in tokens.items()})
+
+    def reassign(self, tokens: Mapping[str, Identity]) -> None:
+        """Whose some tokens are from now on, as a kubelet's that carries other nodes; they stay. OSError."""
+        with self.tokens.open(encoding="utf-8", newline="") as file:
+            rows = {row[2]: row for row in csv.reader(file) if row}
+        self._write_tokens(rows | {name: self._row(name, identity) for name, identity in tokens.items()})
+
+    def _row(self, name: str, identity: Identity) -> list[str]:
+        return [self._token(name), identity.user, name, ",".join(identity.groups)]
+
+    def _write_tokens(self, rows: Mapping[str, Sequence[str]]) -> None:
         table = io.StringIO()
-        writer = csv.writer(table, lineterminator="\n")
-        for name, identity in tokens.items():
-            writer.writerow([self._token(name), identity.user, name, ",".join(identity.groups)])
+        csv.writer(table, lineterminator="\n").writerows(rows.values())
         _write(self.tokens, table.getvalue().encode(), secret=True)
 
     def _token(self, name: str) -> str:

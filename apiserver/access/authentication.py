@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING
 
 from apiserver.access.service_accounts import ISSUER
 from apiserver.access.user import ALL_AUTHENTICATED, ANONYMOUS, User
-from machinery import errors
+from machinery import errors, logs
 from machinery.clock import Clock
 
 if TYPE_CHECKING:
     from apiserver.access.service_accounts import ServiceAccountTokens
 
+_log = logs.get()
 _CERTIFICATES_MAX = 1000
 _TOKEN_COLUMNS_MIN, _GROUPS_COLUMN = 3, 3
+_LOOK_SECONDS = 0.2
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 
 FindToken = Callable[[str], User | None]
@@ -64,6 +66,37 @@ def read_token_file(path: Path) -> dict[str, User]:
                 names = tuple(name.strip() for name in groups.split(",") if name.strip())
                 users[row[0]] = User(row[1], names, row[2])
     return users
+
+
+class TokenFile:
+    """The users of a token file, read again when it has changed.
+
+    Upstream reads it once; here a kubelet may come back with other nodes, and whose they are is in this file.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._stamp = path.stat().st_mtime_ns
+        self._look_at = clock.monotonic() + _LOOK_SECONDS
+        self.users = read_token_file(path)
+
+    def changed(self) -> bool:
+        """Looks from time to time; what cannot be read does not count."""
+        now = self._clock.monotonic()
+        if now < self._look_at:
+            return False
+        self._look_at = now + _LOOK_SECONDS
+        try:
+            stamp = self._path.stat().st_mtime_ns
+            if stamp == self._stamp:
+                return False
+            self._stamp = stamp
+            self.users = read_token_file(self._path)
+        except (OSError, TokenFileError) as error:
+            _log.warning("the token file cannot be read; what it said before counts", error=str(error))
+            return False
+        return True
 
 
 class Certificates:
@@ -110,19 +143,25 @@ class Authenticator:
         self,
         clock: Clock,
         *,
-        tokens: Mapping[str, User] | None = None,
+        tokens: Mapping[str, User] | TokenFile | None = None,
         accounts: ServiceAccountTokens | None = None,
         anonymous: bool = True,
     ) -> None:
         self._certificates = Certificates(clock)
-        self._tokens = {token: _known(user) for token, user in (tokens or {}).items()}
-        # Components send the same header with each call.
-        self._headers = {f"Bearer {token}": user for token, user in self._tokens.items()}
+        self._file = tokens if isinstance(tokens, TokenFile) else None
+        self._take(tokens.users if isinstance(tokens, TokenFile) else tokens or {})
         self._accounts = accounts
         self._anonymous = anonymous
 
+    def _take(self, tokens: Mapping[str, User]) -> None:
+        self._tokens = {token: _known(user) for token, user in tokens.items()}
+        # Components send the same header with each call.
+        self._headers = {f"Bearer {token}": user for token, user in self._tokens.items()}
+
     def user_of(self, credentials: Credentials) -> User:
         """401 for a token that is not known, and for nobody where that is not allowed."""
+        if self._file is not None and self._file.changed():
+            self._take(self._file.users)
         known = self._headers.get(credentials.authorization)
         if known is not None and not credentials.certificate:
             return known

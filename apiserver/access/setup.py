@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from apiserver.access.access import OPEN, Access
-from apiserver.access.authentication import Authenticator, TokenFileError, read_token_file
+from apiserver.access.authentication import Authenticator, TokenFile, TokenFileError
 from apiserver.access.authorizer import AlwaysAllow, AlwaysDeny, Authorizer, Union
 from apiserver.access.node.authorizer import NodeAuthorizer
 from apiserver.access.node.graph import Graph
@@ -48,7 +48,7 @@ def make(options: AccessOptions, cache: WatchCache, clock: Clock) -> Door:
         accounts = None
         if options.accounts_key is not None:
             accounts = ServiceAccountTokens(options.accounts_key.read_bytes(), cache, clock)
-        tokens = read_token_file(options.tokens) if options.tokens is not None else {}
+        tokens = TokenFile(options.tokens, clock) if options.tokens is not None else None
     except (OSError, TokenFileError, ValueError) as error:
         raise BadConfiguration(str(error)) from None
     authenticator = None

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from nominee.commands.common import Seconds, ask_supervisor, directory_option
+from nominee.identities import tokens
 from nominee.options import OptionError, target
+from nominee.pki import Pki
+from nominee.supervisor.directory import StateDirectory
+from nominee.supervisor.spec import ClusterSpec
 
 _component = click.argument("component")
 _kill = click.option("--kill", is_flag=True, help="SIGKILL instead of SIGTERM.")
@@ -37,10 +43,30 @@ def _ask(
     except OptionError as error:
         raise click.UsageError(error.message) from None
     more = {"arguments": list(arguments)} if arguments else {}
+    if arguments:
+        _reassign(StateDirectory(directory), name, arguments)
     answer = ask_supervisor(directory, command, timeout_seconds=timeout, component=name, kill=kill, **more)
     for process in answer["components"]:
         pid = f" (pid {process['pid']})" if process["pid"] else ""
         click.echo(f"{process['name']} is {process['state']}{pid}")
+
+
+def _reassign(state: StateDirectory, name: str, arguments: Sequence[str]) -> None:
+    """A kubelet may come back with other nodes: its credential is for those then."""
+    pki = Pki(state.path / "pki")
+    try:
+        if not pki.tokens.exists():
+            return
+        spec = ClusterSpec.from_json(state.plan.read_text(encoding="utf-8"))
+        named = {process.name for process in spec.processes if name in (process.name, process.component)}
+        changed = [
+            replace(process, argv=(*process.argv, *arguments)) if process.name in named else process
+            for process in spec.processes
+        ]
+        found = tokens(changed)
+        pki.reassign({each: found[each] for each in named & found.keys()})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise click.ClickException(f"the credentials in {pki.path} cannot be changed: {error}") from None
 
 
 @click.command()

@@ -59,6 +59,15 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
     assert changed == {str(pki.tokens)}
 
 
+def test_a_token_may_become_somebody_elses(tmp_path: Path) -> None:
+    pki = Pki(tmp_path / "pki")
+    pki.ensure({}, {"a": Identity("x"), "b": Identity("y", ("g", "h"))}, now=NOW)
+    before = pki.tokens.read_text()
+    pki.reassign({"a": Identity("x", ("g",))})
+    first, second = before.splitlines()
+    assert pki.tokens.read_text().splitlines() == [f"{first}g", second]
+
+
 def test_half_an_authority_is_not_replaced(tmp_path: Path) -> None:
     pki = Pki(tmp_path / "pki")
     pki.ensure(SOME, SOME, now=NOW)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,7 +10,13 @@ import pytest
 
 from apiserver.access.access import Access
 from apiserver.access.attributes import Attributes
-from apiserver.access.authentication import Authenticator, Credentials, TokenFileError, read_token_file
+from apiserver.access.authentication import (
+    Authenticator,
+    Credentials,
+    TokenFile,
+    TokenFileError,
+    read_token_file,
+)
 from apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
 from apiserver.access.service_accounts import ISSUER, Claims, ServiceAccountTokens
 from apiserver.access.user import ANONYMOUS, User
@@ -49,6 +56,27 @@ def test_a_token_file(tmp_path: Path) -> None:
     path.write_text("t1,jane\n")
     with pytest.raises(TokenFileError, match="at least 3 columns"):
         read_token_file(path)
+
+
+async def test_a_token_file_that_changes(tmp_path: Path, clock: FakeClock) -> None:
+    path = tmp_path / "tokens.csv"
+
+    def write(text: str, nanoseconds: int) -> None:
+        path.write_text(text)
+        os.utime(path, ns=(nanoseconds, nanoseconds))
+
+    def groups() -> tuple[str, ...]:
+        return authenticator.user_of(Credentials(authorization="Bearer t")).groups
+
+    write("t,jane,1,dev\n", 1)
+    authenticator = Authenticator(clock, tokens=TokenFile(path, clock))
+    assert groups() == ("dev", "system:authenticated")
+    write("t,jane,1,ops\n", 2)
+    await clock.advance(1)
+    assert groups() == ("ops", "system:authenticated")
+    write("t\n", 3)
+    await clock.advance(1)
+    assert groups() == ("ops", "system:authenticated")
 
 
 @pytest.mark.parametrize(
