@@ -13,6 +13,7 @@ import json
 import re
 import ssl
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,6 +48,22 @@ class Seen:
     ended: str = ""
 
 
+class Marks:
+    """Finds marks in a stream of bytes, also those that come in two pieces."""
+
+    def __init__(self) -> None:
+        self._before = b""
+
+    def feed(self, data: bytes) -> list[float]:
+        """The moments in the next bytes, each once."""
+        whole = self._before + data
+        found = list(MARK.finditer(whole))
+        # What may be the beginning of a mark is looked at again with what follows.
+        begin = max(found[-1].end() if found else 0, len(whole) - _MARK_BYTES_MAX)
+        self._before = whole[begin:]
+        return [float(mark[1]) for mark in found]
+
+
 class Watchers:
     """All watches of a process."""
 
@@ -56,10 +73,9 @@ class Watchers:
         self._clock = clock
         self.seen: list[Seen] = []
 
-    def _note(self, seen: Seen, data: bytes) -> None:
+    def _note(self, seen: Seen, moments: Iterable[float]) -> None:
         now = self._clock.monotonic()
-        for mark in MARK.finditer(data):
-            seen.delays.append(now - float(mark[1]))
+        seen.delays.extend(now - moment for moment in moments)
 
     async def rest(self, accept: str, version: str, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """One watch over HTTP, read as bytes."""
@@ -73,13 +89,9 @@ class Watchers:
             if b" 200 " not in head.split(b"\r\n", 1)[0]:
                 raise RuntimeError(f"no watch: {head!r}")
             task_status.started()
-            before = b""
+            marks = Marks()
             while data := await reader.read(_READ_BYTES):
-                whole = before + data
-                self._note(seen, whole)
-                # A mark may come in two pieces, but not be counted twice.
-                last = whole.rfind(b"sent=", len(whole) - _MARK_BYTES_MAX)
-                before = whole[last:] if last >= 0 and b";" not in whole[last:] else b""
+                self._note(seen, marks.feed(data))
             seen.ended = "the server hung up"
         finally:
             writer.close()
@@ -115,7 +127,7 @@ class Watchers:
                 standing = True
                 task_status.started()
             for event in response.events:
-                self._note(seen, event.body)
+                self._note(seen, (float(mark[1]) for mark in MARK.finditer(event.body)))
         seen.ended = "the server ended it"
 
 
