@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
+from apiserver import version_fields
 from apiserver.documents import SyntaxProblem, parse_json
 from apiserver.go_errors import unmarshal_problem
 from apiserver.registry import json_patch
@@ -16,6 +17,7 @@ from machinery.errors import GroupKind, StatusError, bad_request, invalid, reque
 from machinery.kinds import Kind
 from machinery.patch import PatchError, merge_patch, strategic_merge_patch
 from machinery.strategic_schema import go_text
+from machinery.versions import Version
 from machinery.wire import codec
 from machinery.wire.scalars import DecodeError, json_type
 
@@ -26,6 +28,7 @@ _PARTS = frozenset({"metadata", "spec", "status"})
 class Validation:
     """Field validation of a patch: `found` gets what is unknown or comes twice; `strict` refuses it."""
 
+    version: Version = version_fields.TABLE_VERSION
     strict: bool = False
     duplicates: list[str] = dataclass_field(default_factory=list)
     found: list[str] = dataclass_field(default_factory=list)
@@ -75,6 +78,7 @@ def apply(
         raise StatusError(error.code, "BadRequest" if error.code == 400 else "", str(error)) from None
     if validation is None or unknown is None:
         return new
+    unknown += version_fields.drop(validation.version, new)
     validation.found = [*validation.duplicates, *(f'unknown field "{path}"' for path in unknown)]
     if validation.found and validation.strict:
         problem = f"strict decoding error: {', '.join(validation.found)}"

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 from google.protobuf.message import Message
 
+from apiserver import version_fields
 from apiserver.access.attributes import Attributes
 from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.admission.chain import Chain, plugins
@@ -58,7 +59,7 @@ from machinery.clock import Clock, to_time
 from machinery.errors import StatusError
 from machinery.kinds import Kind
 from machinery.pb import core, meta, policy
-from machinery.versions import Gates
+from machinery.versions import Gates, Version
 
 _NOTHING = nullcontext()
 _APPLY_ATTEMPTS_MAX = 5
@@ -205,7 +206,7 @@ class Registry:
         obj = two_faces.as_stored(kind, body)
         check_namespace(strategy, namespace, obj.metadata)
         env = self._environment()
-        defaults.apply(strategy.kind, obj, self._gates)
+        self._complete(strategy.kind, obj)
         rules.fill_metadata(obj.metadata, self._new_uid(), env)
         _warn_of(rules.without_double_owners(obj.metadata), options)
         tracking.create(strategy.kind, obj, options, env.now)
@@ -317,7 +318,7 @@ class Registry:
         obj = two_faces.as_stored(kind, body)
         check_name(name, obj.metadata)
         check_namespace(strategy, namespace, obj.metadata)
-        defaults.apply(strategy.kind, obj, self._gates)
+        self._complete(strategy.kind, obj)
         _warn_of(rules.without_double_owners(obj.metadata), options)
 
         async def change(current: CachedObject) -> Any:
@@ -358,7 +359,7 @@ class Registry:
         rules.check_options("PatchOptions", options, force=applies)
         if applies:
             return await self._apply(kind, strategy, namespace, name, subresource, patch, options)
-        validation = _validation(options)
+        validation = _validation(options, self._gates.version)
         now = self._environment().now
         document = patching.parse(patch_kind, patch, validation)
 
@@ -369,7 +370,7 @@ class Registry:
             check_namespace(strategy, namespace, new.metadata)
             if not new.metadata.resourceVersion:
                 new.metadata.resourceVersion = str(current.revision)
-            defaults.apply(strategy.kind, new, self._gates)
+            self._complete(strategy.kind, new)
             tracking.update(strategy.kind, subresource, current.message, new, options, now)
             return new
 
@@ -402,7 +403,7 @@ class Registry:
                 raise errors.conflict(kind, name, f"{problem}, and no existing object was found")
             check_namespace(strategy, namespace, new.metadata)
             check_name(name, new.metadata)
-            defaults.apply(strategy.kind, new, self._gates)
+            self._complete(strategy.kind, new)
             return new
 
         async def change(current: CachedObject) -> Any:
@@ -530,6 +531,11 @@ class Registry:
             where = namespace if kind.namespaced else ""
             self._authorize(Attributes("create", kind.plural, kind.group, kind.version, "", where, name))
 
+    def _complete(self, kind: Kind[Any], obj: Any) -> None:
+        """What the client left out, without what this version does not know; in place."""
+        defaults.apply(kind, obj, self._gates)
+        version_fields.drop(self._gates.version, obj)
+
     def _ttl_seconds(self, strategy: Strategy) -> int:
         return self._event_ttl_seconds if strategy.ttl_seconds else 0
 
@@ -583,12 +589,12 @@ class Registry:
                 raise
 
 
-def _validation(options: WriteOptions) -> patching.Validation | None:
+def _validation(options: WriteOptions, version: Version) -> patching.Validation | None:
     """Field validation of a patch, where somebody wants to know."""
     if options.field_validation == "Strict":
-        return patching.Validation(strict=True)
+        return patching.Validation(version, strict=True)
     wanted = options.field_validation != "Ignore" and options.warn is not None
-    return patching.Validation() if wanted else None
+    return patching.Validation(version) if wanted else None
 
 
 def _warn_of(text: str, options: WriteOptions) -> None:

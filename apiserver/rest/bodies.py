@@ -13,7 +13,7 @@ from typing import Any
 from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 
-from apiserver import go_errors
+from apiserver import go_errors, version_fields
 from apiserver.documents import Document, SyntaxProblem, parse_json, parse_yaml
 from apiserver.registry.patching import mark_reset
 from apiserver.rest import problems
@@ -23,6 +23,7 @@ from machinery import errors, kinds
 from machinery.errors import StatusError
 from machinery.kinds import Kind
 from machinery.pb import core, meta, policy
+from machinery.versions import Version
 from machinery.wire import codec, envelope
 from machinery.wire.scalars import json_type
 from machinery.wire.text_check import has_broken_text
@@ -87,8 +88,14 @@ def expected(kind: Kind[Any], subresource: str) -> Expected:
     return scale() if subresource == "scale" else of_kind(kind)
 
 
-def decode(data: bytes, content: str, wanted: Expected, field_validation: str = "") -> Body:
-    """The message in a body. Raises StatusError 400 and 415."""
+def decode(
+    data: bytes,
+    content: str,
+    wanted: Expected,
+    field_validation: str = "",
+    version: Version = version_fields.TABLE_VERSION,
+) -> Body:
+    """The message in a body, without what `version` did not know. Raises StatusError 400 and 415."""
     form = content_type(content) or JSON
     if form == PROTOBUF:
         return Body(_from_protobuf(data, wanted))
@@ -96,7 +103,7 @@ def decode(data: bytes, content: str, wanted: Expected, field_validation: str = 
         raise problems.unsupported_media_type([OBJECTS])
     document = parse(data, form, wanted.kind)
     _check_type(document.value, wanted, data)
-    return _from_document(document, wanted, field_validation)
+    return _from_document(document, wanted, field_validation, version)
 
 
 def parse(data: bytes, form: str, kind: str) -> Document:
@@ -190,15 +197,16 @@ def _from_protobuf(data: bytes, wanted: Expected) -> Message:
         ) from None
 
 
-def _from_document(document: Document, wanted: Expected, field_validation: str) -> Body:
+def _from_document(document: Document, wanted: Expected, field_validation: str, version: Version) -> Body:
     value = document.value
     unknown: list[str] = []
     try:
         message = codec.from_json(wanted.message, value, unknown_fields=unknown)
     except codec.DecodeError as error:
         problem = go_errors.unmarshal_problem(wanted.message, value, error)
-        kind, version = value.get("kind") or wanted.kind, value.get("apiVersion") or wanted.api_version
-        raise _unhandled(version, kind, wanted, problem) from None
+        kind, api_version = value.get("kind") or wanted.kind, value.get("apiVersion") or wanted.api_version
+        raise _unhandled(api_version, kind, wanted, problem) from None
+    unknown += version_fields.drop(version, message)
     if isinstance(getattr(message, "metadata", None), meta.ObjectMeta):
         mark_reset(value.get("metadata"), message.metadata)  # type: ignore[attr-defined]
     found = strict_problems(document, unknown) if field_validation != "Ignore" else []

@@ -60,7 +60,7 @@ class RestFront:
         self._flow_control = flow_control or FlowControl(clock)
         self._options = options
         self._metrics = metrics
-        self._resources = resources.Resources(registry, clock, options.access, options.usage)
+        self._resources = resources.Resources(registry, clock, options.access, options.usage, options.version)
         self._paths = meta_paths.MetaPaths(options.version, lambda: self.address)
         self.address = options.address
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from apiserver import request_options
+from apiserver import request_options, version_fields
 from apiserver.access.access import OPEN, Access
 from apiserver.cached_object import CachedObject
 from apiserver.kubelets import UsageSource
@@ -23,6 +23,7 @@ from machinery.clock import Clock, to_time
 from machinery.errors import StatusError
 from machinery.kinds import Kind
 from machinery.pb import meta
+from machinery.versions import Version
 
 if TYPE_CHECKING:
     from apiserver.access.user import User
@@ -85,7 +86,9 @@ class Resources:
         clock: Clock,
         access: Access = OPEN,
         usage: UsageSource | None = None,
+        version: Version = version_fields.TABLE_VERSION,
     ) -> None:
+        self._version = version
         self._registry = registry
         self._usage = usage
         self._access = access
@@ -312,7 +315,7 @@ class Resources:
     async def _decoded(self, request: Request, wanted: bodies.Expected) -> bodies.Body:
         data = await request.body()
         validation = request.asked("fieldValidation")
-        body = bodies.decode(data, request.header("content-type"), wanted, validation)
+        body = bodies.decode(data, request.header("content-type"), wanted, validation, self._version)
         request.warnings.extend(body.warnings)
         return body
 
