@@ -8,6 +8,7 @@ from typing import Any
 from apiserver.admission.claim_resize import PersistentVolumeClaimResize
 from apiserver.admission.default_storage_class import DefaultStorageClass
 from apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
+from apiserver.admission.device_admin_access import DeviceAdminAccess
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.admission.limit_ranger import LimitRanger
 from apiserver.admission.namespace_lifecycle import NamespaceLifecycle
@@ -69,6 +70,7 @@ def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plu
         NodeDeclaredFeatureValidator(gates),
         PodResizeValidator(gates),
         PodTopologyLabels(gates),
+        DeviceAdminAccess(),
         ResourceQuota(),
     ]
     return [plugin for plugin in found if plugin.name not in disabled]

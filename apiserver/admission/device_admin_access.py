@@ -1,0 +1,56 @@
+"""Access to devices for administrators: in namespaces whose label allows it (DRAAdminAccess).
+
+Upstream's strategies of resource claims and templates check this; strategies here see no other object, so it
+is done where other objects are looked up. Not a plugin that could be disabled. Source: kube-apiserver 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from apiserver.validation import field
+from machinery import errors, kinds
+from machinery.kinds import Kind
+from machinery.pb import devices
+
+NAMESPACE_LABEL = "resource.kubernetes.io/admin-access"
+_TEXT = f"admin access to devices requires the `{NAMESPACE_LABEL}: true` label on the containing namespace"
+
+
+class DeviceAdminAccess(Plugin):
+    name = "DeviceAdminAccess"
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        if operation == "CREATE":
+            return kind in (kinds.RESOURCE_CLAIM, kinds.RESOURCE_CLAIM_TEMPLATE) and not subresource
+        return operation == "UPDATE" and kind is kinds.RESOURCE_CLAIM and subresource == "status"
+
+    async def validate(self, request: Request, lookup: Lookup) -> None:
+        path = _asked_at(request)
+        if not path:
+            return
+        found = await lookup.find(kinds.NAMESPACE, "", request.namespace)
+        if found is None or found.message.metadata.labels.get(NAMESPACE_LABEL) != "true":
+            raise errors.invalid(request.kind, request.name, [field.forbidden(path, _TEXT)])
+
+
+def _asked_at(request: Request) -> str:
+    """The path of the first field that newly asks for the access; empty without."""
+    if request.subresource:
+        if _granted(request.old):
+            return ""
+        found = _granted(request.obj)
+        return f"status.allocation.devices.results[{found[0]}].adminAccess" if found else ""
+    is_template = request.kind is kinds.RESOURCE_CLAIM_TEMPLATE
+    spec: devices.ResourceClaimSpec = request.obj.spec.spec if is_template else request.obj.spec
+    for index, asked in enumerate(spec.devices.requests):
+        if asked.exactly.adminAccess:
+            return f"spec.devices.requests[{index}].adminAccess"
+    return ""
+
+
+def _granted(claim: devices.ResourceClaim) -> Sequence[int]:
+    results = claim.status.allocation.devices.results
+    return [index for index, result in enumerate(results) if result.adminAccess]
