@@ -27,6 +27,7 @@ _MASKS = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
     (re.compile(r"\bgen-[a-z0-9]{5}\b"), "gen-<x>"),
     (re.compile(r"current: \d+"), "current: <n>"),
+    (re.compile(r"^\d+s$"), "<age>"),
     # What changed of the Go struct, line by line.
     (re.compile(r"\n@@ .*", re.DOTALL), ""),
 )

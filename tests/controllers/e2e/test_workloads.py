@@ -160,7 +160,12 @@ async def test_a_budget_over_what_cannot_be_scaled_allows_nothing(cluster: Clust
         job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u1", "controller": True}
         await lab.create(pod("p", labels={"app": "web"}, owners=[job]))
         await lab.create(budget(maxUnavailable=1))
-        found = await lab.object(kinds.POD_DISRUPTION_BUDGET, "budget", lambda b: bool(b.status.conditions))
+        # The controller may hear of the budget before it hears of the pod.
+        found = await lab.object(
+            kinds.POD_DISRUPTION_BUDGET,
+            "budget",
+            lambda b: any(row.reason == "SyncFailed" for row in b.status.conditions),
+        )
         failed = get_condition(found.status.conditions, "DisruptionAllowed")
         assert failed is not None
         assert (failed.status, failed.reason) == ("False", "SyncFailed")
