@@ -210,6 +210,11 @@ def _print(report: Mapping[str, Any]) -> None:
     ]
     for line in table(header, rows):
         click.echo(line)
+    algorithm = report["schedulingAlgorithm"]
+    click.echo(
+        f"{algorithm['attemptsPerSecond']} attempts/s, "
+        f"{algorithm['meanMilliseconds']} ms of scheduling algorithm each on average"
+    )
     cpu = ", ".join(f"{name} {spent}" for name, spent in report["cpuMillisecondsPerPod"].items())
     click.echo(f"created {report['created']['podsPerSecond']} pods/s; processor ms a pod: {cpu}")
     memory = ", ".join(f"{name} {size}" for name, size in report["memory"]["pssMiB"].items())

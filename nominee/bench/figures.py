@@ -58,6 +58,14 @@ def histogram(metrics: str, name: str, labels: Mapping[str, str]) -> Histogram:
     return buckets
 
 
+def sample(metrics: str, name: str) -> float:
+    """The value of a series without labels in Prometheus text; 0 where it is missing."""
+    for line in metrics.splitlines():
+        if line.startswith(f"{name} "):
+            return float(line.rpartition(" ")[2])
+    return 0.0
+
+
 def difference(after: Histogram, before: Histogram) -> Histogram:
     """What was observed in between."""
     return {bound: count - before.get(bound, 0.0) for bound, count in after.items()}

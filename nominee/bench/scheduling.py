@@ -30,6 +30,7 @@ from nominee.bench.figures import (
     percentile,
     quantile,
     rounded,
+    sample,
 )
 from nominee.bench.machine import busy_seconds, machine
 from nominee.bench.processes import BenchError, Created, Creator, Series, cluster, creators
@@ -54,6 +55,7 @@ from nominee.supervisor.client import call
 from nominee.supervisor.directory import StateDirectory
 
 _ATTEMPTS = "scheduler_scheduling_attempt_duration_seconds"
+_ALGORITHM = "scheduler_scheduling_algorithm_duration_seconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,7 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
         if settings.init_pods:
             await _create(by_name[INIT])
             await bound.wait_for(settings.init_pods, stalled)
-        attempts = await _attempts(directory)
+        before = await _readings(directory)
         bound.times.clear()
         cpu, busy = _cpu_seconds(directory, measured), busy_seconds()
         begin = clock.monotonic()
@@ -126,7 +128,7 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
         cpu = {name: seconds - cpu[name] for name, seconds in spent.items()}
         capacity = (max(times) - begin) * len(os.sched_getaffinity(0))
         created = await anyio.to_thread.run_sync(measured.result)
-        attempts = difference(await _attempts(directory), attempts)
+        after = await _readings(directory)
         group.cancel_scope.cancel()
     pods = await _check(directory, settings)
     return {
@@ -134,7 +136,8 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
         "settings": asdict(settings),
         "throughput": _throughput(times, begin),
         "reference": {"kube-scheduler 1.36.2": _reference(settings)},
-        "attemptLatencyMilliseconds": _latency(attempts),
+        "attemptLatencyMilliseconds": _latency(difference(after.attempts, before.attempts)),
+        "schedulingAlgorithm": _algorithm(before, after, max(times) - begin),
         "created": {
             "nodesPerSecond": rounded(nodes.per_second, 1),
             "podsPerSecond": rounded(created.per_second, 1),
@@ -179,10 +182,33 @@ def _latency(attempts: Histogram) -> dict[str, float | None]:
     }
 
 
-async def _attempts(directory: Path) -> Histogram:
+@dataclass(frozen=True, slots=True)
+class _Readings:
+    """Of the scheduler's metrics. `algorithm`: seconds, and in how many cycles."""
+
+    attempts: Histogram
+    algorithm_seconds: float
+    cycles: float
+
+
+async def _readings(directory: Path) -> _Readings:
     address = StateDirectory(directory).live_run_files()["scheduler"]["http"]
-    answer = await anyio.to_thread.run_sync(request, address, "/metrics")
-    return histogram(answer.text, _ATTEMPTS, {"result": "scheduled"})
+    text = (await anyio.to_thread.run_sync(request, address, "/metrics")).text
+    return _Readings(
+        histogram(text, _ATTEMPTS, {"result": "scheduled"}),
+        sample(text, f"{_ALGORITHM}_sum"),
+        sample(text, f"{_ALGORITHM}_count"),
+    )
+
+
+def _algorithm(before: _Readings, after: _Readings, seconds: float) -> dict[str, float | None]:
+    """What KEP-5278 sets limits to: attempts a second, and how long a scheduling cycle takes."""
+    cycles = after.cycles - before.cycles
+    spent = after.algorithm_seconds - before.algorithm_seconds
+    return {
+        "attemptsPerSecond": rounded(cycles / seconds, 1),
+        "meanMilliseconds": rounded(spent * 1000 / cycles if cycles else None),
+    }
 
 
 def _pids(directory: Path) -> dict[str, int]:

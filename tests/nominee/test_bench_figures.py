@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from nominee.bench.figures import difference, histogram, per_second, percentile, quantile
+from nominee.bench.figures import difference, histogram, per_second, percentile, quantile, sample
 
 METRICS = """
 # TYPE attempt_seconds histogram
@@ -56,3 +56,8 @@ def test_percentiles_are_of_nearest_rank(percent: float, wanted: float) -> None:
 )
 def test_samples_are_of_whole_seconds(times: list[float], wanted: list[float]) -> None:
     assert per_second(times, 10.0) == wanted
+
+
+def test_a_series_without_labels() -> None:
+    text = "# HELP a_sum x\na_sum 1.5\na_sum_total 9\na_count 3.0\n"
+    assert (sample(text, "a_sum"), sample(text, "a_count"), sample(text, "b")) == (1.5, 3.0, 0.0)
