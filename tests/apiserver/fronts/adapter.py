@@ -17,6 +17,7 @@ from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
 from apiserver.registry.scale import KIND as SCALE
+from apiserver.watch_cache import WatchCache
 from machinery import errors
 from machinery.kinds import Kind
 from machinery.pb import core, meta, policy
@@ -465,10 +466,11 @@ class GrpcStream:
 
 @dataclass
 class Both:
-    """Both fronts of one server, and how many namespaces were used."""
+    """Both fronts of one server, its cache, and how many namespaces were used."""
 
     rest: RestApi
     grpc: GrpcApi
+    cache: WatchCache
     count: int = 0
 
     def of(self, name: str) -> Api:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import anyio
 import anyio.from_thread
@@ -27,7 +28,7 @@ from tests.support.patience import PATIENCE_SECONDS
 
 
 @asynccontextmanager
-async def _serving(address: str) -> AsyncIterator[tuple[Rest, str]]:
+async def _serving(address: str) -> AsyncIterator[tuple[Rest, ApiServer]]:
     clock = SystemClock()
     made: list[Registry] = []
 
@@ -44,7 +45,7 @@ async def _serving(address: str) -> AsyncIterator[tuple[Rest, str]]:
         made.append(registry)
         return registry
 
-    limits = CacheLimits(bookmark_seconds=0.1, wait_seconds=0.5, history_per_kind=100)
+    limits = CacheLimits(bookmark_seconds=0.1, wait_seconds=PATIENCE_SECONDS, history_per_kind=100)
     server = ApiServer(
         ServerOptions([address], compaction_seconds=0.0, limits=limits),
         make_registry,
@@ -60,7 +61,7 @@ async def _serving(address: str) -> AsyncIterator[tuple[Rest, str]]:
         group.start_soon(server.run, stopping, on_ready)
         with anyio.fail_after(PATIENCE_SECONDS):
             await ready.wait()
-        yield front_over(made[0], clock), server.address
+        yield front_over(made[0], clock), server
         stopping.set()
 
 
@@ -71,10 +72,11 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     try:
         with (
             anyio.from_thread.start_blocking_portal() as portal,
-            portal.wrap_async_context_manager(_serving(etcd.address)) as (rest, address),
+            portal.wrap_async_context_manager(_serving(etcd.address)) as (rest, server),
         ):
-            grpc = GrpcApi(portal, address)
-            yield Both(RestApi(portal, rest), grpc)
+            assert server.cache is not None
+            grpc = GrpcApi(portal, server.address)
+            yield Both(RestApi(portal, rest), grpc, server.cache)
             grpc.close()
     finally:
         etcd.stop()
@@ -84,6 +86,15 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 def api(request: pytest.FixtureRequest, both: Both) -> Api:
     """One front after the other."""
     return both.of(request.param)
+
+
+@pytest.fixture
+def impatient(both: Both) -> Iterator[None]:
+    """Who asks for a revision of the future is not kept waiting."""
+    cache, limits = both.cache, both.cache._limits
+    cache._limits = replace(limits, wait_seconds=0.05)
+    yield
+    cache._limits = limits
 
 
 @pytest.fixture

@@ -400,6 +400,7 @@ def test_lists_select_and_page(api: Api, space: str) -> None:
         ({"resourceVersion": "9000000000"}, 504),
     ],
 )
+@pytest.mark.usefixtures("impatient")
 def test_lists_that_cannot_be(api: Api, space: str, options: dict[str, Any], code: int) -> None:
     outcome = api.list(CONFIG_MAP, space, **options)
     assert outcome.code == code, outcome
@@ -419,7 +420,12 @@ def test_resource_versions_of_reads(api: Api, space: str) -> None:
     assert data(resourceVersion=first, resourceVersionMatch="NotOlderThan") == [{"k": "2"}]
     assert made(api.get(CONFIG_MAP, "a", space, resourceVersion=second))["data"] == {"k": "2"}
     assert api.get(CONFIG_MAP, "a", space, resourceVersion="x").code in (400, 500)
-    assert api.get(CONFIG_MAP, "a", space, resourceVersion="9000000000").code == 504
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_revision_of_the_future_does_not_come(api: Api, both: Both) -> None:
+    assert api.get(NAMESPACE, "default", resourceVersion="9000000000").code == 504
+    assert both.cache.revision < 9000000000
 
 
 def test_a_watch_tells_every_change_in_order(api: Api, space: str) -> None:
