@@ -121,10 +121,10 @@ def test_watch_resume_and_a_revision_that_is_gone(client: Any) -> None:
 
 def test_scale_and_status(client: Any) -> None:
     from lightkube.resources.apps_v1 import Deployment
+    from lightkube.types import PatchType
 
     client.create(Deployment.from_dict(deployment("web")))
-    scale = client.get(Deployment.Scale, "web")
-    scale.spec.replicas = 2
-    client.replace(scale, "web")
+    assert client.get(Deployment.Scale, "web").spec.replicas == 1
+    client.patch(Deployment.Scale, "web", {"spec": {"replicas": 2}}, patch_type=PatchType.MERGE)
     eventually(lambda: client.get(Deployment.Status, "web").status.readyReplicas, lambda ready: ready == 2)
     client.delete(Deployment, "web")

@@ -196,6 +196,8 @@ def test_create_apply_and_replace(kubectl: Session) -> None:
     assert "may not change fields" in kubectl.fails(
         "apply", "-f", "-", stdin=labelled.replace("100m", "200m")
     )
+    # Nobody else writes it any more.
+    kubectl("wait", "--for=condition=Ready", "pod/c1", "--timeout=100s")
     live = kubectl.json("get", "pod", "c1")
     live["metadata"]["annotations"]["by"] = "replace"
     assert kubectl("replace", "-f", "-", stdin=json.dumps(live)) == "pod/c1 replaced\n"
