@@ -17,8 +17,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from machinery import logs
+from machinery import failpoints, logs
 from machinery.errors import StatusError
+from machinery.failpoints import FailpointError
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.interface import (
@@ -55,6 +56,8 @@ from scheduler.plugins.dynamic_resources.state import ClaimsState, is_in_memory
 from scheduler.plugins.dynamic_resources.tracker import manager_of
 from scheduler.plugins.normalize import normalize_by_max
 
+WRITTEN = failpoints.declare("scheduler.claims.written")
+"""A claim has its allocation and is reserved for the pod, which is not bound yet."""
 _STATE = "PreFilterDynamicResources"
 READY_POLL_SECONDS = 5.0
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
@@ -268,7 +271,7 @@ class DynamicResources(
                     await self._bind_claim(known, index, pod)
             if self._settings.features.binding_conditions:
                 await self._wait_until_ready(known, pod, node_name)
-        except (ClaimError, StatusError) as error:
+        except (ClaimError, StatusError, FailpointError) as error:
             return Status.as_error(error, self.name)
         return None
 
@@ -287,6 +290,7 @@ class DynamicResources(
             bound = await writer.bind(claim, pod.pod, allocation)
             known.claims[index] = bound
             self._claims.assume(bound)
+            await WRITTEN.hit(pod=pod.key, claim=bound.metadata.name)
         finally:
             if allocation is not None:
                 self._claims.land(known.uid_of(index))

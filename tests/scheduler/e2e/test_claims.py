@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from machinery import kinds
 from machinery.client import Client, retry_unavailable
 from machinery.pb import devices
 from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition, until
 from tests.support.cluster import Cluster
-from tests.support.devices import DRIVER, device, device_class, resource_slice, template, using
+from tests.support.devices import DRIVER, claim, device, device_class, resource_slice, template, using
 
 NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -50,3 +52,27 @@ async def test_pods_get_devices_from_a_template_and_give_them_back(cluster: Clus
         where = (await client.get(kinds.POD, "a", "default")).spec.nodeName
         await client.delete(kinds.POD, "a", "default", grace_period_seconds=0)
         assert await bound(client, "c") == where
+
+
+@pytest.mark.slow
+async def test_a_scheduler_that_dies_after_the_allocation_gives_the_same_device(cluster: Cluster) -> None:
+    cluster.arguments("apiserver", NO_TAINTS)
+    cluster.arguments("scheduler", "--failpoints=scheduler.claims.written=crash")
+    await cluster.start("etcd", "apiserver")
+    async with cluster.client() as client:
+        for name in ("n1", "n2"):
+            await client.create(node(name))
+            await client.create(resource_slice(f"s-{name}", device("gpu-0"), node=name))
+        await client.create(device_class("gpu"))
+        await client.create(claim("mine"))
+        cluster.spawn("scheduler")
+        await client.create(using(pod("p"), claim="mine"))
+        assert await cluster.exited("scheduler") < 0
+        before = (await _claims(client))[0]
+        assert before.status.HasField("allocation")
+        cluster.arguments("scheduler")
+        await cluster.start("scheduler")
+        where = await bound(client, "p")
+        after = (await _claims(client))[0]
+        assert [r.pool for r in after.status.allocation.devices.results] == [f"s-{where}"]
+        assert after.status == before.status

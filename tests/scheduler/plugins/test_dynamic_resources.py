@@ -326,6 +326,14 @@ async def test_what_was_written_is_taken_back() -> None:
     assert found.status.HasField("allocation")  # the next attempt uses it, or PostFilter frees it
 
 
+async def test_what_an_earlier_life_has_written_is_used() -> None:
+    """The scheduler died between the claim's allocation and the pod's binding."""
+    stage = Stage(allocated("n1", "p"), S1, S2)
+    assert stage.feasible(user()) == ["n1"]
+    assert await stage.bind(user()) is None
+    assert stage.api.requests == []
+
+
 async def test_claims_do_not_wait_behind_a_slow_volume() -> None:
     """KEP-5278, "Handling ResourceClaim status updates": both plugins work beside each other."""
     stage = Stage(mine(), S1, volume_claim(), waiting_class())
