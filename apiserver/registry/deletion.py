@@ -17,6 +17,9 @@ from machinery import errors
 from machinery.errors import GroupKind, GroupResource
 from machinery.pb import meta
 
+_GENERATION_MAX = 2**63 - 1
+_SECONDS_MAX = 253_402_300_799
+"""The last second of the year 9999: no time is written that cannot be read."""
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _POLICIES = ("Background", "Foreground", "Orphan")
@@ -93,11 +96,11 @@ def begin(strategy: Strategy, new: Any, options: meta.DeleteOptions, env: Enviro
     if not strategy.check_graceful_delete(new, options):
         return Way.NOW
     grace = options.gracePeriodSeconds
-    metadata.deletionTimestamp.seconds = env.now.seconds + grace
+    metadata.deletionTimestamp.seconds = min(env.now.seconds + grace, _SECONDS_MAX)
     metadata.deletionTimestamp.nanos = 0
     metadata.deletionGracePeriodSeconds = grace
     if metadata.generation > 0:
-        metadata.generation += 1
+        metadata.generation = min(metadata.generation + 1, _GENERATION_MAX)
     return Way.MARKED
 
 
@@ -127,7 +130,7 @@ def _again(metadata: meta.ObjectMeta, options: meta.DeleteOptions, env: Environm
 def mark_deleted(metadata: meta.ObjectMeta, env: Environment) -> None:
     """What is kept by finalizers only: deletion time now, grace 0."""
     if not metadata.HasField("deletionGracePeriodSeconds") and metadata.generation > 0:
-        metadata.generation += 1
+        metadata.generation = min(metadata.generation + 1, _GENERATION_MAX)
     if not metadata.HasField("deletionTimestamp") or metadata.deletionTimestamp.seconds > env.now.seconds:
         metadata.deletionTimestamp.CopyFrom(env.now)
     metadata.deletionGracePeriodSeconds = 0

@@ -138,10 +138,25 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
+_NANOS = 1_000_000_000
+_YEAR_1, _YEAR_9999 = -62_135_596_800, 253_402_300_799
+_CYCLE_SECONDS = 146_097 * 86_400
+
+
 def format_time(seconds: int, nanos: int = 0, *, micro: bool = False) -> str:
-    """RFC 3339 in UTC: whole seconds (Time), or with six digits (MicroTime)."""
-    moment = _EPOCH + datetime.timedelta(seconds=seconds)
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    """RFC 3339 in UTC: whole seconds (Time), or with six digits (MicroTime).
+
+    Protobuf can say any moment; those outside of the years 1 to 9999 are shown as Go shows them.
+    """
+    if not 0 <= nanos < _NANOS:
+        seconds, nanos = seconds + nanos // _NANOS, nanos % _NANOS
+    if _YEAR_1 <= seconds <= _YEAR_9999:
+        text = (_EPOCH + datetime.timedelta(seconds=seconds)).isoformat()[:19]
+    else:
+        # The calendar repeats every 400 years.
+        cycles, within = divmod(seconds, _CYCLE_SECONDS)
+        moment = _EPOCH + datetime.timedelta(seconds=within)
+        text = f"{moment.year + 400 * cycles:04d}{moment.isoformat()[4:19]}"
     return f"{text}.{nanos // 1000:06d}Z" if micro else f"{text}Z"
 
 
