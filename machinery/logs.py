@@ -22,7 +22,7 @@ from machinery.clock import Clock, SystemClock, rfc3339_micro
 # structlog.dev imports rich (35 ms and 3 MB a process) where it is installed, for a console that is not used.
 _RICH_WAS_LOADED = "rich" in sys.modules
 if not _RICH_WAS_LOADED:
-    sys.modules["rich"] = None  # type: ignore[assignment]
+    sys.modules["rich"] = None  # type: ignore[assignment]  # None: its import fails
 try:
     import structlog
 finally:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 from machinery.gate_table import GATES
 
@@ -124,7 +124,7 @@ def _read_history(history: str) -> tuple[tuple[Step, ...], Version | None, str]:
         assert stage in get_args(Stage), history
         assert rest in (["on"], ["off"], ["locked", "on"], ["locked", "off"]), history
         since = Version.parse(version)
-        steps.append(Step(since, stage, rest[-1] == "on", rest[0] == "locked"))  # type: ignore[arg-type]
+        steps.append(Step(since, cast("Stage", stage), rest[-1] == "on", rest[0] == "locked"))
     return tuple(steps), None, ""
 
 

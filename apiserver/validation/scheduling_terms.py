@@ -245,7 +245,9 @@ def spread(path: str, constraints: Sequence[core.TopologySpreadConstraint]) -> l
             errors.append(field.not_supported(f"{at}.whenUnsatisfiable", policy, _UNSATISFIABLE))
         pair = (constraint.topologyKey, policy)
         if pair in seen:
-            errors.append(field.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", "{%s, %s}" % pair))  # noqa: UP031
+            errors.append(
+                field.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{pair[0]}, {pair[1]}}}")
+            )
         seen.add(pair)
         if constraint.HasField("minDomains"):
             if constraint.minDomains <= 0:

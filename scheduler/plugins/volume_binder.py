@@ -278,7 +278,7 @@ class VolumeBinder:
             for volume, claim in volumes.bindings:
                 bindings.append((await self._put(volume), claim))  # see finally
             for claim in volumes.provisions:
-                to_provision.append(await self._put(claim))  # noqa: PERF401
+                to_provision.append(await self._put(claim))  # noqa: PERF401  # finally counts them
         finally:
             self.revert(
                 NodeVolumes(volumes.bindings[len(bindings) :], volumes.provisions[len(to_provision) :])
