@@ -111,7 +111,8 @@ NODE = Kind(
 )  # fmt: skip
 POD = Kind(
     "", "v1", "Pod", "pods", core.Pod, core.PodList, short_names=("po",),
-    subresources=_subresources("status", "binding", "resize", "eviction"), categories=_ALL,
+    categories=_ALL,
+    subresources=_subresources("status", "binding", "resize", "eviction", "ephemeralcontainers"),
 )  # fmt: skip
 SERVICE = Kind(
     "", "v1", "Service", "services", core.Service, core.ServiceList, storage_prefix="services/specs",

@@ -24,6 +24,7 @@ from apiserver.registry.other_kinds import (
     VolumeStatusStrategy,
     VolumeStrategy,
 )
+from apiserver.registry.pods.ephemeral_containers import POD_EPHEMERAL_CONTAINERS
 from apiserver.registry.pods.resize import POD_RESIZE
 from apiserver.registry.pods.strategy import POD_STATUS, PodStrategy
 from apiserver.registry.services.strategy import STRATEGY as SERVICES
@@ -34,7 +35,10 @@ from machinery.kinds import Kind
 STRATEGIES: dict[Kind[Any], Strategy] = {
     kinds.NAMESPACE: namespaces.strategy(),
     kinds.NODE: NodeStrategy(kinds.NODE, {"status": NodeStatusStrategy(kinds.NODE)}),
-    kinds.POD: PodStrategy(kinds.POD, {"status": POD_STATUS, "resize": POD_RESIZE}),
+    kinds.POD: PodStrategy(
+        kinds.POD,
+        {"status": POD_STATUS, "resize": POD_RESIZE, "ephemeralcontainers": POD_EPHEMERAL_CONTAINERS},
+    ),
     kinds.CONFIG_MAP: ConfigMapStrategy(kinds.CONFIG_MAP),
     kinds.PERSISTENT_VOLUME_CLAIM: ClaimStrategy(
         kinds.PERSISTENT_VOLUME_CLAIM, {"status": ClaimStatusStrategy(kinds.PERSISTENT_VOLUME_CLAIM)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableSequence
 from typing import Any
 
+from apiserver.registry.pods.ephemeral_containers import keep_metadata
 from apiserver.registry.pods.strategy import PodStrategy, bump_generation
 from apiserver.registry.strategy import Environment, keep
 from apiserver.validation import pod_resize
@@ -45,14 +46,7 @@ def _drop_other_changes(new: core.Pod, old: core.Pod, env: Environment) -> None:
             spec.resources.CopyFrom(new.spec.resources)
     new.spec.CopyFrom(spec)
     keep(new, old, "status")
-    for name in ("labels", "annotations", "finalizers", "ownerReferences", "selfLink"):
-        if name == "selfLink":
-            new.metadata.selfLink = old.metadata.selfLink
-        else:
-            keep(new.metadata, old.metadata, name)
-    new.metadata.ClearField("deletionTimestamp")
-    if old.metadata.HasField("deletionTimestamp"):
-        new.metadata.deletionTimestamp.CopyFrom(old.metadata.deletionTimestamp)
+    keep_metadata(new, old)
 
 
 def _take_resources(into: MutableSequence[core.Container], new: MutableSequence[core.Container]) -> None:

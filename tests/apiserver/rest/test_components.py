@@ -135,7 +135,7 @@ NOT_SERVED = {
     "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
 }  # fmt: skip
 # Paths into containers and through nodes lead nowhere, so nobody is told of them.
-NOT_TOLD = {"attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy"}
+NOT_TOLD = {"attach", "exec", "log", "portforward", "proxy"}
 
 
 async def test_discovery_is_the_real_servers() -> None:

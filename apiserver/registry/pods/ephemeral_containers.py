@@ -1,0 +1,42 @@
+"""PUT and PATCH of pods/ephemeralcontainers: containers are added to a running pod (kubectl debug)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.registry.pods.strategy import PodStrategy, bump_generation
+from apiserver.registry.strategy import Environment, keep
+from apiserver.validation import ephemeral_containers
+from machinery.errors import Cause
+from machinery.kinds import POD
+from machinery.pb import core
+
+
+class PodEphemeralContainersStrategy(PodStrategy):
+    """Nothing else of the pod changes."""
+
+    def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
+        spec = core.PodSpec()
+        spec.CopyFrom(old.spec)
+        keep(spec, new.spec, "ephemeralContainers")
+        new.spec.CopyFrom(spec)
+        keep(new, old, "status")
+        keep_metadata(new, old)
+        self.drop_disabled(new, old, env)
+        bump_generation(new, old)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return ephemeral_containers.update(new, old)
+
+
+def keep_metadata(new: core.Pod, old: core.Pod) -> None:
+    """What only an update of the pod itself may change."""
+    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+        keep(new.metadata, old.metadata, name)
+    new.metadata.selfLink = old.metadata.selfLink
+    new.metadata.ClearField("deletionTimestamp")
+    if old.metadata.HasField("deletionTimestamp"):
+        new.metadata.deletionTimestamp.CopyFrom(old.metadata.deletionTimestamp)
+
+
+POD_EPHEMERAL_CONTAINERS = PodEphemeralContainersStrategy(POD)

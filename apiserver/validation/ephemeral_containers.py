@@ -1,0 +1,28 @@
+"""What pods/ephemeralcontainers may change (kube-apiserver 1.36, ValidatePodEphemeralContainersUpdate)."""
+
+from __future__ import annotations
+
+from apiserver.validation import field, metadata
+from apiserver.validation.pod import MIRROR_ANNOTATION, pod
+from machinery.errors import Cause
+from machinery.pb import core
+
+_PATH = "spec.ephemeralContainers"
+
+
+def update(new: core.Pod, old: core.Pod) -> list[Cause]:
+    """They are added only. The difference that upstream shows of a changed one is left out."""
+    errors = metadata.object_meta_update(new.metadata, old.metadata)
+    errors += pod(new)
+    if MIRROR_ANNOTATION in old.metadata.annotations:
+        return [field.forbidden("", "static pods do not support ephemeral containers")]
+    found = {each.ephemeralContainerCommon.name: each for each in new.spec.ephemeralContainers}
+    for before in old.spec.ephemeralContainers:
+        name = before.ephemeralContainerCommon.name
+        if name not in found:
+            problem = f'existing ephemeral containers "{name}" may not be removed\n'
+            errors.append(field.forbidden(_PATH, problem))
+        elif found[name] != before:
+            problem = f'existing ephemeral containers "{name}" may not be changed\n'
+            errors.append(field.forbidden(_PATH, problem))
+    return errors
