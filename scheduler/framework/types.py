@@ -61,6 +61,7 @@ class PodInfo:
         "pod_terms",
         "priority",
         "requests",
+        "resource_claims",
         "uid",
         "volume_count",
     )
@@ -80,6 +81,7 @@ class PodInfo:
     labels: dict[str, str]
     claims: tuple[str, ...]  # names of PersistentVolumeClaims in the pod's namespace
     direct_claims: tuple[str, ...]  # of these the ones that volumes name: not those of ephemeral volumes
+    resource_claims: frozenset[str]  # names of ResourceClaims that the pod names, or that were made for it
     volume_count: int  # of all types
     disks: tuple[Disk, ...]  # inline disks that pods on one node cannot always share
     images: tuple[str, ...]  # with tags, a name per container (init containers too) and image volume
@@ -180,6 +182,13 @@ def _claims(info: PodInfo) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _resource_claims(info: PodInfo) -> frozenset[str]:
+    spec, status = info.pod.spec, info.pod.status
+    names = {reference.resourceClaimName for reference in spec.resourceClaims}
+    names |= {made.resourceClaimName for made in status.resourceClaimStatuses}
+    return frozenset(names - {""})
+
+
 def _direct_claims(info: PodInfo) -> tuple[str, ...]:
     return tuple(
         volume.volumeSource.persistentVolumeClaim.claimName
@@ -236,6 +245,7 @@ _DERIVED: dict[str, Callable[[PodInfo], Any]] = {
     "labels": lambda info: dict(info.pod.metadata.labels),
     "claims": _claims,
     "direct_claims": _direct_claims,
+    "resource_claims": _resource_claims,
     "volume_count": lambda info: len(info.pod.spec.volumes),
     "disks": _disks,
     "images": _images,

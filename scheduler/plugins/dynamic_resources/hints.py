@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from google.protobuf.message import Message
 
@@ -16,13 +17,40 @@ from scheduler.framework.events import (
     expect,
 )
 from scheduler.framework.types import PodInfo
-from scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claims_of, is_allocated, may_use
+from scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claims_of, is_allocated
 from scheduler.plugins.dynamic_resources.tracker import ClaimTracker
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """What matters of a claim's change. `freed`: its devices are free again."""
+
+    old: Message | None = None
+    new: Message | None = None
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    freed: bool = False
+    same_status: bool = False
+
+    @classmethod
+    def read(cls, old: Message | None, new: Message | None) -> _Event:
+        """Raises TypeError for what is no claim."""
+        before, after = expect(devices.ResourceClaim, old, new)
+        if not isinstance(after, devices.ResourceClaim):
+            return cls(old, new)
+        freed = same = False
+        if isinstance(before, devices.ResourceClaim):
+            freed = is_allocated(before) and not is_allocated(after)
+            same = before.status == after.status
+        metadata = after.metadata
+        return cls(old, new, metadata.name, metadata.namespace, metadata.uid, freed, same)
 
 
 class Hints:
     def __init__(self, claims: ClaimTracker) -> None:
         self._claims = claims
+        self._event = _Event()  # the last one: all pending pods are asked about the same
 
     def registrations(self) -> Sequence[ClusterEventWithHint]:
         changed = ActionType.Add | ActionType.Update
@@ -38,21 +66,18 @@ class Hints:
 
     def after_claim_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
         """One of the pod's claims came or changed its status, or another's devices became free."""
-        old, new = expect(devices.ResourceClaim, old, new)
-        if not isinstance(new, devices.ResourceClaim):
-            return QueueingHint.Skip
-        freed = isinstance(old, devices.ResourceClaim) and is_allocated(old) and not is_allocated(new)
-        if not freed and not may_use(pod.pod, new):
+        if old is not self._event.old or new is not self._event.new:
+            self._event = _Event.read(old, new)
+        event = self._event
+        if not event.freed and (event.name not in pod.resource_claims or event.namespace != pod.namespace):
             return QueueingHint.Skip  # the common case: every pending pod hears of every claim
         try:
             claims = claims_of(pod.pod, self._claims.get)
         except ClaimError:
             return QueueingHint.Skip
-        if freed:
+        if event.freed:
             return QueueingHint.Queue
-        if all(claim.metadata.uid != new.metadata.uid for claim in claims):
-            return QueueingHint.Skip
-        if isinstance(old, devices.ResourceClaim) and old.status == new.status:
+        if event.same_status or all(claim.metadata.uid != event.uid for claim in claims):
             return QueueingHint.Skip
         return QueueingHint.Queue
 

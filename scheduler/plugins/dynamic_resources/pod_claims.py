@@ -55,16 +55,6 @@ def claims_of(pod: core.Pod, find: Callable[[str, str], Claim | None]) -> list[C
     return claims
 
 
-def may_use(pod: core.Pod, claim: Claim) -> bool:
-    """Whether the pod names the claim, by itself or through a template."""
-    name = claim.metadata.name
-    if claim.metadata.namespace != pod.metadata.namespace:
-        return False
-    return any(status.resourceClaimName == name for status in pod.status.resourceClaimStatuses) or any(
-        reference.resourceClaimName == name for reference in pod.spec.resourceClaims
-    )
-
-
 def is_allocated(claim: Claim) -> bool:
     return claim.status.HasField("allocation")
 
