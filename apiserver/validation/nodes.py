@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from apiserver.validation import field, metadata, names, quantities
+from apiserver.validation import addresses, field, metadata, names, quantities
 from apiserver.validation.scheduling_terms import label_name, taint_effect
 from machinery.errors import Cause
 from machinery.pb import core
@@ -16,7 +16,17 @@ _PROVIDER_CHANGED = 'node updates may not change providerID except from "" to va
 
 def node(obj: core.Node) -> list[Cause]:
     """Beside its metadata."""
-    return taints("metadata.taints", obj.spec.taints) + _amounts(obj)
+    return taints("metadata.taints", obj.spec.taints) + _amounts(obj) + _ranges(obj.spec.podCIDRs)
+
+
+def _ranges(cidrs: Sequence[str]) -> list[Cause]:
+    """One for each family of addresses."""
+    path = "spec.podCIDRs"
+    errors = [cause for i, cidr in enumerate(cidrs) for cause in addresses.ip_range(f"{path}[{i}]", cidr)]
+    if len(cidrs) > 1 and (len(cidrs) > 2 or len({":" in cidr for cidr in cidrs}) < 2):
+        problem = "may specify no more than one CIDR for each IP family"
+        errors.append(field.invalid(path, list(cidrs), problem))
+    return errors
 
 
 def update(new: core.Node, old: core.Node) -> list[Cause]:
@@ -35,6 +45,8 @@ def update(new: core.Node, old: core.Node) -> list[Cause]:
         errors.append(field.forbidden("spec.providerID", _PROVIDER_CHANGED))
     if new.spec.taints:
         errors += taints("metadata.taints", new.spec.taints)
+    if new.spec.externalID != old.spec.externalID:
+        errors.append(field.forbidden("spec.externalID", "may not be updated"))
     return errors
 
 
