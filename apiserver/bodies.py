@@ -12,7 +12,7 @@ from machinery import errors
 from machinery.kinds import Kind
 from machinery.pb import core, meta, policy
 from machinery.wire import envelope
-from machinery.wire.text_check import has_broken_text
+from machinery.wire.text_check import unreadable
 
 # Subresources whose body is an object of its own.
 _SUBRESOURCE_BODIES: dict[str, tuple[str, str, type[Message]]] = {
@@ -39,8 +39,9 @@ def decode(kind: Kind[Any], subresource: str, body: bytes) -> Message:
 
 
 def _readable(message: Message) -> Message:
-    if has_broken_text(message):
-        raise DecodeError("a string field contains invalid UTF-8")
+    problem = unreadable(message)
+    if problem:
+        raise DecodeError(problem)
     return message
 
 

@@ -26,7 +26,7 @@ from machinery.pb import core, meta, policy
 from machinery.versions import Version
 from machinery.wire import codec, envelope
 from machinery.wire.scalars import json_type
-from machinery.wire.text_check import has_broken_text
+from machinery.wire.text_check import unreadable
 
 _SUMMARY_LENGTH_MAX = 30
 _TYPE_META = (
@@ -188,8 +188,9 @@ def _from_protobuf(data: bytes, wanted: Expected) -> Message:
         api_version, kind, raw = envelope.unwrap(data)
         check_gvk(api_version or wanted.api_version, kind or wanted.kind, wanted)
         message = wanted.message.FromString(raw)
-        if has_broken_text(message):
-            raise ProtobufError("a string field contains invalid UTF-8")
+        problem = unreadable(message)
+        if problem:
+            raise ProtobufError(problem)
         return message
     except (envelope.EnvelopeError, ProtobufError) as error:
         raise errors.bad_request(
