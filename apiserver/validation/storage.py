@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.validation import field, metadata, names, quantities
+from apiserver.validation import device_names, field, metadata, names, paths, quantities
 from apiserver.validation.scheduling_terms import node_selector
 from apiserver.validation.selectors import label_selector
+from apiserver.validation.volume_sources import SOURCES
 from apiserver.validation.volumes import host_path, one_source
 from machinery.errors import Cause
 from machinery.pb import core, storage
@@ -163,6 +164,14 @@ def volume(obj: core.PersistentVolume) -> list[Cause]:
     return errors
 
 
+_SECRETS = (
+    "controllerPublishSecretRef",
+    "controllerExpandSecretRef",
+    "nodePublishSecretRef",
+    "nodeExpandSecretRef",
+)
+
+
 def _volume_source(spec: core.PersistentVolumeSpec) -> list[Cause]:
     errors: list[Cause] = []
     source = spec.persistentVolumeSource
@@ -174,14 +183,27 @@ def _volume_source(spec: core.PersistentVolumeSpec) -> list[Cause]:
     if source.HasField("local"):
         if not source.local.path:
             errors.append(field.required("spec.local.path"))
+        else:
+            errors += paths.no_backsteps("spec.local.path", source.local.path)
         if not spec.HasField("nodeAffinity"):
             errors.append(field.required("spec.nodeAffinity", "Local volume requires node affinity"))
     if source.HasField("csi"):
-        if not source.csi.driver:
-            errors.append(field.required("spec.csi.driver"))
+        errors += device_names.driver("spec.csi.driver", source.csi.driver)
         if not source.csi.volumeHandle:
             errors.append(field.required("spec.csi.volumeHandle"))
+        for name in _SECRETS:
+            if source.csi.HasField(name):
+                errors += _secret_reference(f"spec.csi.{name}", getattr(source.csi, name))
+    for descriptor, value in source.ListFields():
+        if descriptor.name not in ("hostPath", "local", "csi"):
+            errors += SOURCES[descriptor.name](f"spec.{descriptor.name}", value)
     return errors
+
+
+def _secret_reference(path: str, reference: core.SecretReference) -> list[Cause]:
+    return [
+        field.required(f"{path}.{name}") for name in ("name", "namespace") if not getattr(reference, name)
+    ]
 
 
 def volume_update(new: core.PersistentVolume, old: core.PersistentVolume) -> list[Cause]:
