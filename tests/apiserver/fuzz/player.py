@@ -247,7 +247,10 @@ class Player:
         headers = {"accept": "application/json"}
         if content:
             headers["content-type"] = content
-        return await self._rest.request(method, path, query, body, headers)
+        reply = await self._rest.request(method, path, query, body, headers)
+        if b"Internal error occurred" in reply.body and reply.code >= 500:
+            raise Broken(f"{method} {path} {query} {body!r}\n-> {reply.code} {reply.body!r}")
+        return reply
 
 
 def _base(kind: Kind[Any]) -> str:
