@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.validation import device_names, field, metadata, names, paths, quantities
+from apiserver.validation import field, metadata, names, paths, quantities
 from apiserver.validation.scheduling_terms import node_selector
 from apiserver.validation.selectors import label_selector
 from apiserver.validation.volume_sources import SOURCES
@@ -188,7 +188,9 @@ def _volume_source(spec: core.PersistentVolumeSpec) -> list[Cause]:
         if not spec.HasField("nodeAffinity"):
             errors.append(field.required("spec.nodeAffinity", "Local volume requires node affinity"))
     if source.HasField("csi"):
-        errors += device_names.driver("spec.csi.driver", source.csi.driver)
+        # Upstream wants a DNS name; the delayed provisioner's own name has a slash.
+        if not source.csi.driver:
+            errors.append(field.required("spec.csi.driver"))
         if not source.csi.volumeHandle:
             errors.append(field.required("spec.csi.volumeHandle"))
         for name in _SECRETS:
