@@ -35,6 +35,8 @@ class ClaimWriter:
         """
 
         async def once(current: Claim) -> Claim:
+            if current.metadata.uid != claim.metadata.uid:  # there is another of that name now
+                raise ClaimError(f"claim {_key(claim)} got deleted in the meantime")
             return await self._bind_once(current, pod, allocation)
 
         return await self._unless_conflict(claim, once)
@@ -56,6 +58,9 @@ class ClaimWriter:
                 claim = await self._call(lambda: self._client.update(claim), "add finalizer to claim", claim)
                 claim = _copy(claim)
             claim.status.allocation.CopyFrom(allocation)
+        elif not is_allocated(claim):
+            # A reservation (or, worse, a time of allocation) alone would pass for an allocation of nothing.
+            raise ClaimError(f"claim {_key(claim)} got deallocated in the meantime")
         claim.status.reservedFor.add(resource="pods", name=pod.metadata.name, uid=uid)
         if self._timestamps and not claim.status.allocation.HasField("allocationTimestamp"):
             claim.status.allocation.allocationTimestamp.CopyFrom(to_time(self._clock.now()))

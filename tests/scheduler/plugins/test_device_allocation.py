@@ -353,7 +353,7 @@ def test_a_refused_constraint_gives_counters_back() -> None:
     assert chosen([COUNTERS, parts], wanted) == [["r=p/a", "r=p/c"]]
 
 
-SHARED = {"allowMultipleAllocations": True, "capacity": {"memory": "10Gi"}}
+SHARED: dict[str, Any] = {"allowMultipleAllocations": True, "capacity": {"memory": "10Gi"}}
 
 
 def asking(memory: str) -> dict[str, Any]:
@@ -391,7 +391,7 @@ def test_a_share_is_written_with_what_it_takes() -> None:
     ],
 )
 def test_request_policies(policy: dict[str, Any], asked: str, taken: str | None) -> None:
-    own = {
+    own: dict[str, Any] = {
         "allowMultipleAllocations": True,
         "capacity": {"memory": {"value": "10Gi", "requestPolicy": policy}},
     }
@@ -402,7 +402,7 @@ def test_request_policies(policy: dict[str, Any], asked: str, taken: str | None)
 
 
 def test_configuration_comes_from_the_class_once_and_from_the_claim() -> None:
-    opaque = {"opaque": {"driver": DRIVER, "parameters": {"a": 1}}}
+    opaque: dict[str, Any] = {"opaque": {"driver": DRIVER, "parameters": {"a": 1}}}
     classes = [device_class("gpu", config=[opaque])]
     slices = [resource_slice("s", gpu("d"), gpu("e"), node="n1")]
     config = [{**opaque, "requests": ["y"]}, opaque]

@@ -315,6 +315,33 @@ async def test_somebody_else_was_faster() -> None:
     assert not manager_of(stage.framework).claims.is_in_flight("uid-claim")
 
 
+async def test_an_allocation_that_is_freed_in_the_meantime_is_not_reserved() -> None:
+    """Its last other user ended, and the controller freed it: there is nothing to share any more."""
+    stage = Stage(allocated("n1", "other"), S1)
+    who = user()
+    assert stage.feasible(who) == ["n1"]
+    assert stage.reserve(who, "n1") is None
+    stage.api.put(mine())
+    status = await stage.pre_bind(who)
+    assert status is not None
+    assert status.message() == "claim default/claim got deallocated in the meantime"
+    assert stage.claim().status == devices.ResourceClaimStatus()
+
+
+async def test_another_claim_of_that_name_is_not_allocated() -> None:
+    stage = Stage(mine(), S1)
+    who = user()
+    assert stage.feasible(who) == ["n1"]
+    assert stage.reserve(who, "n1") is None
+    other = mine()
+    other.metadata.uid = "uid-other"
+    stage.api.put(other)
+    status = await stage.pre_bind(who)
+    assert status is not None
+    assert status.message() == "claim default/claim got deleted in the meantime"
+    assert not stage.claim().status.HasField("allocation")
+
+
 async def test_what_was_written_is_taken_back() -> None:
     stage = Stage(mine(), S1)
     who = user()
@@ -352,6 +379,7 @@ async def test_claims_do_not_wait_behind_a_slow_volume() -> None:
             while not stage.claim().status.reservedFor:
                 await anyio.lowlevel.checkpoint()
             waiting = stage.api.find(kinds.PERSISTENT_VOLUME_CLAIM, "data", "default")
+            assert waiting is not None
             assert not waiting.spec.volumeName
             group.cancel_scope.cancel()
 

@@ -23,10 +23,10 @@ def columns_only(monkeypatch: pytest.MonkeyPatch) -> Any:
     def refuse(*_: Any) -> None:
         pytest.fail("a node was looked at by itself")
 
-    for plugin in on.framework.filter_plugins:
-        monkeypatch.setattr(plugin, "filter", refuse)
-    for plugin in on.framework.score_plugins:
-        monkeypatch.setattr(plugin, "score", refuse)
+    for filtering in on.framework.filter_plugins:
+        monkeypatch.setattr(filtering, "filter", refuse)
+    for scoring in on.framework.score_plugins:
+        monkeypatch.setattr(scoring, "score", refuse)
     return on.framework
 
 
