@@ -83,7 +83,7 @@ def _grow_node(documents: Documents, name: str, amounts: str) -> Documents:
 
 
 def _add_node(documents: Documents, name: str, like: str) -> Documents:
-    """A copy under another name, with as many volumes to attach."""
+    """A copy under another name, with as many volumes to attach and devices of its own."""
     if any(_is_node(document, name) for document in documents):
         raise ChangeError(f"node {name} is there already")
     node: Any = copy.deepcopy(documents[_find(documents, lambda d: _is_node(d, like), f"node {like}")])
@@ -98,7 +98,25 @@ def _add_node(documents: Documents, name: str, like: str) -> Documents:
             csi_node: Any = copy.deepcopy(document)
             csi_node["metadata"]["name"] = name
             added.append(csi_node)
+        if _is_slice_of(document, like):
+            added.append(_copied_slice(document, name, like))
     return [*documents, *added]
+
+
+def _is_slice_of(document: Mapping[str, Any], node: str) -> bool:
+    return document.get("kind") == "ResourceSlice" and (document.get("spec") or {}).get("nodeName") == node
+
+
+def _copied_slice(document: Mapping[str, Any], node: str, like: str) -> Mapping[str, Any]:
+    """The slice for another node: in a pool of that node's own, since pools of one name are one pool."""
+    copied: Any = copy.deepcopy(document)
+    copied["metadata"]["name"] = f"{copied['metadata'].get('name', '')}-{node}"
+    copied["metadata"].pop("uid", None)
+    copied["spec"]["nodeName"] = node
+    pool = copied["spec"].get("pool") or {}
+    pool["name"] = node if pool.get("name", like) == like else f"{pool['name']}-{node}"
+    copied["spec"]["pool"] = pool
+    return copied  # type: ignore[no-any-return]  # a copy of what came
 
 
 def _remove_node(documents: Documents, name: str) -> Documents:
@@ -113,8 +131,33 @@ def _remove_node(documents: Documents, name: str) -> Documents:
 
 
 def _remove_pod(documents: Documents, key: str) -> Documents:
+    """The pod, and what the controllers free when it is gone: its claims, and those that nobody else uses."""
     index = _find(documents, lambda d: _is_pod(d, key), f"pod {key}")
-    return [*documents[:index], *documents[index + 1 :]]
+    metadata = documents[index].get("metadata", {})
+    rest = [*documents[:index], *documents[index + 1 :]]
+    freed = (_without_user(document, metadata) for document in rest)
+    return [document for document in freed if document is not None]
+
+
+def _without_user(document: Mapping[str, Any], pod: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """A document once the pod is gone: a claim may be freed, and is gone if it was made for the pod."""
+    metadata = document.get("metadata", {})
+    here = pod.get("namespace") or _DEFAULT_NAMESPACE
+    if document.get("kind") != "ResourceClaim" or (metadata.get("namespace") or _DEFAULT_NAMESPACE) != here:
+        return document
+
+    def is_it(reference: Mapping[str, Any]) -> bool:
+        uid = pod.get("uid")
+        return reference.get("name") == pod.get("name") and uid in (None, reference.get("uid"))
+
+    if any(owner.get("kind") == "Pod" and is_it(owner) for owner in metadata.get("ownerReferences") or ()):
+        return None
+    status = document.get("status") or {}
+    users = [user for user in status.get("reservedFor") or () if user.get("resource", "pods") == "pods"]
+    if not any(is_it(user) for user in users):
+        return document
+    left = [user for user in status["reservedFor"] if not is_it(user)]
+    return {**document, "status": {**status, "reservedFor": left} if left else {}}
 
 
 def _put_pod(documents: Documents, key: str, node: str) -> Documents:

@@ -19,6 +19,7 @@ from scheduler.framework.runtime import Framework
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.default_preemption import DefaultPreemption
+from scheduler.plugins.dynamic_resources import DynamicResources
 
 
 class ExplainError(Exception):
@@ -146,8 +147,8 @@ class _Cycle:
 def explain(framework: Framework, snapshot: Snapshot, pod: PodInfo, *, is_live: bool = False) -> Verdict:
     """The verdict; ExplainError when a plugin failed.
 
-    With `is_live` nothing is changed, and only DefaultPreemption is asked how it would make room. Otherwise
-    all PostFilter plugins run, so that a pod is to be asked about once.
+    With `is_live` nothing is changed: only our own PostFilter plugins are asked how they would make room.
+    Otherwise all of them run, so that a pod is to be asked about once.
     """
     cycle = _Cycle(framework, snapshot, CycleState(), pod, is_live)
     gate = framework.run_pre_enqueue_plugins(pod)
@@ -218,6 +219,9 @@ def _preemption(cycle: _Cycle, diagnosis: Diagnosis) -> Preemption:
     framework, state, pod = cycle.framework, cycle.state, cycle.pod
     plugin = framework.plugins.get("DefaultPreemption")
     message, nomination = "", None
+    said = _said_of_claims(cycle, diagnosis) if cycle.is_live else None
+    if said is not None and not said.is_rejected:
+        return Preemption(message=said.message())  # the scheduler goes no further either
     if not cycle.is_live:
         result, status = framework.run_post_filter_plugins(state, pod, diagnosis.statuses)
         info = None if result is None else result.nominating_info
@@ -225,14 +229,24 @@ def _preemption(cycle: _Cycle, diagnosis: Diagnosis) -> Preemption:
         if status.code is Code.Error:
             return Preemption(message=message, nomination=nomination)
     if not isinstance(plugin, DefaultPreemption):
-        return Preemption(message=message, nomination=nomination)
+        return Preemption(message=message if said is None else said.message(), nomination=nomination)
     decision = plugin.decide(state, pod, diagnosis.statuses)
     best = tuple(sorted(candidate.node for candidate in decision.best))
     if cycle.is_live:
-        message = "" if decision.status is None else f"preemption: {decision.status.message()}"
+        reasons = () if said is None else said.reasons
+        if decision.status is not None:
+            message = ", ".join((*reasons, f"preemption: {decision.status.message()}"))
         nomination = best[0] if best else "" if decision.clears_nomination else None
     failures = {name: Rejection.of(each) for name, each in (decision.node_statuses or {}).items()}
     return Preemption(best[0] if best else "", decision.candidates, best, message, failures, nomination)
+
+
+def _said_of_claims(cycle: _Cycle, diagnosis: Diagnosis) -> Status | None:
+    """The words of DynamicResources, which begins nothing by being asked; None if it is not asked."""
+    for plugin in cycle.framework.post_filter_plugins:
+        if isinstance(plugin, DynamicResources):
+            return plugin.post_filter(cycle.state, cycle.pod, diagnosis.statuses)[1]
+    return None
 
 
 def _rejections(

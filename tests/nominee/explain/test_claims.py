@@ -10,10 +10,19 @@ import pytest
 from machinery.clock import FakeClock
 from machinery.versions import Gates, Version
 from machinery.wire import codec
+from nominee.explain import what_if
 from nominee.explain.world import World, build_world
 from scheduler.explanation.verdict import explain
 from tests.scheduler.builders import node, pod
-from tests.support.devices import claim, device, device_class, resource_slice, template, using
+from tests.support.devices import (
+    allocation,
+    claim,
+    device,
+    device_class,
+    resource_slice,
+    template,
+    using,
+)
 
 
 def document(obj: Any, kind: str, version: str) -> dict[str, Any]:
@@ -56,3 +65,49 @@ def test_without_its_template_a_pod_is_not_tried() -> None:
     assert verdict.gate is not None
     assert verdict.gate.reasons == ('pod "default/b": ResourceClaim not created yet',)
     assert any(waker.startswith("ResourceClaim/Add|Update") for waker in verdict.wakers)
+
+
+GROUP = "resource.k8s.io/v1"
+
+
+def one_gpu_taken(*, owned: bool) -> list[dict[str, Any]]:
+    """n1's only device is pod old's; pod new wants one."""
+    users = [{"resource": "pods", "name": "old", "uid": "uid-old"}]
+    owners = [{"apiVersion": "v1", "kind": "Pod", "name": "old", "uid": "uid-old", "controller": True}]
+    status = {"allocation": allocation(("s1", "gpu-0"), node="n1"), "reservedFor": users}
+    old = using(pod("old", uid="uid-old", on="n1").pod, claim="taken")
+    more: dict[str, Any] = {"ownerReferences": owners} if owned else {}
+    return [
+        document(node("n1"), "Node", "v1"),
+        document(old, "Pod", "v1"),
+        document(using(pod("new").pod, claim="mine"), "Pod", "v1"),
+        document(device_class("gpu"), "DeviceClass", GROUP),
+        document(resource_slice("s1", device("gpu-0"), node="n1"), "ResourceSlice", GROUP),
+        document(claim("taken", status=status, **more), "ResourceClaim", GROUP),
+        document(claim("mine"), "ResourceClaim", GROUP),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "feasible"),
+    [
+        ("node n1 +1cpu", ()),
+        ("remove pod default/old", ("n1",)),
+        ("remove pod default/new", None),
+        ("add node n2 like n1", ("n2",)),
+    ],
+)
+@pytest.mark.parametrize("owned", [False, True])
+def test_what_if_there_were_other_nodes_and_pods(
+    change: str, feasible: tuple[str, ...] | None, owned: bool
+) -> None:
+    before = one_gpu_taken(owned=owned)
+    documents = what_if.change(before, [change])
+    assert before == one_gpu_taken(owned=owned)
+    gates = Gates("scheduler", Version(1, 36))
+    found = build_world(documents, gates=gates, clock=FakeClock(), rng=random.Random(1), admit=True)
+    if feasible is None:
+        assert "default/new" not in found.pods
+        return
+    verdict = explain(found.framework, found.snapshot, found.pods["default/new"])
+    assert verdict.feasible == feasible

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from machinery.objects import ObjectKey
@@ -100,6 +103,33 @@ async def test_why_a_pod_waits() -> None:
     assert by_node == {"n1": ["Insufficient cpu"], "n2": ["Insufficient cpu"]}
 
 
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"cpu": "9"}, "Insufficient cpu. no new claims to deallocate, preemption: 0/1"),
+        (
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]},
+            "not found. not found",
+        ),
+    ],
+)
+async def test_what_would_happen_now_is_told_in_the_words_of_the_event(
+    spec: dict[str, Any], said: str
+) -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="2"))
+    async with running(api) as parts:
+        api.put(pod("big", **spec).pod)
+        key = ObjectKey("default", "big")
+        await api.until(lambda: bool(parts.scheduler.attempts.of(key)))
+        big = parts.informers.pods.get("big", "default")
+        assert big is not None
+        found = debug.explain(parts.scheduler, key, PodInfo(big), nodes_max=2)
+    extra = found["now"]["extra"]
+    assert f"{extra['message']} {extra['preemptionMessage']}" == found["attempts"][0]["message"]
+    assert said in found["attempts"][0]["message"]
+
+
 async def test_what_would_happen_now_changes_nothing() -> None:
     api = FakeApi()
     api.put(node("n1", cpu="2"))
@@ -126,5 +156,6 @@ async def test_what_would_happen_now_changes_nothing() -> None:
     now = found["now"]
     assert now["leftOut"] == 2
     assert set(now["expect"]["rejected"]) == {"m0", "m1"}
-    assert now["extra"]["preemptionMessage"] == "preemption: not eligible due to preemptionPolicy=Never."
+    said = "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+    assert now["extra"]["preemptionMessage"] == said
     assert "Pod/Delete|UpdatePodScaleDown" in now["extra"]["wokenBy"]
