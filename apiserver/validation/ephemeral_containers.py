@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from apiserver.validation import field, metadata
-from apiserver.validation.pod import MIRROR_ANNOTATION, pod
+from apiserver.validation import field, metadata, pod_annotations
+from apiserver.validation.pod import pod
+from apiserver.validation.pod_annotations import MIRROR_ANNOTATION
 from machinery.errors import Cause
 from machinery.pb import core
 
@@ -13,7 +14,8 @@ _PATH = "spec.ephemeralContainers"
 def update(new: core.Pod, old: core.Pod) -> list[Cause]:
     """They are added only. The difference that upstream shows of a changed one is left out."""
     errors = metadata.object_meta_update(new.metadata, old.metadata)
-    errors += pod(new)
+    errors += pod(new, old)
+    errors += pod_annotations.update(new, old)
     if MIRROR_ANNOTATION in old.metadata.annotations:
         return [field.forbidden("", "static pods do not support ephemeral containers")]
     found = {each.ephemeralContainerCommon.name: each for each in new.spec.ephemeralContainers}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.validation import containers, field, metadata, names, scheduling_terms
+from apiserver.validation import containers, field, metadata, names, pod_annotations, scheduling_terms
 from apiserver.validation.pod_spec import INT32_MAX, in_range, pod_spec
 from machinery.errors import Cause
 from machinery.pb import core
-
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -18,9 +16,10 @@ UPDATABLE = (
 )
 
 
-def pod(obj: core.Pod) -> list[Cause]:
+def pod(obj: core.Pod, old: core.Pod | None = None) -> list[Cause]:
     """What holds whenever a pod is written."""
     errors = metadata.object_meta(obj.metadata, namespaced=True, name_rule=names.dns_subdomain)
+    errors += pod_annotations.pod_annotations(obj, old)
     errors += pod_spec("spec", obj.spec, in_template=False)
     for name in ("containers", "initContainers"):
         for index, container in enumerate(getattr(obj.spec, name)):
@@ -54,7 +53,8 @@ def create(obj: core.Pod) -> list[Cause]:
 
 def update(new: core.Pod, old: core.Pod) -> list[Cause]:
     errors = metadata.object_meta_update(new.metadata, old.metadata)
-    errors += pod(new)
+    errors += pod(new, old)
+    errors += pod_annotations.update(new, old)
     for name in ("containers", "initContainers"):
         problems, stop = _images(f"spec.{name}", getattr(new.spec, name), getattr(old.spec, name))
         errors += problems

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from apiserver.validation import field, metadata
-from apiserver.validation.pod import MIRROR_ANNOTATION, pod
+from apiserver.validation.pod import pod
+from apiserver.validation.pod_annotations import MIRROR_ANNOTATION
 from machinery import qos
 from machinery.errors import Cause
 from machinery.pb import core, resource
@@ -19,7 +20,7 @@ ResourceList = Mapping[str, resource.Quantity]
 
 def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
     errors = metadata.object_meta_update(new.metadata, old.metadata)
-    errors += pod(new)
+    errors += pod(new, old)
     pod_level = gates.enabled("InPlacePodLevelResourcesVerticalScaling")
     if not pod_level and (_pod_level(old) or _pod_level(new)):
         return [

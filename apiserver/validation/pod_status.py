@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.validation import addresses, field, metadata, names
+from apiserver.validation import addresses, field, metadata, names, pod_annotations
 from machinery.errors import Cause
 from machinery.pb import core
 from machinery.versions import Gates
@@ -18,6 +18,7 @@ _SYSTEM_CONDITIONS = frozenset({
 
 def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
     errors = metadata.object_meta_update(new.metadata, old.metadata)
+    errors += pod_annotations.update(new, old)
     status, before = new.status, old.status
     errors += _conditions("status.conditions", status.conditions)
     nominated = status.nominatedNodeName
