@@ -83,11 +83,11 @@ async def _bound(lookup: Lookup, reference: Any, namespace: str, account: str) -
     if found is None:
         raise errors.not_found(kind, reference.name)
     uid = found.message.metadata.uid
-    if reference.uid and reference.uid != uid:
+    if reference.uID and reference.uID != uid:
         raise errors.conflict(
             GroupResource("", reference.kind),
             reference.name,
-            f"the UID in the bound object reference ({reference.uid}) does not match the UID in record."
+            f"the UID in the bound object reference ({reference.uID}) does not match the UID in record."
             " The object might have been deleted and then recreated",
         )
     bound = [(reference.kind.lower(), reference.name, uid)]

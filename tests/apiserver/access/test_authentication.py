@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -20,10 +21,12 @@ from apiserver.access.authentication import (
 from apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
 from apiserver.access.service_accounts import ISSUER, Claims, ServiceAccountTokens
 from apiserver.access.user import ANONYMOUS, User
-from machinery import kinds
+from apiserver.registry import token_requests
+from machinery import errors, kinds
 from machinery.clock import FakeClock
 from machinery.errors import StatusError
 from machinery.pb import core
+from machinery.wire import codec
 from nominee.pki import Identity, Pki
 from tests.apiserver.access.fakes import Objects
 
@@ -220,3 +223,31 @@ async def test_tokens_of_service_accounts(clock: FakeClock, pki: Pki) -> None:
     assert authenticator.of_token(fresh) is not None
     account(objects, "another")
     assert authenticator.of_token(fresh) is None
+
+
+async def test_a_token_bound_to_a_pod(clock: FakeClock, pki: Pki) -> None:
+    objects = Objects()
+    account(objects)
+    pod = core.Pod()
+    pod.metadata.namespace, pod.metadata.name, pod.metadata.uid = "ns", "p", "pu"
+    pod.spec.serviceAccountName = "robot"
+    objects.put(kinds.POD, pod)
+    tokens = ServiceAccountTokens(pki.accounts_key.read_bytes(), objects, clock)
+
+    async def issued(uid: str) -> str:
+        asked = codec.from_json(
+            token_requests.TOKEN_REQUEST.message,
+            {"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid}}},
+        )
+        token_requests.prepare(asked, "ns", "robot")
+        made = await token_requests.issue(tokens, cast("Any", objects), asked, NOW, "id")
+        return str(made.message.status.token)
+
+    for uid in ("", "pu"):
+        user = tokens.user_of(await issued(uid), [ISSUER])
+        assert user is not None
+        assert dict(user.extra)["authentication.kubernetes.io/pod-uid"] == ("pu",)
+    with pytest.raises(StatusError) as caught:
+        await issued("another")
+    assert errors.is_conflict(caught.value)
+    assert "the UID in the bound object reference (another) does not match" in caught.value.message
