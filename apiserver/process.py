@@ -8,6 +8,7 @@ from apiserver import served
 from apiserver.access import setup as access_setup
 from apiserver.access.rbac import aggregation
 from apiserver.access.rbac import bootstrap as rbac_bootstrap
+from apiserver.admission.chain import ABSENT as ABSENT_ADMISSION_PLUGINS
 from apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
 from apiserver.flow_control.controller import FlowControl, Limits
 from apiserver.grpc_front import ServerIdentity
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 async def run_apiserver(process: Process, options: Options) -> None:
     """Serve until the process is told to stop; Fatal where there is no etcd to be found."""
-    unknown = (options.enabled_admission | options.disabled_admission) - set(ADMISSION_PLUGINS)
+    unknown = options.enabled_admission | (options.disabled_admission - ABSENT_ADMISSION_PLUGINS)
+    unknown -= set(ADMISSION_PLUGINS)
     if unknown:
         names, known = ", ".join(sorted(unknown)), ", ".join(ADMISSION_PLUGINS)
         raise BadConfiguration(f"unknown admission plugins: {names}; known are {known}")

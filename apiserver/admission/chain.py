@@ -42,7 +42,7 @@ ABSENT = frozenset((
     "CertificateSubjectRestriction", "ClusterTrustBundleAttest", "DefaultIngressClass",
     "DenyServiceExternalIPs", "EventRateLimit", "ExtendedResourceToleration", "ImagePolicyWebhook",
     "LimitPodHardAntiAffinityTopology", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook",
-    "NamespaceAutoProvision", "NamespaceExists", "NodeDeclaredFeatureValidator",
+    "NamespaceAutoProvision", "NamespaceExists",
     "OwnerReferencesPermissionEnforcement", "PodNodeSelector", "PodSecurity", "PodTolerationRestriction",
     "RuntimeClass", "ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
 ))  # fmt: skip
