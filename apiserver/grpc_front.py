@@ -30,12 +30,12 @@ from apiserver.flow_control.controller import Asked, FlowControl, Ticket
 from apiserver.list_options import EXACT
 from apiserver.metrics import RequestLabels, RequestMetrics
 from apiserver.registry import scale
-from apiserver.registry.collection import delete_collection
+from apiserver.registry.collection import delete_collection, is_deletable
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
 from apiserver.watcher import Watcher, WatchEvent
-from machinery import errors, failpoints, kinds, logs
+from machinery import errors, failpoints, logs
 from machinery.clock import Clock
 from machinery.errors import StatusError
 from machinery.kinds import Kind
@@ -323,7 +323,7 @@ class GrpcFront:
     async def _delete_collection(self, request: api.DeleteCollectionRequest, kind: Kind[Any]) -> bytes:
         listing = _list_options(request.list)
         options = _delete_options(request.options)
-        if kind is kinds.NAMESPACE:
+        if not is_deletable(kind, request.target.namespace):
             raise errors.method_not_allowed(kind, "delete collection")
         deleted = await delete_collection(self._registry, kind, request.target.namespace, listing, options)
         return _page(deleted)

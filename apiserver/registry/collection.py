@@ -8,10 +8,17 @@ from apiserver.cached_object import CachedObject
 from apiserver.requests import ListOptions, ListPage, RegistryAPI
 from machinery import errors
 from machinery.errors import StatusError
-from machinery.kinds import Kind
+from machinery.kinds import NAMESPACE, Kind
 from machinery.pb import meta
 
 DELETED_AT_ONCE_MAX = 100_000
+
+
+def is_deletable(kind: Kind[Any], namespace: str) -> bool:
+    """Whether there is a request to delete all at once (upstream's endpoints/installer.go): not namespaces,
+    and never those of every namespace.
+    """
+    return kind is not NAMESPACE and (bool(namespace) or not kind.namespaced)
 
 
 async def delete_collection(

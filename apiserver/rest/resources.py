@@ -10,7 +10,7 @@ from apiserver import request_options, version_fields
 from apiserver.access.access import OPEN, Access
 from apiserver.cached_object import CachedObject
 from apiserver.kubelets import UsageSource
-from apiserver.registry.collection import delete_collection
+from apiserver.registry.collection import delete_collection, is_deletable
 from apiserver.registry.strategies import strategy_of
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.rest import answers, bodies, discovery, problems, tables
@@ -182,7 +182,7 @@ class Resources:
     async def _collection(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
         if request.method == "GET":
             return await self._list(request, target, kind)
-        if request.method == "DELETE" and kind is not kinds.NAMESPACE:
+        if request.method == "DELETE" and is_deletable(kind, target.namespace):
             return await self._delete_collection(request, target, kind)
         if request.method != "POST" or (kind.namespaced and not target.namespace):
             raise problems.method_not_allowed()

@@ -500,6 +500,9 @@ def test_collections_are_deleted_by_selector(api: Api, space: str) -> None:
     assert (deleted.code, deleted.names) == (200, ["a", "b"])
     assert api.list(CONFIG_MAP, space).names == ["c"]
     assert api.delete_collection(NAMESPACE).code == 405
+    # No request deletes those of every namespace.
+    assert api.delete_collection(CONFIG_MAP).code == 405
+    assert api.list(CONFIG_MAP, space).names == ["c"]
 
 
 def test_cluster_scoped_objects(api: Api, space: str) -> None:
