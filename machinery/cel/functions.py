@@ -106,7 +106,12 @@ def _sign(value: Any) -> int:
 
 def _includes(value: Any, wanted: Any) -> bool:
     """`includes`: the attribute is the value, or a list that has it (DRAListTypeAttributes)."""
-    return wanted in value if isinstance(value, list) else bool(value == wanted)
+    return any(_equal(one, wanted) for one in (value if isinstance(value, list) else (value,)))
+
+
+def _equal(left: Any, right: Any) -> bool:
+    """As CEL has it: true is no number."""
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.framework.algorithm import AlgorithmError, Survey, survey
+from scheduler.framework.algorithm import AlgorithmError, NoNodesError, Survey, survey
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import Diagnosis, FitError
 from scheduler.framework.interface import Candidate, Code, FilterError, Status
@@ -156,6 +156,8 @@ def explain(framework: Framework, snapshot: Snapshot, pod: PodInfo, *, is_live: 
         rejection = Rejection.of(gate)
         wakers = _wakers(framework, [rejection.plugin])
         return Verdict(pod, rejection, preemption=Preemption(), wakers=wakers)
+    if not len(snapshot):
+        return Verdict(pod, preemption=Preemption(nomination=""), message=str(NoNodesError()))
     try:
         found = survey(framework, cycle.state, pod, snapshot)
     except FitError as error:

@@ -67,11 +67,14 @@ class Record:
 
 
 class AttemptLog:
-    """Records by pod; the pod that was tried longest ago goes first."""
+    """Records by pod; the pod that was tried longest ago goes first.
+
+    Found by name, and each of one uid: a pod that was made anew (of a StatefulSet) begins anew.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._by_pod: OrderedDict[ObjectKey, deque[Record]] = OrderedDict()
+        self._by_pod: OrderedDict[ObjectKey, tuple[str, deque[Record]]] = OrderedDict()
 
     def decided(self, pod: PodInfo, outcome: Scheduled | Failed) -> None:
         """What a scheduling cycle came to; to be told before the snapshot changes again."""
@@ -89,7 +92,8 @@ class AttemptLog:
 
     def of(self, key: ObjectKey) -> list[Record]:
         """The newest last."""
-        return list(self._by_pod.get(key, ()))
+        _, records = self._by_pod.get(key, ("", ()))
+        return list(records)
 
     def _failed(self, failed: Failed) -> Record:
         node = ""
@@ -104,13 +108,13 @@ class AttemptLog:
         )
 
     def _add(self, pod: PodInfo, record: Record) -> None:
-        records = self._by_pod.get(pod.key)
-        if records is None:
-            records = self._by_pod[pod.key] = deque(maxlen=ATTEMPTS_MAX)
-            if len(self._by_pod) > PODS_MAX:
-                self._by_pod.popitem(last=False)
-        else:
-            self._by_pod.move_to_end(pod.key)
+        uid, records = self._by_pod.get(pod.key, ("", None))
+        if records is None or uid != pod.uid:
+            records = deque(maxlen=ATTEMPTS_MAX)
+            self._by_pod[pod.key] = pod.uid, records
+        self._by_pod.move_to_end(pod.key)
+        if len(self._by_pod) > PODS_MAX:
+            self._by_pod.popitem(last=False)
         records.append(record)
 
 

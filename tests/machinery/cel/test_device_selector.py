@@ -117,6 +117,22 @@ def test_an_error_behind_a_false_condition_does_not_matter() -> None:
     assert matches(f'"missing" in {MINE} && {MINE}.missing == "x"') is False
 
 
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (f"{MINE}.cores.includes(5)", True),
+        (f"{MINE}.one.includes(1)", True),
+        (f"{MINE}.one.includes(true)", False),
+        (f"{MINE}.some.includes(true)", False),
+        (f"{MINE}.some.includes(2)", True),
+    ],
+)
+def test_truth_is_no_number(expression: str, expected: bool) -> None:
+    attributes = {"cores": {"int": 5}, "one": {"int": 1}, "some": {"ints": [1, 2]}}
+    device = codec.from_json(devices.Device, {"name": "d", "attributes": attributes})
+    assert matches(expression, device, Features(list_attributes=True)) is expected
+
+
 def test_lists_are_behind_a_gate() -> None:
     device = codec.from_json(
         devices.Device, {"name": "d", "attributes": {"names": {"strings": ["fish", "bird"]}}}

@@ -188,7 +188,7 @@ def test_a_cluster_without_nodes() -> None:
     found = json.loads(answer.stdout)
     assert found["expect"]["feasible"] == []
     assert found["expect"]["preemption"] == {"nominatedNode": "", "victims": [], "candidates": {}}
-    assert found["extra"]["preemptionMessage"].endswith("no nodes available")
+    assert found["extra"] == {"message": "no nodes available to schedule pods"}
 
 
 def test_a_gated_pod() -> None:

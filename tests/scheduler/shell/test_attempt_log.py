@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from machinery.objects import ObjectKey
 from scheduler.cycle import Failed, Reason, Scheduled
+from scheduler.framework.types import PodInfo
 from scheduler.shell.attempt_log import ATTEMPTS_MAX, PODS_MAX, AttemptLog
 from tests.scheduler.builders import pod
 
@@ -29,3 +30,12 @@ def test_the_pods_tried_last() -> None:
     log.decided(pod("last"), Scheduled("n1", 1, 1, 0))
     assert log.of(ObjectKey("default", "p0")) == []
     assert [record.node for record in log.of(first.key)] == ["n1", "n2"]
+
+
+def test_a_pod_that_was_made_anew_begins_anew() -> None:
+    log = AttemptLog(lambda: 0.0)
+    log.decided(pod("web-0"), Scheduled("n1", 1, 1, 0))
+    again = pod("web-0")
+    again.pod.metadata.uid = "uid-again"
+    log.decided(PodInfo(again.pod), Scheduled("n2", 1, 1, 0))
+    assert [record.node for record in log.of(again.key)] == ["n2"]
