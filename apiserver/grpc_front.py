@@ -68,6 +68,7 @@ _ASKS = {
     "DELETE": "delete",
     "DELETECOLLECTION": "deletecollection",
 }
+_OF_COLLECTIONS = ("list", "watch", "deletecollection")
 _STOPPING = "the API server is shutting down"
 
 
@@ -220,11 +221,14 @@ class GrpcFront:
         if self._access.open:
             return
         target = request.target
-        fields = request.field_selector if verb in ("list", "watch") else ""
-        # A new object has a name only for who creates it.
-        name = "" if verb == "create" and not target.subresource else target.name
-        if fields and not name:
-            name = named(fields)
+        name, subresource, fields = target.name, target.subresource, ""
+        if verb in _OF_COLLECTIONS:
+            # What is answered is what is selected: a name beside that must not open the rest.
+            fields = getattr(request, "list", request).field_selector
+            name, subresource = named(fields), ""
+        elif verb == "create" and not subresource:
+            # A new object has a name only for who creates it.
+            name = ""
         # A request about a namespace is in it.
         about = not target.group and target.resource == "namespaces"
         asked = Attributes(
@@ -232,7 +236,7 @@ class GrpcFront:
             target.resource,
             target.group,
             target.version,
-            target.subresource,
+            subresource,
             name if about else target.namespace,
             name,
             "",

@@ -13,6 +13,10 @@ import pytest
 from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
+from apiserver.access.access import OPEN, Access
+from apiserver.access.attributes import Attributes
+from apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
+from apiserver.access.user import User
 from apiserver.grpc_front import ServerIdentity, frame_of
 from apiserver.requests import RegistryAPI
 from apiserver.server import ApiServer, ServerOptions
@@ -41,9 +45,12 @@ async def _plain(storage: EtcdStorage, cache: WatchCache) -> RegistryAPI:
 
 
 @asynccontextmanager
-async def serving(etcd: ThrowawayEtcd, limits: CacheLimits | None = None) -> AsyncIterator[Running]:
+async def serving(
+    etcd: ThrowawayEtcd, limits: CacheLimits | None = None, access: Access = OPEN
+) -> AsyncIterator[Running]:
     options = ServerOptions(etcd_servers=[etcd.address], limits=limits)
     server = ApiServer(options, _plain, ServerIdentity("1.37", {"A": True}), SystemClock())
+    server.access = access
     stopping, ready = anyio.Event(), anyio.Event()
 
     async def on_ready(address: str) -> None:
@@ -210,3 +217,42 @@ async def test_a_client_that_does_not_read_is_cut_off_and_goes_on_from_where_it_
                 while len(seen) < len(written):
                     seen.append(await anext(again))
         assert [event.object.metadata.name for event in seen] == written
+
+
+class OnlyKnown:
+    """As a role with resourceNames, or a node that has a pod with one secret."""
+
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        return ALLOWED if attributes.name == "known" else NO_OPINION
+
+    def rules_for(self, user: User, namespace: str) -> RulesFor:
+        return RulesFor()
+
+
+async def test_a_name_beside_a_collection_opens_nothing(etcd: ThrowawayEtcd) -> None:
+    secrets = api.Target(version="v1", resource="secrets", namespace="default", name="known")
+    async with (
+        serving(etcd, access=Access(None, OnlyKnown())) as running,
+        grpc.aio.insecure_channel(running.server.address) as channel,
+    ):
+        stub = api_grpc.APIStub(channel)
+        for selector, refused in (("", True), ("metadata.name!=known", True), ("metadata.name=known", False)):
+            listing = api.ListRequest(target=secrets, field_selector=selector)
+            deletion = api.DeleteCollectionRequest(target=secrets, list=listing)
+            watch = stub.Watch(
+                api.WatchRequest(target=secrets, field_selector=selector, resource_version="0")
+            )
+            for call in (stub.List(listing), stub.DeleteCollection(deletion), watch):
+                code = grpc.StatusCode.OK
+                try:
+                    with anyio.fail_after(LIMIT_SECONDS):
+                        if call is watch:
+                            await watch.initial_metadata()
+                            if refused:
+                                await watch.read()
+                        else:
+                            await call
+                except grpc.aio.AioRpcError as error:
+                    code = error.code()
+                assert (code is grpc.StatusCode.PERMISSION_DENIED) is refused, (selector, code)
+            watch.cancel()
