@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from anyio.abc import TaskGroup
+
 from machinery import kinds, logs
 from machinery.client import retry_unavailable
 from machinery.clock import Clock, to_time
@@ -54,25 +56,51 @@ def with_condition(group: workloads.PodGroup, condition: meta.Condition) -> work
     return status
 
 
-async def write_group_condition(framework: Framework, key: ObjectKey, verdict: Verdict, clock: Clock) -> None:
-    """What goes wrong is logged; the next cycle writes again."""
-    group = framework.lister(kinds.POD_GROUP).get(key.name, key.namespace)
-    if group is None:
-        return
-    status = with_condition(group, new_condition(verdict, group.metadata.generation, clock.now()))
-    if status is None:
-        return
-    patch = diff_strategic(
-        workloads.PodGroup.DESCRIPTOR.full_name,
-        {"status": codec.to_json(group.status)},
-        {"status": codec.to_json(status)},
-    )
-    try:
-        await retry_unavailable(
-            lambda: framework.client.patch(
-                kinds.POD_GROUP, key.name, key.namespace, patch, subresource="status"
-            ),
-            clock=clock,
+class GroupConditions:
+    """One write after another for a group, each of its latest verdict: an older one is never the last.
+
+    Each begins with what the API server has, since the watch may not show the write before it yet.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._latest: dict[ObjectKey, Verdict] = {}  # of groups that are being written
+
+    def decided(self, framework: Framework, key: ObjectKey, verdict: Verdict, tasks: TaskGroup) -> None:
+        """Has the verdict written by a task."""
+        is_written = key in self._latest
+        self._latest[key] = verdict
+        if not is_written:
+            tasks.start_soon(self._run, framework, key)
+
+    async def _run(self, framework: Framework, key: ObjectKey) -> None:
+        while True:
+            verdict = self._latest[key]
+            try:
+                await self._write(framework, key, verdict)
+            except StatusError as error:  # the next cycle writes again
+                _log.warning("Could not write a pod group's status", group=key, step="status", error=error)
+            if self._latest[key] is verdict:
+                del self._latest[key]
+                return
+
+    async def _write(self, framework: Framework, key: ObjectKey, verdict: Verdict) -> None:
+        if framework.lister(kinds.POD_GROUP).get(key.name, key.namespace) is None:
+            return
+        client = framework.client
+        group = await retry_unavailable(
+            lambda: client.get(kinds.POD_GROUP, key.name, key.namespace), clock=self._clock
         )
-    except StatusError as error:
-        _log.warning("Could not write a pod group's status", group=key, step="status", error=error)
+        condition = new_condition(verdict, group.metadata.generation, self._clock.now())
+        status = with_condition(group, condition)
+        if status is None:
+            return
+        patch = diff_strategic(
+            workloads.PodGroup.DESCRIPTOR.full_name,
+            {"status": codec.to_json(group.status)},
+            {"status": codec.to_json(status)},
+        )
+        await retry_unavailable(
+            lambda: client.patch(kinds.POD_GROUP, key.name, key.namespace, patch, subresource="status"),
+            clock=self._clock,
+        )

@@ -41,7 +41,7 @@ from scheduler.shell.attempt import Attempt
 from scheduler.shell.attempt_log import AttemptLog
 from scheduler.shell.binding import BindingCycles
 from scheduler.shell.failure_handler import FailureHandler
-from scheduler.shell.group_status import write_group_condition
+from scheduler.shell.group_status import GroupConditions
 from scheduler.shell.metrics import SAMPLED_EVERY, Metrics
 from scheduler.shell.recorder import ProfileRecorder
 from scheduler.shell.recording import ResultWriter
@@ -116,6 +116,7 @@ class Scheduler:
         self.queue = queue
         self._groups = groups
         self._groups_pods = groups_pods
+        self._group_conditions = GroupConditions(clock)
         self._results = results
         self.cache = cache
         self.waiting = waiting
@@ -289,7 +290,7 @@ class Scheduler:
             else:
                 await self._tasks.acquire()
                 group.start_soon(self._bind, attempt, group)
-        group.start_soon(write_group_condition, first.framework, key, verdict, self._clock)
+        self._group_conditions.decided(first.framework, key, verdict, group)
 
     async def _decide(self, attempt: Attempt) -> Scheduled | Failed:
         """The cycle. Without extenders nothing is awaited in it."""

@@ -121,6 +121,8 @@ class FakeApi:
             raise errors.service_unavailable("the connection broke")
 
     async def get(self, kind: Kind[Any], name: str, namespace: str = "", **_: Any) -> Any:
+        if held := self.hold.get(f"get/{kind.plural}"):
+            await held.wait()
         return self._current(kind, name, namespace)
 
     async def delete(self, kind: Kind[Any], name: str, namespace: str = "", **_: Any) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
+
 from machinery import kinds
 from machinery.objects import ObjectKey
 from machinery.pb import workloads
@@ -134,3 +136,18 @@ async def test_without_the_gates_pods_of_a_group_are_pods() -> None:
     async with running(api):
         put_members(api, "a")
         await api.until(lambda: bound(api, "a") == [True])
+
+
+async def test_a_group_that_was_placed_while_its_failure_was_written_is_shown_as_placed() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="2"))
+    api.put(gang(3))
+    api.hold["get/podgroups"] = held = anyio.Event()
+    async with running(api, gates=GATES):
+        put_members(api, "a", "b", "c")
+        await api.until(lambda: message(api, "a") != "")
+        api.put(node("n2", cpu="2"))
+        await api.until(lambda: all(bound(api, "a", "b", "c")))
+        assert condition(api) == ("", "", "")
+        held.set()
+        await api.until(lambda: condition(api) == ("True", "Scheduled", ""))
