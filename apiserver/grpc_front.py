@@ -35,7 +35,7 @@ from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, Wa
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
 from apiserver.watcher import Watcher, WatchEvent
-from machinery import errors, failpoints, logs
+from machinery import errors, failpoints, kinds, logs
 from machinery.clock import Clock
 from machinery.errors import StatusError
 from machinery.kinds import Kind
@@ -222,6 +222,12 @@ class GrpcFront:
             return
         target = request.target
         name, subresource, fields = target.name, target.subresource, ""
+        kind = served.by_resource(target.group, target.version, target.resource)
+        # What is in no namespace must not be opened by what somebody may do in one. A request about a
+        # namespace is in it.
+        namespace = target.namespace if kind is None or kind.namespaced else ""
+        if kind is kinds.NAMESPACE and verb not in _OF_COLLECTIONS:
+            namespace = name
         if verb in _OF_COLLECTIONS:
             # What is answered is what is selected: a name beside that must not open the rest.
             fields = getattr(request, "list", request).field_selector
@@ -229,15 +235,13 @@ class GrpcFront:
         elif verb == "create" and not subresource:
             # A new object has a name only for who creates it.
             name = ""
-        # A request about a namespace is in it.
-        about = not target.group and target.resource == "namespaces"
         asked = Attributes(
             verb,
             target.resource,
             target.group,
             target.version,
             subresource,
-            name if about else target.namespace,
+            namespace,
             name,
             "",
             fields,
@@ -320,6 +324,8 @@ class GrpcFront:
 
     async def _delete(self, request: api.DeleteRequest, kind: Kind[Any]) -> bytes:
         target = request.target
+        if target.subresource:
+            raise errors.method_not_allowed(kind, "delete")
         options = _delete_options(request.options)
         result = await self._registry.delete(kind, target.namespace, target.name, options)
         return api.DeleteResponse(body=result.object.data, deleted=result.deleted).SerializeToString()

@@ -256,3 +256,59 @@ async def test_a_name_beside_a_collection_opens_nothing(etcd: ThrowawayEtcd) -> 
                     code = error.code()
                 assert (code is grpc.StatusCode.PERMISSION_DENIED) is refused, (selector, code)
             watch.cancel()
+
+
+class InOneNamespace:
+    """As a role binding there: everything in it, nothing elsewhere."""
+
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        return ALLOWED if attributes.namespace == "mine" else NO_OPINION
+
+    def rules_for(self, user: User, namespace: str) -> RulesFor:
+        return RulesFor()
+
+
+async def test_a_namespace_beside_what_is_in_none_opens_nothing(etcd: ThrowawayEtcd) -> None:
+    node = api.Target(version="v1", resource="nodes", namespace="mine", name="n")
+    other = api.Target(version="v1", resource="namespaces", namespace="mine", name="other")
+    async with (
+        serving(etcd, access=Access(None, InOneNamespace())) as running,
+        grpc.aio.insecure_channel(running.server.address) as channel,
+    ):
+        stub = api_grpc.APIStub(channel)
+        for target in (node, other):
+            for call in (
+                stub.Get(api.GetRequest(target=target)),
+                stub.List(api.ListRequest(target=target)),
+                stub.List(api.ListRequest(target=target, field_selector="metadata.name=mine")),
+                stub.Create(api.CreateRequest(target=target)),
+                stub.Update(api.UpdateRequest(target=target)),
+                stub.Patch(api.PatchRequest(target=target)),
+                stub.Delete(api.DeleteRequest(target=target)),
+                stub.DeleteCollection(api.DeleteCollectionRequest(target=target)),
+            ):
+                with pytest.raises(grpc.aio.AioRpcError) as caught, anyio.fail_after(LIMIT_SECONDS):
+                    await call
+                assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        # Its own namespace, and what is in it.
+        for mine in (
+            api.Target(version="v1", resource="namespaces", name="mine"),
+            api.Target(version="v1", resource="pods", namespace="mine", name="p"),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as caught, anyio.fail_after(LIMIT_SECONDS):
+                await stub.Get(api.GetRequest(target=mine))
+            assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_a_subresource_is_not_deleted(etcd: ThrowawayEtcd) -> None:
+    async with (
+        serving(etcd) as running,
+        grpc.aio.insecure_channel(running.server.address) as channel,
+    ):
+        await running.client.create(pod("p"))
+        target = api.Target(
+            version="v1", resource="pods", namespace="default", name="p", subresource="status"
+        )
+        with pytest.raises(grpc.aio.AioRpcError), anyio.fail_after(LIMIT_SECONDS):
+            await api_grpc.APIStub(channel).Delete(api.DeleteRequest(target=target))
+        assert (await running.client.get(kinds.POD, "p", "default")).metadata.name == "p"
