@@ -5,7 +5,8 @@ Source: KEP-4671; kube-scheduler 1.36, pod group manager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 from machinery.objects import ObjectKey
 from machinery.pb import core
@@ -24,6 +25,7 @@ class SchedulingGroups:
     def __init__(self, is_assumed: Callable[[str], bool] = lambda uid: False) -> None:
         self._is_assumed = is_assumed
         self._members: dict[ObjectKey, dict[str, core.Pod]] = {}
+        self._tried: Collection[str] = ()
 
     def put(self, pod: core.Pod) -> None:
         """The pod is there, or has changed."""
@@ -52,6 +54,19 @@ class SchedulingGroups:
     def unscheduled(self, key: ObjectKey) -> list[core.Pod]:
         """Members without a node, in the order in which they came."""
         return [pod for pod in self.members(key).values() if not self._has_node(pod)]
+
+    @contextmanager
+    def trying(self, uids: Collection[str]) -> Iterator[None]:
+        """While these members are tried together."""
+        self._tried = uids
+        try:
+            yield
+        finally:
+            self._tried = ()
+
+    def left_behind(self, key: ObjectKey) -> list[core.Pod]:
+        """Members without a node that are not being tried: asking for those too would try them for ever."""
+        return [pod for pod in self.unscheduled(key) if pod.metadata.uid not in self._tried]
 
     def assumed(self, key: ObjectKey) -> list[str]:
         """Uids of members that are decided and not bound yet."""

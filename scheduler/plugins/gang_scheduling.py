@@ -73,7 +73,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
             return None, 0.0
         if self._groups.scheduled_count(key) < wanted:
             # They may be waiting for this pod to get its node.
-            self._handle.activate({str(key_of(other)): other for other in self._groups.unscheduled(key)})
+            self._handle.activate({str(key_of(other)): other for other in self._groups.left_behind(key)})
             text = "waiting for minCount pods from a gang to be scheduled"
             return Status(Code.Wait, (text,)), PERMIT_TIMEOUT_SECONDS
         for uid in self._groups.assumed(key):

@@ -270,15 +270,16 @@ class Scheduler:
             for attempt in attempts:
                 self._failed(attempt, Failed(Reason.SCHEDULER_ERROR, error, CLEAR_NOMINATION), group)
             return
-        verdict = group_cycle.run(
-            first.framework,
-            self.cache,
-            [group_cycle.Member(attempt.pod, attempt.state) for attempt in attempts],
-            start=self._start_index,
-            percentage=self._percentage,
-            rng=self._rng,
-            placed=lambda index, outcome: self.bindings.begin(attempts[index], outcome),
-        )
+        with self._groups.trying({attempt.pod.uid for attempt in attempts}):
+            verdict = group_cycle.run(
+                first.framework,
+                self.cache,
+                [group_cycle.Member(attempt.pod, attempt.state) for attempt in attempts],
+                start=self._start_index,
+                percentage=self._percentage,
+                rng=self._rng,
+                placed=lambda index, outcome: self.bindings.begin(attempts[index], outcome),
+            )
         self._start_index = verdict.next_start
         seconds = self._clock.monotonic() - first.started
         self._metrics.group_decided(verdict.result, first.framework.profile_name, seconds)

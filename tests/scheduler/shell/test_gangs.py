@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from machinery import kinds
 from machinery.objects import ObjectKey
@@ -151,3 +152,17 @@ async def test_a_group_that_was_placed_while_its_failure_was_written_is_shown_as
         assert condition(api) == ("", "", "")
         held.set()
         await api.until(lambda: condition(api) == ("True", "Scheduled", ""))
+
+
+async def test_a_gang_that_fits_nowhere_is_not_tried_all_the_time() -> None:
+    """Its pods ask for one another at Permit; those that are tried with them need not be asked for."""
+    api = FakeApi()
+    api.put(node("n1", cpu="2"))
+    api.put(gang(3))
+    async with running(api, gates=GATES) as parts:
+        put_members(api, "a", "b", "c")
+        await api.until(lambda: condition(api)[0] == "False")
+        for _ in range(2000):
+            await anyio.lowlevel.checkpoint()
+        tried = [parts.queue.get(ObjectKey("default", name)) for name in "abc"]
+        assert max(info.attempts for info in tried if info is not None) < 20  # one a second, not every turn
