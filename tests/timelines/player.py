@@ -157,7 +157,7 @@ class Player:
             await self.client.delete(kinds.POD, match[1], "default", grace_period_seconds=0)
         elif step.action.startswith("stand-in kubelet registers"):
             await self.cluster.start("kubelet-0")
-            # A node begins with the taint of what is not ready: a pod made before that goes would be refused once.
+            # A node begins tainted, not being ready: a pod made before that goes would be refused once.
             await self._until(
                 lambda: bool(self.nodes.list()) and not any(node.spec.taints for node in self.nodes.list())
             )
