@@ -168,7 +168,7 @@ class Registry:
         if self._reads is not None:
             found = await self._reads.get(stored, namespace, name, resource_version=resource_version)
         else:
-            found = await self._store.find(stored, namespace, name)
+            found = await self._store.newest(stored, namespace, name)
         if found is None:
             raise errors.not_found(kind, name)
         return two_faces.shown(kind, found)

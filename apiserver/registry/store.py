@@ -86,18 +86,20 @@ class Store:
 
     async def read(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject:
         """The newest version; 404."""
-        value = await self._storage.get(kind.key(namespace, name))
-        if value is None:
+        found = await self.newest(kind, namespace, name)
+        if found is None:
             raise errors.not_found(kind, name)
-        return self._object(kind, namespace, name, value)
+        return found
+
+    async def newest(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
+        """The newest version, from etcd itself; None where there is none."""
+        value = await self._storage.get(kind.key(namespace, name))
+        return self._object(kind, namespace, name, value) if value is not None else None
 
     async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
         """For looking things up: from the cache, and from etcd where the cache has nothing."""
         cached = self._snapshot.get(kind, namespace, name) if self._snapshot is not None else None
-        if cached is not None:
-            return cached
-        value = await self._storage.get(kind.key(namespace, name))
-        return self._object(kind, namespace, name, value) if value is not None else None
+        return cached if cached is not None else await self.newest(kind, namespace, name)
 
     async def list(self, kind: Kind[Any], namespace: str = "") -> list[CachedObject]:
         """All objects, from etcd itself."""
