@@ -18,7 +18,17 @@ from apiserver.flow_control.controller import FlowControl, Ticket, TooManyReques
 from apiserver.kubelets import UsageSource
 from apiserver.metrics import RequestLabels, RequestMetrics
 from apiserver.requests import RegistryAPI
-from apiserver.rest import answers, compression, door, flow, meta_paths, problems, resources, watching
+from apiserver.rest import (
+    answers,
+    compression,
+    deadline,
+    door,
+    flow,
+    meta_paths,
+    problems,
+    resources,
+    watching,
+)
 from apiserver.rest.http import Answer, ClientGone, Receive, Request, Send
 from apiserver.rest.media import JSON, Media, negotiate
 from apiserver.rest.target import Target, parse
@@ -97,22 +107,20 @@ class RestFront:
     async def _answer(self, request: Request, target: Target | None, send: Send) -> int:
         watch = target is not None and resources.is_watch(request, target)
         try:
+            seconds = None if watch else deadline.seconds_of(request)
             user = door.admit(self._options.access, request)
             CURRENT.set(user)
-            ticket = request.ticket = flow.arrive(self._flow_control, user, request, target, watch=watch)
-            if not ticket.admitted:
-                await ticket.wait()
-            door.authorize(self._options.access, user, request, target, watch=watch)
-            if target is None:
-                answer = self._paths.answer(request)
-                if answer is None and self._options.health is not None and meta_paths.is_health(request.path):
-                    await self._options.health(request.scope, request.receive, send)
-                    return 200
-                answer = answer or _not_found(request.path)
-            elif watch:
-                return await self._watch(request, target, ticket, send)
-            else:
-                answer = await self._resources.answer(request, target, user)
+            try:
+                async with asyncio.timeout(seconds):
+                    found = await self._found(request, target, user, watch=watch)
+            except TimeoutError:
+                raise deadline.missed(request) from None
+            if target is not None and isinstance(found, Ticket):
+                return await self._watch(request, target, found, send)
+            if found is None and self._options.health is not None and meta_paths.is_health(request.path):
+                await self._options.health(request.scope, request.receive, send)
+                return 200
+            answer = found if isinstance(found, Answer) else _not_found(request.path)
         except TooManyRequests as error:
             answer = flow.refused(error)
         except StatusError as error:
@@ -128,6 +136,18 @@ class RestFront:
         answer.headers.update(flow.headers(request.ticket))
         await answer.send(send, gzip=compression.accepted(request.header("accept-encoding")))
         return answer.code
+
+    async def _found(
+        self, request: Request, target: Target | None, user: User, *, watch: bool
+    ) -> Answer | Ticket | None:
+        """Once the request has its turn and may be: the answer, the ticket of a watch, or None."""
+        ticket = request.ticket = flow.arrive(self._flow_control, user, request, target, watch=watch)
+        if not ticket.admitted:
+            await ticket.wait()
+        door.authorize(self._options.access, user, request, target, watch=watch)
+        if target is None:
+            return self._paths.answer(request)
+        return ticket if watch else await self._resources.answer(request, target, user)
 
     def _failed(self, request: Request, error: StatusError) -> Answer:
         """The Status of a failure, in the form that was asked for."""

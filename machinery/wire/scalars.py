@@ -211,27 +211,41 @@ def _time_codec(*, micro: bool) -> OwnCodec:
 
 # --- the others that write themselves ---
 
-_DURATION_UNITS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000}
-_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
-_SMALL_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000}
+_DURATION = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)", re.ASCII)
+_DURATION_UNITS = {
+    "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000,
+    "s": 1_000_000_000, "m": 60_000_000_000, "h": 3_600_000_000_000,
+}  # fmt: skip
+_DURATION_MAX = (1 << 63) - 1
 
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds of a Go duration ("1h30m", "250ms", "0"); ValueError for any other text."""
-    body, sign = (text[1:], -1) if text.startswith("-") else (text.removeprefix("+"), 1)
-    if body == "0":
+    """Nanoseconds of a Go duration ("1h30m", "250ms", "0"); ValueError in Go's words for any other text."""
+    shown = go_time.quoted(text)
+    rest = text[1:] if text[:1] in ("+", "-") else text
+    if rest == "0":
         return 0
-    total, at = 0, 0
-    for match in _DURATION.finditer(body):
-        if match.start() != at:
-            break
-        whole, _, fraction = match.group(1).partition(".")
-        unit = {**_DURATION_UNITS, **_SMALL_UNITS}[match.group(2)]
-        total += int(whole or 0) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
-        at = match.end()
-    if at != len(body) or not body:
-        raise ValueError(f'time: invalid duration "{text}"')
-    return sign * total
+    total = 0
+    while True:
+        match = _DURATION.match(rest)
+        assert match is not None
+        whole, fraction, unit = match.groups()
+        if not whole and not fraction:
+            raise ValueError(f"time: invalid duration {shown}")
+        if not unit:
+            raise ValueError(f"time: missing unit in duration {shown}")
+        size = _DURATION_UNITS.get(unit)
+        if size is None:
+            raise ValueError(f"time: unknown unit {go_time.quoted(unit)} in duration {shown}")
+        total += int(whole or 0) * size
+        if fraction:
+            total += int(fraction) * size // 10 ** len(fraction)
+        # Only a negative one may be as long as the longest, and one more.
+        if total > _DURATION_MAX + text.startswith("-"):
+            raise ValueError(f"time: invalid duration {shown}")
+        rest = rest[match.end() :]
+        if not rest:
+            return -total if text.startswith("-") else total
 
 
 def parse_seconds(text: str) -> float:
