@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntFlag, StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import Message
 
@@ -131,11 +131,20 @@ class ClusterEventWithHint:
     hint: HintFunction | None = None
 
 
+# Begins the errors of those hints that name themselves.
+UNEXPECTED_AFTER: Final = "unexpected objects in isSchedulableAfter"
+
+
 def expect(
-    kind: type[Message], old: Message | None, new: Message | None
+    kind: type[Message], old: Message | None, new: Message | None, *, within: str = ""
 ) -> tuple[Message | None, Message | None]:
-    """Check the objects of a hint as upstream's type assertion does; TypeError names the wrong one."""
-    for obj in (old, new):
+    """Check the objects of a hint as upstream's type assertion does; TypeError names the wrong one.
+
+    `within`: what the error begins with; some of upstream's hints name themselves in it.
+    """
+    for obj in (new, old):
         if obj is not None and not isinstance(obj, kind):
-            raise TypeError(f"expected *v1.{kind.DESCRIPTOR.name}, but got *v1.{type(obj).DESCRIPTOR.name}")
+            prefix = f"{within}: " if within else ""
+            got = type(obj).DESCRIPTOR.name
+            raise TypeError(f"{prefix}expected *v1.{kind.DESCRIPTOR.name}, but got *v1.{got}")
     return old, new

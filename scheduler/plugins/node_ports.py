@@ -69,7 +69,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
     def _after_pod_deleted(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        old, _ = expect(core.Pod, old, new)
+        old, _ = expect(core.Pod, old, None)
         if not isinstance(old, core.Pod):
             return QueueingHint.Skip
         if not old.spec.nodeName and not old.status.nominatedNodeName:

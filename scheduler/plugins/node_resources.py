@@ -224,15 +224,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if not isinstance(new, core.Pod):
             held = old.spec.nodeName or old.status.nominatedNodeName
             return QueueingHint.Queue if held else QueueingHint.Skip
-        if not self._in_place or self._scale_down_helps(pod, old, new):
-            return QueueingHint.Queue
-        return QueueingHint.Skip
+        helps = self._in_place and self._scale_down_helps(pod, old, new)
+        return QueueingHint.Queue if helps else QueueingHint.Skip
 
     def _scale_down_helps(self, pod: PodInfo, old: core.Pod, new: core.Pod) -> bool:
         """Whether the pod itself asks for less, or a running one for less of something the pod wants."""
         if new.metadata.uid == pod.uid:
             return True
-        if not old.spec.nodeName:
+        if not new.spec.nodeName:
             return False
         before, after = dict(PodInfo(old, pod.options).requests), dict(PodInfo(new, pod.options).requests)
         return any(before.get(column, 0) > after.get(column, 0) for column, _ in pod.requests)

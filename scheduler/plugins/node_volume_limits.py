@@ -22,6 +22,7 @@ from machinery.pb import core, storage
 from scheduler.framework.columns import Column
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
+    UNEXPECTED_AFTER,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -186,7 +187,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
     def _after_csi_node_updated(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        old, new = expect(storage.CSINode, old, new)
+        old, new = expect(storage.CSINode, old, new, within=UNEXPECTED_AFTER + "CSINodeUpdated")
         if not isinstance(old, storage.CSINode) or not isinstance(new, storage.CSINode):
             return QueueingHint.Queue
         if self._looks_for_drivers and len(new.spec.drivers) > len(old.spec.drivers):
@@ -196,13 +197,13 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return QueueingHint.Queue if grew else QueueingHint.Skip
 
     def _after_pod_deleted(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        old, _ = expect(core.Pod, old, new)
+        old, _ = expect(core.Pod, old, new, within=UNEXPECTED_AFTER + "PodDeleted")
         if not isinstance(old, core.Pod) or not (old.spec.nodeName or old.status.nominatedNodeName):
             return QueueingHint.Skip
         return QueueingHint.Queue if _counts(old) else QueueingHint.Skip
 
     def _after_claim_added(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        _, new = expect(core.PersistentVolumeClaim, old, new)
+        _, new = expect(core.PersistentVolumeClaim, old, new, within=UNEXPECTED_AFTER + "PVCAdded")
         if not isinstance(new, core.PersistentVolumeClaim) or new.metadata.namespace != pod.namespace:
             return QueueingHint.Skip
         return QueueingHint.Queue if new.metadata.name in pod.claims else QueueingHint.Skip
@@ -210,7 +211,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def _after_attachment_deleted(
         self, pod: PodInfo, old: Message | None, new: Message | None
     ) -> QueueingHint:
-        old, _ = expect(storage.VolumeAttachment, old, new)
+        within = UNEXPECTED_AFTER + "VolumeAttachmentDeleted"
+        old, _ = expect(storage.VolumeAttachment, old, new, within=within)
         if not isinstance(old, storage.VolumeAttachment):
             return QueueingHint.Skip
         for volume in pod.pod.spec.volumes:

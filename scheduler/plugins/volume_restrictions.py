@@ -17,6 +17,7 @@ from machinery.pb import core
 from scheduler.framework.columns import Column
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
+    UNEXPECTED_AFTER,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -148,13 +149,15 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
     def _after_claim_added(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        _, new = expect(core.PersistentVolumeClaim, old, new)
+        # Upstream misnames this one: it is about added claims only.
+        within = UNEXPECTED_AFTER + "PersistentVolumeClaimChange"
+        _, new = expect(core.PersistentVolumeClaim, old, new, within=within)
         if not isinstance(new, core.PersistentVolumeClaim) or new.metadata.namespace != pod.namespace:
             return QueueingHint.Skip
         return QueueingHint.Queue if new.metadata.name in pod.direct_claims else QueueingHint.Skip
 
     def _after_pod_deleted(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        old, _ = expect(core.Pod, old, new)
+        old, _ = expect(core.Pod, old, new, within=UNEXPECTED_AFTER + "PodDeleted")
         if not isinstance(old, core.Pod) or old.metadata.namespace != pod.namespace:
             return QueueingHint.Skip
         gone = PodInfo(old)

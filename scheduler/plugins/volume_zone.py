@@ -17,6 +17,7 @@ from machinery import kinds
 from machinery.pb import core, storage
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
+    UNEXPECTED_AFTER,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -171,18 +172,20 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
     def _after_class_added(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        _, new = expect(storage.StorageClass, None, new)
+        _, new = expect(storage.StorageClass, None, new, within=UNEXPECTED_AFTER + "StorageClassAdded")
         delayed = isinstance(new, storage.StorageClass) and new.volumeBindingMode == WAIT_FOR_FIRST_CONSUMER
         return QueueingHint.Queue if delayed else QueueingHint.Skip
 
     def _after_claim_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        _, new = expect(core.PersistentVolumeClaim, old, new)
+        _, new = expect(
+            core.PersistentVolumeClaim, old, new, within=UNEXPECTED_AFTER + "PersistentVolumeClaimChange"
+        )
         if not isinstance(new, core.PersistentVolumeClaim) or new.metadata.namespace != pod.namespace:
             return QueueingHint.Skip
         return QueueingHint.Queue if new.metadata.name in pod.direct_claims else QueueingHint.Skip
 
     def _after_volume_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        old, new = expect(core.PersistentVolume, old, new)
+        old, new = expect(core.PersistentVolume, old, new, within=UNEXPECTED_AFTER + "PersistentVolumeChange")
         if not isinstance(old, core.PersistentVolume) or not isinstance(new, core.PersistentVolume):
             return QueueingHint.Queue
         return QueueingHint.Skip if places_of(old) == places_of(new) else QueueingHint.Queue

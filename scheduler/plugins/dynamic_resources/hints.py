@@ -36,7 +36,8 @@ class _Event:
     @classmethod
     def read(cls, old: Message | None, new: Message | None) -> _Event:
         """Raises TypeError for what is no claim."""
-        before, after = expect(devices.ResourceClaim, old, new)
+        within = "unexpected object in isSchedulableAfterClaimChange"
+        before, after = expect(devices.ResourceClaim, old, new, within=within)
         if not isinstance(after, devices.ResourceClaim):
             return cls(old, new)
         freed = same = False
@@ -83,7 +84,7 @@ class Hints:
 
     def after_claim_made(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
         """The pod's own claims are all there."""
-        _, new = expect(core.Pod, old, new)
+        _, new = expect(core.Pod, None, new, within="unexpected object in isSchedulableAfterPodChange")
         if not isinstance(new, core.Pod) or new.metadata.uid != pod.uid:
             return QueueingHint.Skip
         try:
