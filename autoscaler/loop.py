@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from autoscaler import points
 from autoscaler.actuation import Actuator, TaintError
@@ -16,6 +16,7 @@ from autoscaler.options import Compat, Options
 from autoscaler.planning import marks, pods
 from autoscaler.planning.balancing import ScaleUp
 from autoscaler.planning.cluster_state import ClusterState
+from autoscaler.planning.devices import Devices, Listers
 from autoscaler.planning.nominations import Nominations
 from autoscaler.planning.observation import CloudView, NodeGroup, Observation
 from autoscaler.planning.pods import Arranged
@@ -28,16 +29,17 @@ from autoscaler.planning.scale_up import (
     plan_min_size,
     plan_scale_up,
 )
-from autoscaler.planning.snapshot import ClusterSnapshot, Hints, Listers
+from autoscaler.planning.snapshot import ClusterSnapshot, Hints
+from autoscaler.planning.template_node import TemplateNode
 from autoscaler.planning.templates import Templates, fresh
 from autoscaler.planning.told import Events
 from autoscaler.ports import Cloud, CloudError, Cluster
-from machinery.clock import Clock
+from machinery.clock import Clock, from_time
 from machinery.errors import StatusError
 from machinery.failpoints import FailpointError
 from machinery.pb import core
 from machinery.versions import Gates
-from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.framework.types import PodInfo
 
 _NEVER = float("-inf")
 _INFOS_SPARE = 1000
@@ -80,7 +82,7 @@ class _Moment:
     view: CloudView
     arranged: Arranged
     snapshot: ClusterSnapshot
-    templates: Mapping[str, NodeInfo]
+    templates: Mapping[str, TemplateNode]
     nodes: list[core.Node]
     ready: list[core.Node]
     result: LoopResult
@@ -104,7 +106,8 @@ class Autoscaler:
         listers: Listers | None = None,
     ) -> None:
         self.options, self.cluster, self.cloud, self.actuator = options, cluster, cloud, actuator
-        self._gates, self._clock, self._rng, self._listers = gates, clock, rng, listers or {}
+        self._gates, self._clock, self._rng = gates, clock, rng
+        self._devices = Devices(listers or {})
         self.state = ClusterState(options)
         self.planner = ScaleDownPlanner(options)
         self.templates = Templates(gates, clock)
@@ -137,6 +140,8 @@ class Autoscaler:
         now = result.at
         observation = self.cluster.observe()
         view = self.view = await self.cloud.refresh(observation.nodes)
+        self._devices.begin()
+        observation = replace(observation, nodes=self._without_devices_unready(observation, view, now))
         if not self._cleaned_up:
             await self._clean_up(observation, view, result.events)
             self._cleaned_up = True
@@ -178,6 +183,25 @@ class Autoscaler:
                 text = f"removed {marks.TO_BE_DELETED} taint from node {name}"
                 events.about(node, "Normal", "ClusterAutoscalerCleanup", text)
 
+    def _without_devices_unready(
+        self, observation: Observation, view: CloudView, now: float
+    ) -> tuple[core.Node, ...]:
+        """A new node whose drivers have not told of its devices yet is still coming, though it is Ready.
+
+        Taken for ready it would have no place for the pods that it was ordered for, and another would be.
+        """
+        known = self._devices.slices
+        return tuple(
+            marks.unready(node)
+            if marks.is_ready(node)
+            and from_time(node.metadata.creationTimestamp) + self.options.max_node_startup_time > now
+            and self.templates.lacks_devices(
+                view.group_of_node.get(node.metadata.name, ""), known.of_node(node.metadata.name)
+            )
+            else node
+            for node in observation.nodes
+        )
+
     def _info(self, pod: core.Pod) -> PodInfo:
         """What is derived from a pod, kept while the pod is the same object."""
         found = self._infos.get(pod.metadata.uid)
@@ -191,7 +215,7 @@ class Autoscaler:
         if len(self._infos) > 2 * len(arranged.scheduled) + _INFOS_SPARE:
             self._infos.clear()
         nodes = sorted(observation.nodes, key=lambda node: node.metadata.name)
-        snapshot = ClusterSnapshot(nodes, gates=self._gates, clock=self._clock, listers=self._listers)
+        snapshot = ClusterSnapshot(nodes, gates=self._gates, clock=self._clock, devices=self._devices)
         cutoff = options.expendable_pods_priority_cutoff
         for pod in arranged.scheduled:
             if not pods.is_expendable(pod, cutoff):

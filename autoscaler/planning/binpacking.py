@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from autoscaler.planning.equivalence import EquivalenceGroup
 from autoscaler.planning.snapshot import ClusterSnapshot
+from autoscaler.planning.template_node import TemplateNode
 from autoscaler.planning.templates import fresh
 from machinery.pb import core
 from scheduler.framework.resource_columns import CPU, MEMORY
@@ -18,7 +19,7 @@ from scheduler.framework.types import NodeInfo, PodInfo
 
 def estimate(
     snapshot: ClusterSnapshot,
-    template: NodeInfo,
+    template: TemplateNode,
     groups: Iterable[EquivalenceGroup],
     nodes_max: int,
 ) -> tuple[int, list[core.Pod]]:
@@ -31,7 +32,7 @@ def estimate(
 
 
 class _Packing:
-    def __init__(self, snapshot: ClusterSnapshot, template: NodeInfo, nodes_max: int) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, template: TemplateNode, nodes_max: int) -> None:
         self._snapshot, self._template, self._nodes_max = snapshot, template, nodes_max
         self._new: set[str] = set()
         self._last = ""
@@ -65,9 +66,8 @@ class _Packing:
         return True
 
     def _fits_last(self, pod: core.Pod, info: PodInfo) -> bool:
-        if not self._last or self._snapshot.check(info, self._last) is not None:
+        if not self._last or not self._snapshot.schedule(info, self._last):
             return False
-        self._snapshot.put(info, self._last)
         self.filled.add(self._last)
         self.placed.append(pod)
         return True

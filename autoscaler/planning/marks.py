@@ -51,6 +51,16 @@ def is_startup_taint(key: str) -> bool:
     return key.startswith(_STARTUP)
 
 
+def unready(node: core.Node) -> core.Node:
+    """The node as if it were not Ready."""
+    copy = core.Node()
+    copy.CopyFrom(node)
+    for condition in copy.status.conditions:
+        if condition.type == "Ready":
+            condition.status = "False"
+    return copy
+
+
 def is_ready(node: core.Node) -> bool:
     """Its Ready condition is True, its network is there, and no taint says otherwise."""
     ready = False

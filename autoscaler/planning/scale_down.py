@@ -12,6 +12,7 @@ from autoscaler.options import Options
 from autoscaler.planning import marks
 from autoscaler.planning.budgets import RemainingBudgets
 from autoscaler.planning.deletions import Deletions
+from autoscaler.planning.device_utilization import device_share
 from autoscaler.planning.drainability import BlockingReason, Rules, moves
 from autoscaler.planning.observation import CloudView, Observation
 from autoscaler.planning.quotas import MinQuota
@@ -155,17 +156,26 @@ class ScaleDownPlanner:
             return Reason.NOT_AUTOSCALED
         if not self._options.scale_down_unready_enabled and not marks.is_ready(node):
             return Reason.SCALE_DOWN_UNREADY_DISABLED
-        share = utilization(
-            info,
-            given.now,
-            skip_daemons=self._options.ignore_daemonsets_utilization,
-            skip_mirrors=self._options.ignore_mirror_pods_utilization,
-        )
+        share = self._utilization(given, info)
         if share is None:
             return Reason.UNEXPECTED_ERROR
         self.utilization[name] = share
         over = share > self._options.scale_down_utilization_threshold
         return Reason.NOT_UNDERUTILIZED if over else None
+
+    def _utilization(self, given: ScaleDownInput, info: NodeInfo) -> float | None:
+        """Of a node with devices only these count."""
+        devices = given.snapshot.devices
+        slices = devices.slices.of_node(info.name)
+        if slices:
+            pods = given.snapshot.pods_on(info.name)
+            return device_share(slices, [claim for pod in pods for claim in devices.claims_of(pod)])
+        return utilization(
+            info,
+            given.now,
+            skip_daemons=self._options.ignore_daemonsets_utilization,
+            skip_mirrors=self._options.ignore_mirror_pods_utilization,
+        )
 
     # Whether their pods could go elsewhere
 
@@ -232,6 +242,8 @@ class ScaleDownPlanner:
         """
         name = node.metadata.name
         with given.snapshot.fork() as commit:
+            for pod in pods:
+                given.snapshot.unschedule(pod, name)
             given.snapshot.remove_node(name)
             ghost = core.Node()
             ghost.CopyFrom(node)

@@ -20,6 +20,7 @@ from autoscaler.planning.expander import ScaleUpOption
 from autoscaler.planning.observation import CloudView, NodeGroup
 from autoscaler.planning.quotas import MaxQuota
 from autoscaler.planning.snapshot import ClusterSnapshot
+from autoscaler.planning.template_node import TemplateNode
 from machinery.pb import core
 from scheduler.framework.types import NodeInfo
 
@@ -73,7 +74,7 @@ class ScaleUpInput:
     snapshot: ClusterSnapshot
     state: ClusterState
     view: CloudView
-    templates: Mapping[str, NodeInfo]
+    templates: Mapping[str, TemplateNode]
     nodes: Sequence[core.Node]
     rng: random.Random
     now: float

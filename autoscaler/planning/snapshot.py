@@ -5,26 +5,26 @@ Source: cluster-autoscaler 1.36, predicate snapshot and hinting simulator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
+from autoscaler.planning.devices import Devices
 from autoscaler.planning.pods import unbound
+from autoscaler.planning.template_node import TemplateNode
 from machinery.clock import Clock
-from machinery.kinds import Kind
 from machinery.pb import core
 from machinery.versions import Gates
 from scheduler.framework.cycle_state import CycleState
-from scheduler.framework.interface import Lister, Status
+from scheduler.framework.interface import Status
 from scheduler.framework.profile import DEFAULT_SCHEDULER_NAME
 from scheduler.framework.simulation import Simulator
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.registry import IN_TREE, default_profile
 
 Acceptable = Callable[[NodeInfo], bool]
-Listers = Mapping[Kind[Any], Lister[Any]]
+_DEVICES = "DynamicResources"
 
 
 class Hints:
@@ -55,11 +55,18 @@ class ClusterSnapshot:
         *,
         gates: Gates,
         clock: Clock,
-        listers: Listers | None = None,
+        devices: Devices | None = None,
     ) -> None:
+        """`devices` as they are in the cluster; they change with the snapshot from now on."""
+        self.devices = devices or Devices({})
         self._simulator = Simulator(
-            default_profile(DEFAULT_SCHEDULER_NAME), IN_TREE, gates=gates, clock=clock, listers=listers or {}
+            default_profile(DEFAULT_SCHEDULER_NAME),
+            IN_TREE,
+            gates=gates,
+            clock=clock,
+            listers=self.devices.listers,
         )
+        self._giver = next(p for p in self._simulator.framework.reserve_plugins if p.name == _DEVICES)
         self._next = 0
         for node in sorted(nodes, key=lambda node: node.metadata.name):
             self._simulator.snapshot.put(NodeInfo(node.metadata.name, node))
@@ -88,12 +95,20 @@ class ClusterSnapshot:
     # Changing
 
     def add_node(self, info: NodeInfo) -> None:
+        """With its devices, if it was made after a template."""
         self._simulator.snapshot.add_node(info)
+        if isinstance(info, TemplateNode) and (info.slices or info.claims):
+            self.devices.add_node(info.slices, info.claims)
+            for pod in info.pods.values():
+                self.devices.reserve(pod.pod)
 
     def remove_node(self, name: str) -> list[core.Pod]:
-        """Takes a node out; the pods that were on it."""
+        """Takes a node out, with its devices; the pods that were on it."""
         pods = self.pods_on(name)
         self._simulator.snapshot.remove_node(name)
+        self.devices.remove_node(name)
+        for pod in pods:
+            self.devices.forget(pod)
         return pods
 
     def put(self, pod: core.Pod | PodInfo, node_name: str) -> bool:
@@ -103,8 +118,25 @@ class ClusterSnapshot:
         self._simulator.snapshot.add_pod(pod if isinstance(pod, PodInfo) else PodInfo(pod), node_name)
         return True
 
-    def take(self, pod: core.Pod, node_name: str) -> None:
+    def unschedule(self, pod: core.Pod, node_name: str) -> None:
+        """The pod is to be placed anew; its devices are free."""
         self._simulator.snapshot.remove_pod(pod.metadata.uid, node_name)
+        self.devices.unreserve(pod)
+
+    def schedule(self, pod: PodInfo, node_name: str) -> bool:
+        """Puts a pod on a node if it fits; it has its devices then."""
+        state = CycleState()
+        if self._simulator.check(pod, node_name, state) is not None:
+            return False
+        return self._take_place(state, pod, node_name)
+
+    def _take_place(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
+        status = self._giver.reserve(state, pod, node_name)
+        if status is not None and not status.is_success:
+            return False
+        self._simulator.snapshot.add_pod(pod, node_name)
+        self.devices.reserve(pod.pod)
+        return True
 
     @contextmanager
     def fork(self) -> Iterator[Callable[[], None]]:
@@ -116,13 +148,15 @@ class ClusterSnapshot:
             keep = True
 
         self._simulator.snapshot.fork()
+        self.devices.fork()
         try:
             yield commit
         finally:
-            if keep:
-                self._simulator.snapshot.commit()
-            else:
-                self._simulator.snapshot.revert()
+            for changed in (self._simulator.snapshot, self.devices):
+                if keep:
+                    changed.commit()
+                else:
+                    changed.revert()
 
     def place(self, pod: PodInfo, acceptable: Acceptable = lambda _: True) -> str | None:
         """Puts the pod on the first acceptable node that it fits, behind the last one taken; None if none."""
@@ -141,8 +175,7 @@ class ClusterSnapshot:
             node = snapshot.nodes[place]
             if narrowed.node_names is not None and node.name not in narrowed.node_names:
                 continue
-            if acceptable(node):
-                snapshot.add_pod(pod, node.name)
+            if acceptable(node) and self._take_place(state, pod, node.name):
                 self._next = (place + 1) % size
                 return node.name
         return None
@@ -158,8 +191,7 @@ class ClusterSnapshot:
         for pod in pods:
             info = PodInfo(unbound(pod))
             hint = self.get(hints.get(info.uid))
-            if hint is not None and acceptable(hint) and self.check(info, hint.name) is None:
-                self._simulator.snapshot.add_pod(info, hint.name)
+            if hint is not None and acceptable(hint) and self.schedule(info, hint.name):
                 hints.set(info.uid, hint.name)
                 continue
             name = self.place(info, acceptable)

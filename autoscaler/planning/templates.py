@@ -5,18 +5,20 @@ Source: cluster-autoscaler 1.36, mixed template node info provider.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from autoscaler.planning import marks, pods
+from autoscaler.planning.devices import Slice, has_devices_of
 from autoscaler.planning.observation import CloudView, DaemonSet, NodeGroup
 from autoscaler.planning.snapshot import ClusterSnapshot
+from autoscaler.planning.template_node import TemplateNode
 from machinery.clock import Clock, from_time
 from machinery.node_affinity import matches
 from machinery.objects import get_condition
 from machinery.pb import core
 from machinery.taints import find_untolerated
 from machinery.versions import Gates
-from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.framework.types import PodInfo
 
 STABLE_SECONDS = 60.0
 """A node that became ready just now may still change."""
@@ -28,7 +30,7 @@ class Templates:
 
     def __init__(self, gates: Gates, clock: Clock) -> None:
         self._gates, self._clock = gates, clock
-        self._kept: dict[str, NodeInfo] = {}
+        self._kept: dict[str, TemplateNode] = {}
 
     def update(
         self,
@@ -37,9 +39,9 @@ class Templates:
         snapshot: ClusterSnapshot,
         daemon_sets: Iterable[DaemonSet],
         now: float,
-    ) -> dict[str, NodeInfo]:
+    ) -> dict[str, TemplateNode]:
         """One template a group, of those that have any."""
-        found: dict[str, NodeInfo] = {}
+        found: dict[str, TemplateNode] = {}
         ordered = sorted(nodes, key=lambda node: node.metadata.name)
         for node in ordered:
             group = view.group(node.metadata.name)
@@ -60,8 +62,13 @@ class Templates:
         self._kept = {name: info for name, info in self._kept.items() if name in view.groups}
         return found
 
+    def lacks_devices(self, group: str, slices: Sequence[Slice]) -> bool:
+        """Whether a node of the group with these slices is to get more of them: others of it had."""
+        kept = self._kept.get(group)
+        return kept is not None and not has_devices_of(slices, kept.slices)
 
-def fresh(template: NodeInfo, suffix: str, *, upcoming: bool = False) -> NodeInfo:
+
+def fresh(template: TemplateNode, suffix: str, *, upcoming: bool = False) -> TemplateNode:
     """A node made after the template, with a name of its own."""
     assert template.node is not None
     node = core.Node()
@@ -69,10 +76,7 @@ def fresh(template: NodeInfo, suffix: str, *, upcoming: bool = False) -> NodeInf
     node.metadata.name = node.metadata.labels[marks.HOSTNAME] = f"{template.name}-{suffix}"
     if upcoming:
         node.metadata.annotations[marks.UPCOMING] = "true"
-    info = NodeInfo(node.metadata.name, node)
-    for pod in template.pods.values():
-        info.add_pod(pod)
-    return info
+    return TemplateNode.after(node, template.slices, template.pods.values(), template.claims, suffix)
 
 
 def _is_good(node: core.Node, now: float) -> bool:
@@ -83,7 +87,7 @@ def _is_good(node: core.Node, now: float) -> bool:
     return stable and marks.taint_time(node, marks.TO_BE_DELETED) is None
 
 
-def _template(group: NodeGroup, node: core.Node) -> NodeInfo:
+def _template(group: NodeGroup, node: core.Node) -> core.Node:
     copy = core.Node()
     copy.CopyFrom(node)
     copy.metadata.name = copy.metadata.labels[marks.HOSTNAME] = f"template-node-for-{group.id}"
@@ -91,7 +95,7 @@ def _template(group: NodeGroup, node: core.Node) -> NodeInfo:
     copy.spec.unschedulable = False
     del copy.spec.taints[:]
     copy.spec.taints.extend(taint for taint in node.spec.taints if not _passes(taint.key))
-    return NodeInfo(copy.metadata.name, copy)
+    return copy
 
 
 def _passes(key: str) -> bool:
@@ -101,20 +105,26 @@ def _passes(key: str) -> bool:
     return key.startswith(_CONDITION_TAINTS)
 
 
-def _from_node(group: NodeGroup, node: core.Node, snapshot: ClusterSnapshot) -> NodeInfo:
-    info = _template(group, node)
-    for pod in snapshot.pods_on(node.metadata.name):
-        if (pods.is_daemon(pod) or pods.is_mirror(pod)) and not pod.metadata.HasField("deletionTimestamp"):
-            info.add_pod(PodInfo(pod))
-    return info
+def _from_node(group: NodeGroup, node: core.Node, snapshot: ClusterSnapshot) -> TemplateNode:
+    """With the devices that the node has: a provider cannot tell of any."""
+    new, name = _template(group, node), node.metadata.name
+    stay = [
+        pod
+        for pod in snapshot.pods_on(name)
+        if (pods.is_daemon(pod) or pods.is_mirror(pod)) and not pod.metadata.HasField("deletionTimestamp")
+    ]
+    devices = snapshot.devices
+    claims = [claim for pod in stay for claim in devices.claims_of(pod)]
+    slices = devices.slices.of_node(name)
+    return TemplateNode.after(new, slices, map(PodInfo, stay), claims, new.metadata.name)
 
 
-def _from_provider(group: NodeGroup, node: core.Node, daemon_sets: Iterable[DaemonSet]) -> NodeInfo:
-    info = _template(group, node)
-    assert info.node is not None
+def _from_provider(group: NodeGroup, node: core.Node, daemon_sets: Iterable[DaemonSet]) -> TemplateNode:
+    new = _template(group, node)
+    info = TemplateNode(new)
     for daemon_set in daemon_sets:
         pod = daemon_set.pod
-        tolerated = find_untolerated(info.node.spec.taints, pod.spec.tolerations) is None
-        if tolerated and matches(pod, info.node):
+        tolerated = find_untolerated(new.spec.taints, pod.spec.tolerations) is None
+        if tolerated and matches(pod, new):
             info.add_pod(PodInfo(pod))
     return info

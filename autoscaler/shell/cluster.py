@@ -27,6 +27,9 @@ _SIMULATED = (
     kinds.PERSISTENT_VOLUME,
     kinds.STORAGE_CLASS,
     kinds.NAMESPACE,
+    kinds.RESOURCE_CLAIM,
+    kinds.RESOURCE_SLICE,
+    kinds.DEVICE_CLASS,
 )
 
 

@@ -52,10 +52,13 @@ class Simulator:
         )
         self._next = 0  # where the search for a node goes on, so that pods spread
 
-    def check(self, pod: PodInfo, node_name: str) -> Status | None:
-        """Why the pod does not fit the node; None when it does. KeyError for a node that is not there."""
+    def check(self, pod: PodInfo, node_name: str, state: CycleState | None = None) -> Status | None:
+        """Why the pod does not fit the node; None when it does. KeyError for a node that is not there.
+
+        `state`, a fresh one, is for who wants to go on from here (Reserve).
+        """
         node = self.snapshot.nodes[self.snapshot.row_of[node_name]]
-        state = CycleState()
+        state = CycleState() if state is None else state
         narrowed, status, _ = self.framework.run_pre_filter_plugins(state, pod, self.snapshot)
         if status is not None:
             return status

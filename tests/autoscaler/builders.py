@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from autoscaler.actuation import Actuator
@@ -12,8 +12,10 @@ from autoscaler.options import Compat, Options
 from autoscaler.planning import marks
 from autoscaler.planning.observation import ControllerKey
 from machinery.clock import FakeClock, to_time
+from machinery.kinds import Kind
 from machinery.pb import core
 from machinery.versions import Gates, Version
+from scheduler.framework.interface import Lister
 from tests.autoscaler.golden import GROUP_LABEL, World
 
 LONG_AGO = 3600.0
@@ -65,10 +67,26 @@ def pod(
     return made
 
 
-def autoscaler(found: World, compat: Compat, spawned: Spawned | None = None, **flags: Any) -> Autoscaler:
+def autoscaler(
+    found: World,
+    compat: Compat,
+    spawned: Spawned | None = None,
+    *,
+    listers: Mapping[Kind[Any], Lister[Any]] | None = None,
+    **flags: Any,
+) -> Autoscaler:
     """An autoscaler on the world; deletions that it begins are appended, and run when the test runs them."""
     options = Options(compat=compat, scale_down_unneeded_time=60.0, **flags)
     begun: Spawned = spawned if spawned is not None else []
     actuator = Actuator(options=options, cluster=found, cloud=found, clock=found.clock, spawn=begun.append)
     gates = Gates("autoscaler", Version(1, 36))
-    return Autoscaler(options, found, found, actuator, gates=gates, clock=found.clock, rng=random.Random(0))
+    return Autoscaler(
+        options,
+        found,
+        found,
+        actuator,
+        gates=gates,
+        clock=found.clock,
+        rng=random.Random(0),
+        listers=listers,
+    )

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+from google.protobuf.message import Message
+
 from machinery import kinds
+from machinery.kinds import Kind
 from machinery.objects import ObjectKey, key_of
 from machinery.pb import devices
 from machinery.quantity import Quantity
 from scheduler.framework.environment import EmptyLister
-from scheduler.framework.interface import Handle, Lister
+from scheduler.framework.interface import Lister
 from scheduler.plugins.device_allocation.model import (
     AllocatedState,
     Amounts,
@@ -29,6 +32,7 @@ from scheduler.plugins.device_allocation.pools import SliceIndex
 from scheduler.plugins.dynamic_resources.class_map import ClassMap
 
 Claim = devices.ResourceClaim
+M = TypeVar("M", bound=Message)
 _ZERO = Quantity()
 
 
@@ -226,11 +230,19 @@ class Slices:
         return self._index
 
 
+class HasListers(Protocol):
+    """The part of a plugin's handle that is needed here."""
+
+    def lister(self, kind: Kind[M]) -> Lister[M]: ...
+
+
 class DeviceManager:
     """Claims, slices and classes, shared by all that look at the same listers."""
 
-    def __init__(self, handle: Handle) -> None:
-        self.claims = ClaimTracker(handle.lister(kinds.RESOURCE_CLAIM))
+    def __init__(
+        self, handle: HasListers, track: Callable[[Lister[Claim]], ClaimTracker] = ClaimTracker
+    ) -> None:
+        self.claims = track(handle.lister(kinds.RESOURCE_CLAIM))
         self.slices = Slices(handle.lister(kinds.RESOURCE_SLICE))
         self._classes = handle.lister(kinds.DEVICE_CLASS)
         self._class_map: tuple[int | None, ClassMap] | None = None
@@ -250,7 +262,9 @@ class DeviceManager:
 _MANAGERS: WeakValueDictionary[int, DeviceManager] = WeakValueDictionary()
 
 
-def manager_of(handle: Handle, make: Callable[[Handle], DeviceManager] = DeviceManager) -> DeviceManager:
+def manager_of(
+    handle: HasListers, make: Callable[[HasListers], DeviceManager] = DeviceManager
+) -> DeviceManager:
     """The manager of the handle's claims: one for all profiles of a process."""
     lister: Any = handle.lister(kinds.RESOURCE_CLAIM)
     if isinstance(lister, EmptyLister):
@@ -261,4 +275,4 @@ def manager_of(handle: Handle, make: Callable[[Handle], DeviceManager] = DeviceM
     return found
 
 
-__all__ = ["ClaimTracker", "DeviceManager", "Slices", "Usage", "manager_of"]
+__all__ = ["ClaimTracker", "DeviceManager", "HasListers", "Slices", "Usage", "manager_of"]

@@ -1,0 +1,248 @@
+"""Pods with claims for devices: they bring nodes, they move with nodes that go, and nothing is left over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from autoscaler.loop import Autoscaler
+from autoscaler.options import Compat
+from autoscaler.planning.device_utilization import device_share
+from autoscaler.planning.devices import Devices, Table
+from machinery import kinds
+from machinery.clock import FakeClock
+from machinery.kinds import Kind
+from machinery.objects import ObjectKey, key_of
+from machinery.pb import core, devices
+from machinery.wire.codec import from_json
+from tests.autoscaler.builders import autoscaler, node, pod, world
+from tests.autoscaler.golden import World
+from tests.support.devices import allocation, claim, device, device_class, request, resource_slice, using
+
+
+class Cluster:
+    """A world with devices: every node has two GPUs."""
+
+    def __init__(self, *, target: int, compat: Compat = Compat.FIXED) -> None:
+        self.clock = FakeClock()
+        self.world: World = world(self.clock, target=target)
+        self.claims: Table[Any] = Table()
+        self.slices: Table[Any] = Table()
+        self.classes: Table[Any] = Table()
+        self.classes.put(device_class())
+        self.compat = compat
+
+    @property
+    def listers(self) -> Mapping[Kind[Any], Table[Any]]:
+        return {
+            kinds.RESOURCE_CLAIM: self.claims,
+            kinds.RESOURCE_SLICE: self.slices,
+            kinds.DEVICE_CLASS: self.classes,
+        }
+
+    def autoscaler(self) -> Autoscaler:
+        return autoscaler(self.world, self.compat, listers=self.listers)
+
+    def node(self, name: str, *, published: bool = True, age: float = 3600.0) -> core.Node:
+        if published:
+            self.slices.put(resource_slice(f"s-{name}", device("gpu-0"), device("gpu-1"), node=name))
+        return node(self.world, name, age=age)
+
+    def pod(self, name: str, *, on: str = "", gpu: str = "", count: int = 1, shared: str = "") -> core.Pod:
+        """A pod with a claim of its own (or a shared one); on a node it has a device already."""
+        made = pod(self.world, name, "100m", on=on, unschedulable=not on)
+        if shared:
+            using(made, claim=shared)
+            return made
+        using(made, template="t")
+        made.status.resourceClaimStatuses.add(name="device", resourceClaimName=f"c-{name}")
+        status = {"allocation": allocation((f"s-{on}", gpu), node=on)} if on else {}
+        row = claim(f"c-{name}", request(count=count), uid=f"uid-c-{name}", status=status)
+        row.metadata.ownerReferences.add(kind="Pod", name=name, uid=made.metadata.uid, controller=True)
+        if on:
+            row.status.reservedFor.add(resource="pods", name=name, uid=made.metadata.uid)
+        self.claims.put(row)
+        return made
+
+
+async def test_pods_with_claims_bring_as_many_nodes_as_have_their_devices() -> None:
+    it = Cluster(target=1)
+    it.node("n1")
+    it.pod("a", on="n1", gpu="gpu-0")
+    for name in ("p1", "p2", "p3", "p4"):
+        it.pod(name)
+    loop = it.autoscaler()
+    await loop.run_once()
+    # One has the free device of n1; three more need two nodes of two devices.
+    assert it.world.increased == {"ng1": 2}
+    texts = [told.message for told in it.world.told if told.reason == "TriggeredScaleUp"]
+    assert texts == ["pod triggered scale-up: [{ng1 1->3 (max: 10)}]"] * 3
+
+
+async def test_a_pod_that_no_node_of_the_group_could_help_is_told_why() -> None:
+    it = Cluster(target=1)
+    it.node("n1")
+    it.pod("greedy", count=3)
+    await it.autoscaler().run_once()
+    assert it.world.increased == {}
+    [told] = [told for told in it.world.told if told.reason == "NotTriggerScaleUp"]
+    assert told.message == "pod didn't trigger scale-up: 1 cannot allocate all claims"
+
+
+async def test_a_group_without_nodes_is_remembered_with_its_devices() -> None:
+    it = Cluster(target=1)
+    it.node("n1")
+    loop = it.autoscaler()
+    await loop.run_once()
+    it.world.nodes.clear()
+    it.slices.drop(ObjectKey("", "s-n1"))
+    it.world.targets["ng1"] = 0
+    it.pod("p")
+    await it.clock.advance(10.0)
+    await loop.run_once()
+    assert it.world.increased == {"ng1": 1}
+
+
+async def test_a_new_node_whose_devices_are_not_published_yet_is_still_coming() -> None:
+    it = Cluster(target=1)
+    it.node("n1")
+    it.pod("a", on="n1", gpu="gpu-0")
+    it.pod("b", on="n1", gpu="gpu-1")
+    it.pod("p")
+    loop = it.autoscaler()
+    await loop.run_once()
+    assert it.world.increased == {"ng1": 1}
+    it.node("n2", published=False, age=0.0)
+    await it.clock.advance(10.0)
+    result = await loop.run_once()
+    assert it.world.increased == {"ng1": 1}, "a second one would be for the same pod"
+    assert result.unschedulable_pods == 1
+
+
+async def test_all_users_of_a_shared_claim_go_where_it_is() -> None:
+    it = Cluster(target=1)
+    it.node("n1")
+    it.claims.put(claim("c", uid="uid-c", status={"allocation": allocation(("s-n1", "gpu-0"), node="n1")}))
+    it.pod("p1", shared="c")
+    it.pod("p2", shared="c")
+    await it.autoscaler().run_once()
+    assert it.world.increased == {}
+
+
+@pytest.mark.parametrize(("free", "reason"), [(True, "NotUnneededLongEnough"), (False, "NoPlaceToMovePods")])
+async def test_a_node_goes_if_its_pods_find_devices_elsewhere(free: bool, reason: str) -> None:
+    it = Cluster(target=2)
+    it.node("n1")
+    it.node("n2")
+    it.pod("a", on="n1", gpu="gpu-0")
+    it.pod("b", on="n2", gpu="gpu-0")
+    if not free:
+        it.pod("c", on="n2", gpu="gpu-1")
+    loop = it.autoscaler()
+    await loop.run_once()
+    assert str(loop.planner.unremovable.reasons["n1"]) == reason
+    assert loop.planner.utilization["n1"] == 0.5, "of its devices: its cpu is hardly used"
+    assert ("n1" in loop.planner.unneeded()) is free
+    await loop.run_once()
+    assert ("n1" in loop.planner.unneeded()) is free, "what was tried is forgotten"
+
+
+async def test_loops_leave_nothing_behind() -> None:
+    it = Cluster(target=1)
+    it.node("n1")
+    it.pod("p")
+    loop = it.autoscaler()
+    seen = []
+    for _ in range(3):
+        await loop.run_once()
+        seen.append((len(loop._devices.claims._handlers), len(it.claims._handlers)))
+    assert seen == [(1, 0)] * 3
+
+
+def test_what_is_tried_is_taken_back() -> None:
+    source: Table[Any] = Table()
+    source.put(claim("c", uid="uid-c"))
+    it = Devices({kinds.RESOURCE_CLAIM: source})
+    it.begin()
+    in_use = it._manager.claims.allocated().devices
+    taken = from_json(devices.AllocationResult, allocation(("pool", "gpu-0")))
+    it.fork()
+    it.claims.allocate("uid-c", taken)
+    it.fork()
+    it.claims.allocate("uid-of-an-extended-resource", taken)
+    assert len(it.claims.list()) == 2
+    it.commit()
+    assert len(in_use) == 1
+    it.revert()
+    assert it.claims.list() == source.list()
+    assert len(in_use) == 0
+    it.claims.allocate("uid-c", taken)
+    it.begin()
+    assert len(in_use) == 0, "a new loop begins with what is"
+
+
+def test_a_table_cannot_begin_anew_in_a_fork() -> None:
+    it: Table[Any] = Table()
+    it.fork()
+    with pytest.raises(RuntimeError, match="fork"):
+        it.reset(())
+    it.commit()
+    row = claim("c")
+    it.reset([row])
+    assert it.get("c", "default") is row
+    assert it.list("elsewhere") == []
+    it.drop(key_of(row))
+    assert it.list() == []
+
+
+def _part(name: str, *, memory: int, compute: int, of: str) -> dict[str, Any]:
+    counters = {"memory": {"value": str(memory)}, "compute": {"value": str(compute)}}
+    return device(name, consumesCounters=[{"counterSet": of, "counters": counters}])
+
+
+def _taken(*names: str, pool: str = "s", admin: bool = False) -> devices.ResourceClaim:
+    row = claim("c", status={"allocation": allocation(*((pool, name) for name in names))})
+    for result in row.status.allocation.devices.results:
+        result.adminAccess = admin
+    return row
+
+
+WHOLE = resource_slice("s", *(device(f"d{i}") for i in range(4)), node="n")
+PARTS = resource_slice(
+    "s",
+    _part("p1", memory=80, compute=10, of="a"),
+    _part("p2", memory=20, compute=10, of="a"),
+    _part("p3", memory=60, compute=0, of="b"),
+    device("d0"),
+    node="n",
+    count=2,
+)
+COUNTERS = resource_slice(
+    "counters",
+    node="n",
+    pool="s",
+    count=2,
+    sharedCounters=[
+        {"name": name, "counters": {"memory": {"value": "100"}, "compute": {"value": "100"}}} for name in "ab"
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("slices", "claims", "share"),
+    [
+        ([WHOLE], [], 0.0),
+        ([WHOLE], [_taken("d0"), _taken("d1", "d2")], 0.75),
+        ([WHOLE], [_taken("d0", admin=True)], 0.0),
+        ([WHOLE], [_taken("d0", pool="another")], 0.0),
+        ([WHOLE], [claim("c")], None),
+        ([PARTS], [], None),
+        ([PARTS, COUNTERS], [_taken("p1")], 0.4),
+        ([PARTS, COUNTERS], [_taken("p1", "p3")], 0.7),
+        ([PARTS, COUNTERS], [_taken("p1", "d0")], (0.4 * 2 + 1.0) / 3),
+    ],
+)
+def test_how_much_of_the_devices_is_in_use(slices: list[Any], claims: list[Any], share: float | None) -> None:
+    assert device_share(slices, claims) == (None if share is None else pytest.approx(share))
