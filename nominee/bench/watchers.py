@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -157,7 +158,7 @@ async def watch(directory: Path, form: str, count: int, slow: int, version: str)
     return {**_figures(watchers.seen), "slow": [await _how_it_ended(*each) for each in stalled]}
 
 
-def _figures(seen: list[Seen]) -> dict[str, object]:
+def _figures(seen: list[Seen]) -> dict[str, Any]:
     delays = array.array("d")
     for each in seen:
         delays.extend(each.delays)

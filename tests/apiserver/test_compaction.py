@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -18,13 +20,13 @@ INTERVAL_SECONDS = 300.0
 class Counted:
     """Storage whose compactions can be waited for."""
 
-    def __init__(self, storage: object) -> None:
+    def __init__(self, storage: Any) -> None:
         self._storage = storage
         self.revisions: list[int] = []
         self.changed = anyio.Event()
 
     async def compact(self, revision: int) -> None:
-        await self._storage.compact(revision)  # type: ignore[attr-defined]
+        await self._storage.compact(revision)
         self.revisions.append(revision)
         self.changed.set()
         self.changed = anyio.Event()

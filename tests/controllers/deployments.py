@@ -134,3 +134,7 @@ class World:
             if row.type == type_:
                 return (row.status, row.reason, row.message)
         return None
+
+    def reason(self, type_: str) -> str:
+        found = self.condition(type_)
+        return found[1] if found else ""

@@ -425,12 +425,11 @@ def test_without_progress_until_the_deadline_it_fails() -> None:
     # Pausing does not hide it; a pod that comes up is progress again.
     world.deployment.spec.paused = True
     world.step()
-    assert world.condition("Progressing") is not None
-    assert world.condition("Progressing")[1] == "ProgressDeadlineExceeded"  # type: ignore[index]
+    assert world.reason("Progressing") == "ProgressDeadlineExceeded"
     world.deployment.spec.paused = False
     world.pods({"v1": 1})
     world.step()
-    assert world.condition("Progressing")[1] == "ReplicaSetUpdated"  # type: ignore[index]
+    assert world.reason("Progressing") == "ReplicaSetUpdated"
 
 
 def test_without_a_deadline_there_is_no_progressing() -> None:

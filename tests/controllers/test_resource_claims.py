@@ -123,9 +123,9 @@ def test_an_allocated_claim_that_nobody_uses_yet_stays() -> None:
 
 
 def test_a_claim_that_is_being_deleted_is_freed() -> None:
-    going = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    assert plan(reserved(**going)) == "nobody free; finalizer"
-    assert plan(reserved("p", **going), "p") == ""
+    gone_at = "2026-01-01T00:00:00Z"
+    assert plan(reserved(deletionTimestamp=gone_at)) == "nobody free; finalizer"
+    assert plan(reserved("p", deletionTimestamp=gone_at), "p") == ""
 
 
 def test_the_claim_of_a_pod_that_is_done_goes() -> None:

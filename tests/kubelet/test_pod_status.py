@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kubelet import runtime
@@ -29,12 +31,12 @@ def a_pod() -> core.Pod:
     return pod
 
 
-def view(pod: core.Pod, **changes: object) -> View:
+def view(pod: core.Pod, **changes: Any) -> View:
     sandbox = runtime.become_ready(
         runtime.start(runtime.prepare(pod, now=NOW), desired_resources(pod), ip="10.0.0.2", now=NOW)
     )
     small = PodResources((("main", Requirements(ResourceList.of({"cpu": "1"}))),))
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "pod": pod,
         "host_ip": "172.16.0.1",
         "now": NOW,
@@ -42,7 +44,7 @@ def view(pod: core.Pod, **changes: object) -> View:
         "allocated": small,
         "pending": ResizeCondition(reason="Deferred", message="no room", observed_generation=3, since=NOW),
     }
-    return View(**(values | changes))  # type: ignore[arg-type]
+    return View(**(values | changes))
 
 
 @pytest.mark.parametrize(

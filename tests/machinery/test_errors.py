@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 
 import grpc
 import grpc.aio
@@ -89,7 +90,7 @@ def test_no_such_revision_has_a_cause_and_a_wait() -> None:
         (errors.is_not_found, StatusError(404, "", "x"), ValueError("x")),
     ],
 )
-def test_tests(test, yes: BaseException, no: BaseException) -> None:  # type: ignore[no-untyped-def]
+def test_tests(test: Callable[[BaseException | None], bool], yes: BaseException, no: BaseException) -> None:
     assert test(yes)
     assert not test(no)
     assert not test(None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -211,7 +211,10 @@ async def test_reading_by_name_namespace_and_index() -> None:
         ),
         FakeClock(),
     )
-    by_node: Callable[[core.Pod], list[str]] = lambda p: [p.spec.nodeName] if p.spec.nodeName else []  # noqa: E731
+
+    def by_node(pod: core.Pod) -> list[str]:
+        return [pod.spec.nodeName] if pod.spec.nodeName else []
+
     informer = informer_of(server, clock, indexers={"node": by_node})
     async with running(informer):
         await until_quiet(server, clock)

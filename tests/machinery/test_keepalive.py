@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grpc._cython import cygrpc  # type: ignore[attr-defined]
+from grpc._cython import cygrpc  # type: ignore[attr-defined]  # not in its stubs
 
 from machinery import client
 from machinery.client import CHANNEL_OPTIONS, SERVER_OPTIONS

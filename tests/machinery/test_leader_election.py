@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from machinery import errors
 from machinery.clock import FakeClock
 from machinery.leader_election import LeaderElector, LeadershipLostError, Timing
+from machinery.pb import coordination
 from tests.support.leases import LeaseServer
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -40,7 +42,7 @@ class Candidate:
         return self.elector.leading
 
 
-def candidate(server: LeaseServer, clock: FakeClock, name: str, **kwargs: object) -> Candidate:
+def candidate(server: LeaseServer, clock: FakeClock, name: str, **kwargs: Any) -> Candidate:
     return Candidate(
         LeaderElector(
             server.client,
@@ -48,7 +50,7 @@ def candidate(server: LeaseServer, clock: FakeClock, name: str, **kwargs: object
             identity=name,
             clock=clock,
             rng=random.Random(name),
-            **kwargs,  # type: ignore[arg-type]
+            **kwargs,
         )
     )
 
@@ -193,7 +195,7 @@ async def test_a_call_that_hangs_does_not_outlast_the_lease() -> None:
     from machinery.clock import SystemClock
 
     class Hanging(LeaseServer):
-        async def update(self, lease: object) -> object:  # type: ignore[override]
+        async def update(self, lease: coordination.Lease) -> coordination.Lease:
             await anyio.sleep_forever()
             raise AssertionError
 

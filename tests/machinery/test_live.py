@@ -138,12 +138,14 @@ async def test_an_informer_misses_nothing_while_its_servers_are_killed(
         def acknowledged() -> int:
             return sum(writer.acknowledged for writer in writers)
 
+        async def more_than(count: int) -> None:
+            await eventually(lambda: acknowledged() > count)
+
         async with anyio.create_task_group() as writing:
             for writer in writers:
                 writing.start_soon(writer.run)
             for _ in range(kills):
-                wanted = acknowledged() + 100
-                await eventually(lambda wanted=wanted: acknowledged() > wanted)  # type: ignore[misc]
+                await more_than(acknowledged() + 100)
                 cluster.kill(victim)
                 await cluster.start(victim)
             for writer in writers:

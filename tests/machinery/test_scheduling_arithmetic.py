@@ -199,8 +199,8 @@ def test_pod_level_resources_decide_the_class_only_behind_their_gate() -> None:
         ({"key": "k", "operator": "Near", "value": "v"}, ("k", "v", "NoSchedule"), False),
     ],
 )
-def test_tolerations(toleration: dict[str, str], taint: tuple[str, str, str], tolerated: bool) -> None:
-    given = core.Toleration(**toleration)  # type: ignore[arg-type]
+def test_tolerations(toleration: dict[str, Any], taint: tuple[str, str, str], tolerated: bool) -> None:
+    given = core.Toleration(**toleration)
     against = core.Taint(key=taint[0], value=taint[1], effect=taint[2])
     assert taints.tolerates(given, against, comparison=True) is tolerated
     if given.operator in ("Gt", "Lt"):

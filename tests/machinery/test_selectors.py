@@ -149,7 +149,7 @@ def test_any_text_parses_or_is_refused(text: str) -> None:
     try:
         FieldSelector.parse(text)
     except SelectorError as error:
-        assert str(error)  # noqa: PT017
+        assert str(error)  # noqa: PT017  # as above
 
 
 @pytest.mark.parametrize(

@@ -117,5 +117,9 @@ def cluster_file(directory: Path) -> dict[str, Any]:
     return document
 
 
+def is_in_cluster_file(directory: Path, pid: int) -> bool:
+    return pid in [component["pid"] for component in cluster_file(directory)["components"]]
+
+
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)

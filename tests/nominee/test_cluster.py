@@ -182,9 +182,7 @@ def test_whatever_is_killed_comes_back_and_goes_on(directory: Path) -> None:
 
         assert wait_until(is_back, LIMIT_SECONDS, poll_seconds=0.1), name
         # Writes are refused for a moment while etcd elects itself.
-        assert wait_until(
-            lambda name=name: nominee("get", "ns", directory=directory).returncode == 0, LIMIT_SECONDS
-        )
+        assert wait_until(lambda: nominee("get", "ns", directory=directory).returncode == 0, LIMIT_SECONDS)
         cluster.apply(name)
         cluster.wait_running(name)
     assert len(cluster.json("get", "pods")["items"]) == len(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,8 @@ from nominee.plan import UpOptions, build
 CORE = ("etcd", "apiserver", "scheduler", "controllers", "kubelet")
 
 
-def options(**changes: object) -> UpOptions:
-    return UpOptions(**{"directory": Path("/d"), "components": CORE, **changes})  # type: ignore[arg-type]
+def options(**changes: Any) -> UpOptions:
+    return UpOptions(**{"directory": Path("/d"), "components": CORE, **changes})
 
 
 def command(plan_options: UpOptions, name: str) -> list[str]:

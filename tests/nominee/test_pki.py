@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -97,8 +98,8 @@ def test_a_further_name_of_the_server(tmp_path: Path) -> None:
 
 
 def test_what_an_api_server_is_started_with(tmp_path: Path) -> None:
-    def arguments(**options: object) -> str:
-        plan = build(UpOptions(directory=tmp_path, components=("etcd", "apiserver"), **options))  # type: ignore[arg-type]
+    def arguments(**options: Any) -> str:
+        plan = build(UpOptions(directory=tmp_path, components=("etcd", "apiserver"), **options))
         assert plan.secure is options.get("secure", True)
         return " ".join(plan.spec.processes[1].argv)
 

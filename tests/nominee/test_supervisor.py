@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from tests.nominee.supervised import (
     STAGES,
     all_gone,
     cluster_file,
+    is_in_cluster_file,
     kill,
     start,
     supervised,
@@ -96,14 +98,11 @@ def test_a_killed_component_comes_back_with_a_growing_delay(tmp_path: Path) -> N
             kill(before["scheduler"])
             cluster.wait_component("scheduler", restarts=restarts, state="ready", lastExit="SIGKILL")
             after = cluster.pids()
-            assert after["scheduler"] != before.pop("scheduler")
+            pid = after["scheduler"]
+            assert pid != before.pop("scheduler")
             assert before.items() < after.items()
-            assert wait_until(
-                lambda pid=after["scheduler"]: (
-                    pid in [c["pid"] for c in cluster_file(tmp_path)["components"]]
-                ),
-                LIMIT_SECONDS,
-            )
+            written = partial(is_in_cluster_file, tmp_path, pid)
+            assert wait_until(written, LIMIT_SECONDS)
         _, output = cluster.end()
     assert "scheduler died (SIGKILL); starts again in 0.1 s" in output
     assert output.count("scheduler is ready") == 2

@@ -35,6 +35,10 @@ def ready(policy: Policy = POLICY) -> Supervision:
     return supervision
 
 
+def state(supervision: Supervision, name: str) -> State:
+    return supervision.processes[name].state
+
+
 def test_all_start_at_once_in_order() -> None:
     supervision = cluster()
     assert supervision.start_all(0.0) == [
@@ -77,7 +81,7 @@ def test_a_process_that_was_ready_long_enough_starts_again_at_the_first_delay(
 def test_restart_never_leaves_it_down_until_asked() -> None:
     supervision = ready(Policy(restart=False))
     supervision.exited("scheduler", -9, "SIGKILL", 1.0)
-    assert supervision.processes["scheduler"].state is State.CRASHED
+    assert state(supervision, "scheduler") is State.CRASHED
     assert supervision.next_deadline is None
     assert supervision.ask("scheduler", Trigger.START, 2.0) == [Action("scheduler", Effect.SPAWN)]
 
@@ -88,7 +92,7 @@ def test_refused_options_are_not_tried_again() -> None:
     supervision.exited("scheduler", 2, "exit code 2", 0.5)
     assert [p.name for p in supervision.hopeless()] == ["scheduler"]
     supervision.exited("apiserver", 1, "exit code 1", 0.5)
-    assert supervision.processes["apiserver"].state is State.BACKOFF
+    assert state(supervision, "apiserver") is State.BACKOFF
 
 
 def test_who_never_comes_up_is_given_up() -> None:
@@ -107,7 +111,7 @@ def test_stop_holds_and_start_brings_back() -> None:
     supervision = ready()
     assert supervision.ask("scheduler", Trigger.STOP, 1.0) == [Action("scheduler", Effect.TERM)]
     assert supervision.exited("scheduler", 0, "exit code 0", 1.5) == []
-    assert supervision.processes["scheduler"].state is State.DOWN
+    assert state(supervision, "scheduler") is State.DOWN
     assert supervision.all_ready
     assert supervision.ask("scheduler", Trigger.START, 2.0) == [Action("scheduler", Effect.SPAWN)]
 
@@ -144,11 +148,11 @@ def test_resume_waits_for_readiness_again() -> None:
     supervision = ready()
     supervision.ask("kubelet-0", Trigger.PAUSE, 1.0)
     assert supervision.became_ready("kubelet-0", 1.5) == []
-    assert supervision.processes["kubelet-0"].state is State.PAUSED
+    assert state(supervision, "kubelet-0") is State.PAUSED
     assert supervision.ask("kubelet-0", Trigger.RESUME, 2.0) == [Action("kubelet-0", Effect.CONT)]
-    assert supervision.processes["kubelet-0"].state is State.STARTING
+    assert state(supervision, "kubelet-0") is State.STARTING
     supervision.became_ready("kubelet-0", 2.1)
-    assert supervision.processes["kubelet-0"].state is State.READY
+    assert state(supervision, "kubelet-0") is State.READY
 
 
 def test_what_makes_no_sense_is_refused_with_the_story() -> None:

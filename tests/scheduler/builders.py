@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from machinery.clock import FakeClock
 from machinery.pb import core
@@ -34,6 +34,9 @@ from scheduler.framework.types import PodInfo
 from scheduler.plugins import registry
 
 VERSION = Version(1, 36)
+
+# Why nodes were refused, for who does not ask.
+UNREAD = cast("NodeStatuses", None)
 
 
 def node(name: str, *, cpu: str = "4", pods: int = 110, **spec: Any) -> core.Node:

@@ -28,8 +28,8 @@ def in_words(event: ClusterEvent) -> dict[str, Any]:
     return {"resource": event.resource.value, "action": [ActionType(event.action).name]}
 
 
-def name_of(obj: Message | None) -> str | None:
-    return None if obj is None else obj.metadata.name  # type: ignore[attr-defined]
+def name_of(obj: Any) -> str | None:
+    return None if obj is None else str(obj.metadata.name)
 
 
 class RecordingQueue:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from apiserver.admission.interface import Lookup
 from machinery.kinds import Kind
 
 
@@ -55,7 +57,11 @@ class Objects:
     def get(self, kind: Kind[Any], namespace: str, name: str) -> Found | None:
         return self._kinds.get(kind, {}).get((namespace, name))
 
-    def list(self, kind: Kind[Any], namespace: str = "") -> list[Found]:
+    @property
+    def lookup(self) -> Lookup:
+        return cast("Lookup", self)
+
+    def list(self, kind: Kind[Any], namespace: str = "") -> Sequence[Found]:
         self.lists += 1
         return [
             found
@@ -66,5 +72,5 @@ class Objects:
     async def find(self, kind: Kind[Any], namespace: str, name: str) -> Found | None:
         return self.get(kind, namespace, name)
 
-    async def known(self, kind: Kind[Any]) -> list[Found]:
+    async def known(self, kind: Kind[Any]) -> Sequence[Found]:
         return self.list(kind)

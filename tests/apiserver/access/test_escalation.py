@@ -62,13 +62,13 @@ def binding(name: str, kind: str = "ClusterRole") -> Request:
 
 
 async def test_what_one_has_one_may_grant(plugin: Escalation, objects: Objects) -> None:
-    await plugin.admit(granting("get", "list"), objects)
-    await plugin.admit(binding("view"), objects)
+    await plugin.admit(granting("get", "list"), objects.lookup)
+    await plugin.admit(binding("view"), objects.lookup)
 
 
 async def test_and_no_more(plugin: Escalation, objects: Objects) -> None:
     with pytest.raises(StatusError) as refused:
-        await plugin.admit(granting("get", "delete", "create"), objects)
+        await plugin.admit(granting("get", "delete", "create"), objects.lookup)
     assert refused.value.code == 403
     assert refused.value.message == (
         'roles.rbac.authorization.k8s.io "r" is forbidden: user "jane"'
@@ -77,14 +77,14 @@ async def test_and_no_more(plugin: Escalation, objects: Objects) -> None:
         '{APIGroups:[""], Resources:["pods"], Verbs:["delete" "create"]}'
     )
     with pytest.raises(StatusError, match="attempting to grant"):
-        await plugin.admit(binding("edit"), objects)
+        await plugin.admit(binding("edit"), objects.lookup)
     with pytest.raises(
         StatusError, match=r'clusterrole\.rbac\.authorization\.k8s\.io "none" not found'
     ) as missing:
-        await plugin.admit(binding("none"), objects)
+        await plugin.admit(binding("none"), objects.lookup)
     assert missing.value.code == 404
     token = CURRENT.set(ADMIN)
-    await plugin.admit(granting("*", resource="*"), objects)
+    await plugin.admit(granting("*", resource="*"), objects.lookup)
     CURRENT.reset(token)
 
 
@@ -96,17 +96,17 @@ async def test_the_verbs_escalate_and_bind(plugin: Escalation, objects: Objects)
         {"verbs": ["bind"], **ROLES, "resourceNames": ["edit"]},
     )
     bind(objects, "grants", "User:jane")
-    await plugin.admit(granting("*", resource="*"), objects)
-    await plugin.admit(binding("edit"), objects)
+    await plugin.admit(granting("*", resource="*"), objects.lookup)
+    await plugin.admit(binding("edit"), objects.lookup)
     with pytest.raises(StatusError, match="attempting to grant"):
-        await plugin.admit(binding("cluster-admin"), objects)
+        await plugin.admit(binding("cluster-admin"), objects.lookup)
 
 
 async def test_a_gathering_role_needs_everything(plugin: Escalation, objects: Objects) -> None:
     wanted = granting("get", cluster=True)
     wanted.obj.aggregationRule.clusterRoleSelectors.add().matchLabels["a"] = "b"
     with pytest.raises(StatusError, match="must have cluster-admin privileges to use the aggregationRule"):
-        await plugin.admit(wanted, objects)
+        await plugin.admit(wanted, objects.lookup)
 
 
 async def test_garbage_collection_may_take_finalizers(plugin: Escalation, objects: Objects) -> None:
@@ -115,7 +115,7 @@ async def test_garbage_collection_may_take_finalizers(plugin: Escalation, object
     new = pb.Role()
     new.CopyFrom(old)
     del new.metadata.finalizers[:]
-    await plugin.admit(Request("UPDATE", kinds.ROLE, "team", "r", "", new, old), objects)
+    await plugin.admit(Request("UPDATE", kinds.ROLE, "team", "r", "", new, old), objects.lookup)
     new.metadata.labels["a"] = "b"
     with pytest.raises(StatusError, match="attempting to grant"):
-        await plugin.admit(Request("UPDATE", kinds.ROLE, "team", "r", "", new, old), objects)
+        await plugin.admit(Request("UPDATE", kinds.ROLE, "team", "r", "", new, old), objects.lookup)

@@ -381,22 +381,22 @@ async def test_what_a_node_may_change(objects: Objects, wanted: Request) -> None
     plugin = NodeRestriction()
     assert plugin.handles(wanted.kind, wanted.operation, wanted.subresource)
     with acting(N1):
-        await plugin.admit(wanted, objects)
+        await plugin.admit(wanted, objects.lookup)
 
 
 @pytest.mark.parametrize(("wanted", "message"), REFUSE)
 async def test_what_a_node_may_not_change(objects: Objects, wanted: Request, message: str) -> None:
     with acting(N1), pytest.raises(StatusError) as refused:
-        await NodeRestriction().admit(wanted, objects)
+        await NodeRestriction().admit(wanted, objects.lookup)
     assert refused.value.message.endswith(message)
     with acting(User("jane")):
-        await NodeRestriction().admit(wanted, objects)
+        await NodeRestriction().admit(wanted, objects.lookup)
 
 
 async def test_many_nodes_may_change_theirs(objects: Objects) -> None:
     plugin = NodeRestriction()
     with acting(MANY):
-        await plugin.admit(request("CREATE", kinds.NODE, node("pool-1")), objects)
-        await plugin.admit(update(kinds.POD, nominated("p", "n7"), "status"), objects)
+        await plugin.admit(request("CREATE", kinds.NODE, node("pool-1")), objects.lookup)
+        await plugin.admit(update(kinds.POD, nominated("p", "n7"), "status"), objects.lookup)
         with pytest.raises(StatusError, match="can only update pod status"):
-            await plugin.admit(update(kinds.POD, nominated("p", "n10"), "status"), objects)
+            await plugin.admit(update(kinds.POD, nominated("p", "n10"), "status"), objects.lookup)

@@ -27,7 +27,7 @@ def tokens(tmp_path: Path) -> Path:
 
 
 def made(options: AccessOptions) -> setup.Door:
-    return setup.make(options, Objects(), FakeClock())  # type: ignore[arg-type]
+    return setup.make(options, Objects(), FakeClock())  # type: ignore[arg-type]  # a fake of the watch cache
 
 
 def test_plain_ports_are_open() -> None:

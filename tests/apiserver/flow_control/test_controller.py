@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -27,9 +28,9 @@ LIST = Asked("list", "", "pods")
 LIMIT_SECONDS = 30.0
 
 
-def small(**limits: float) -> FlowControl:
+def small(**limits: Any) -> FlowControl:
     """A server of few seats: global-default and catch-all have one each."""
-    return FlowControl(FakeClock(), Limits(6, 6, **limits))  # type: ignore[arg-type]
+    return FlowControl(FakeClock(), Limits(6, 6, **limits))
 
 
 @asynccontextmanager

@@ -122,9 +122,7 @@ async def test_mandatory_objects_are_as_they_are() -> None:
         assert refused.code == 422
         assert "must equal the fixed value" in refused.document["message"]
     exempt = {"spec": {"exempt": {"lendablePercent": 50}}}
-    patched = await rest.json(
-        "PATCH", f"{LEVELS}/exempt", exempt, **{"content-type": "application/merge-patch+json"}
-    )
+    patched = await rest.json("PATCH", f"{LEVELS}/exempt", exempt, content="application/merge-patch+json")
     assert patched.code == 200, patched.body
 
 

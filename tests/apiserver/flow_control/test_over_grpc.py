@@ -55,7 +55,7 @@ async def test_a_call_waits_for_its_seat_or_comes_again(
 
                 asking.start_soon(get)
                 with anyio.fail_after(PATIENCE_SECONDS):
-                    while not (control.dropped[True] or control.in_queue[True]):  # noqa: ASYNC110
+                    while not (control.dropped[True] or control.in_queue[True]):  # noqa: ASYNC110  # none tells
                         await anyio.sleep(0.01)
                 assert not got
                 seat.leave()

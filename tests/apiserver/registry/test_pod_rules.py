@@ -33,7 +33,7 @@ async def test_a_conflict_on_the_budget_is_tried_again(
         player = Player(bench, {"pod": RUNNING, "pdbs": [budget(status__disruptionsAllowed=1)]})
         await player._store_budgets()
         await player._store_pod()
-        bench.storage = Meddled(bench.storage, conflicts)  # type: ignore[assignment]
+        bench.storage = Meddled(bench.storage, conflicts)  # type: ignore[assignment]  # wraps it
         registry = registry_of(bench, clock=clock)
         body = codec.from_json(policy.Eviction, evict()["body"])
         await registry.create(kinds.POD, "default", "p", "eviction", body)
@@ -46,7 +46,7 @@ async def test_after_twenty_conflicts_on_the_budget_the_conflict_is_the_answer(e
         player = Player(bench, {"pod": RUNNING, "pdbs": [budget(status__disruptionsAllowed=1)]})
         await player._store_budgets()
         await player._store_pod()
-        bench.storage = Meddled(bench.storage, 1000)  # type: ignore[assignment]
+        bench.storage = Meddled(bench.storage, 1000)  # type: ignore[assignment]  # wraps it
         registry = registry_of(bench, clock=clock)
         body = codec.from_json(policy.Eviction, evict()["body"])
         with pytest.raises(StatusError) as caught:

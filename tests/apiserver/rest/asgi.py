@@ -93,10 +93,17 @@ class Rest:
         return reply
 
     async def json(
-        self, method: str, path: str, document: Any = None, query: dict[str, Any] | None = None, **more: str
+        self,
+        method: str,
+        path: str,
+        document: Any = None,
+        query: dict[str, Any] | None = None,
+        *,
+        content: str = "application/json",
+        **more: str,
     ) -> Reply:
         """A request with a JSON body."""
-        headers = {"accept": "application/json", "content-type": "application/json", **more}
+        headers = {"accept": "application/json", "content-type": content, **more}
         data = b"" if document is None else json.dumps(document).encode()
         return await self.request(method, path, query, data, headers)
 

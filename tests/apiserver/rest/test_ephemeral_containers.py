@@ -10,7 +10,7 @@ from tests.apiserver.rest.asgi import Reply, Rest, in_memory
 
 _POD = "/api/v1/namespaces/default/pods/p"
 _PATH = f"{_POD}/ephemeralcontainers"
-_STRATEGIC = {"content-type": "application/strategic-merge-patch+json"}
+_STRATEGIC = "application/strategic-merge-patch+json"
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ async def rest() -> Rest:
 
 async def _add(rest: Rest, name: str = "debug", **more: Any) -> Reply:
     patch = {"spec": {"ephemeralContainers": [{"name": name, "image": "tools", **more}]}}
-    return await rest.json("PATCH", _PATH, patch, **_STRATEGIC)
+    return await rest.json("PATCH", _PATH, patch, content=_STRATEGIC)
 
 
 async def test_one_is_added(rest: Rest) -> None:

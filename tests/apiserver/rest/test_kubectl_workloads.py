@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,7 +53,7 @@ spec:
 class Namespaced(Session):
     """A session in a namespace of its own."""
 
-    def run(self, *words: str, stdin: str = "") -> object:  # type: ignore[override]
+    def run(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return super().run("-n", NAMESPACE, *words, stdin=stdin)
 
 

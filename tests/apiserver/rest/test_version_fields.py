@@ -74,7 +74,7 @@ async def test_a_patch_cannot_set_them(old: Rest, strict: bool) -> None:
         f"{_PODS}/p",
         {"metadata": {"labels": {"a": "b"}}, "spec": {"hostnameOverride": "h"}},
         {"fieldValidation": "Strict"} if strict else None,
-        **{"content-type": "application/merge-patch+json"},
+        content="application/merge-patch+json",
     )
     if strict:
         assert reply.code == 422

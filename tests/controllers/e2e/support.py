@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -36,7 +37,7 @@ class Lab:
         """Creates objects in order; the last one as it was made."""
         made = objects[-1]
         for obj in objects:
-            made = await retry_unavailable(lambda obj=obj: self.client.create(obj))  # type: ignore[misc]
+            made = await retry_unavailable(partial(self.client.create, obj))
         return made
 
     async def get(self, kind: Kind[M], name: str, namespace: str = "default") -> M | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from controllers.workloads.deployments.sets import new_set
@@ -14,8 +16,8 @@ from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster
 
 
-def _fresh(**more: int | str) -> apps.Deployment:
-    made = deployment(**more)  # type: ignore[arg-type]
+def _fresh(**more: Any) -> apps.Deployment:
+    made = deployment(**more)
     made.metadata.uid = ""
     made.metadata.ClearField("creationTimestamp")
     return made

@@ -158,6 +158,12 @@ def condition(seen: core.Pod, name: str) -> core.PodCondition | None:
     return objects.get_condition(seen.status.conditions, name)
 
 
+def generation(seen: core.Pod, name: str) -> int | None:
+    """The generation that a condition speaks of; None without that condition."""
+    found = condition(seen, name)
+    return None if found is None else found.observedGeneration
+
+
 def in_force(seen: core.Pod) -> dict[str, str]:
     """The requests that the container has."""
     resources = seen.status.containerStatuses[0].resources

@@ -21,7 +21,7 @@ class Provider(cloud_grpc.CloudProviderServicer):
     """One node group; instances and their states are the test's."""
 
     def __init__(self) -> None:
-        self.instances: dict[str, int] = {}
+        self.instances: dict[str, cloud.InstanceStatus.InstanceState] = {}
         self.asked = 0
 
     async def NodeGroups(self, request: object, context: object) -> cloud.NodeGroupsResponse:
@@ -30,7 +30,7 @@ class Provider(cloud_grpc.CloudProviderServicer):
     async def NodeGroupNodes(self, request: object, context: object) -> cloud.NodeGroupNodesResponse:
         self.asked += 1
         rows = [
-            cloud.Instance(id=name, status=cloud.InstanceStatus(instanceState=state))  # type: ignore[arg-type]
+            cloud.Instance(id=name, status=cloud.InstanceStatus(instanceState=state))
             for name, state in self.instances.items()
         ]
         return cloud.NodeGroupNodesResponse(instances=rows)

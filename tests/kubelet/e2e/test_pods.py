@@ -5,7 +5,7 @@ from __future__ import annotations
 from machinery import kinds
 from machinery.clock import from_time
 from machinery.pb import core
-from tests.kubelet.e2e.support import condition, is_ready, lab, pod, runs
+from tests.kubelet.e2e.support import condition, generation, is_ready, lab, pod, runs
 from tests.support.cluster import Cluster
 
 
@@ -37,7 +37,7 @@ async def test_a_pod_runs_and_is_ready(cluster: Cluster) -> None:
         assert [row.type for row in seen.status.conditions] == [
             "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
         ]  # fmt: skip
-        assert condition(seen, "Ready").observedGeneration == 1  # type: ignore[union-attr]
+        assert generation(seen, "Ready") == 1
         assert seen.status.containerStatuses[0].state.running.startedAt.seconds > 0
         assert await here.told("a", until="Started") == ["Pulled", "Created", "Started"]
         await here.client.delete(kinds.POD, "a", "default")
@@ -97,7 +97,7 @@ async def test_delays_show_pending_then_running_then_ready(cluster: Cluster) -> 
         assert seen.status.phase == "Pending"
         assert seen.status.containerStatuses[0].state.waiting.reason == "ContainerCreating"
         seen = await here.pod("a", lambda one: one.status.phase == "Running")
-        assert condition(seen, "Ready").reason == "ContainersNotReady"  # type: ignore[union-attr]
+        assert [row.reason for row in seen.status.conditions if row.type == "Ready"] == ["ContainersNotReady"]
         await here.pod("a", is_ready)
 
 

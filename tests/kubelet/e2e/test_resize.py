@@ -6,7 +6,7 @@ import pytest
 
 from machinery import kinds
 from machinery.pb import core
-from tests.kubelet.e2e.support import KUBELET, Lab, condition, in_force, is_ready, lab, pod, runs
+from tests.kubelet.e2e.support import KUBELET, Lab, condition, generation, in_force, is_ready, lab, pod, runs
 from tests.support.cluster import Cluster
 
 
@@ -16,7 +16,7 @@ async def test_a_resize_is_done_without_a_restart(cluster: Cluster) -> None:
         before = await here.pod("a", is_ready)
         await here.resize("a", cpu="2")
         seen = await here.pod("a", lambda one: condition(one, "PodResizeInProgress") is not None)
-        assert condition(seen, "PodResizeInProgress").observedGeneration == 2  # type: ignore[union-attr]
+        assert generation(seen, "PodResizeInProgress") == 2
         assert in_force(seen) == {"cpu": "1"}
         assert seen.status.containerStatuses[0].allocatedResources["cpu"].string == "2"
         seen = await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
@@ -193,6 +193,5 @@ async def test_an_older_and_a_newer_kubelet_resize_too(cluster: Cluster, version
         await here.pod("a", is_ready)
         await here.resize("a", cpu="2")
         seen = await here.pod("a", lambda one: condition(one, "PodResizeInProgress") is not None)
-        told = condition(seen, "PodResizeInProgress").observedGeneration  # type: ignore[union-attr]
-        assert told == (0 if version == "1.33" else 2)
+        assert generation(seen, "PodResizeInProgress") == (0 if version == "1.33" else 2)
         await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})

@@ -43,7 +43,7 @@ async def test_pods_get_devices_from_a_template_and_give_them_back(cluster: Clus
 
         await client.create(using(pod("c"), template="one-gpu"))
         waiting = await pod_when(
-            client, "c", lambda p: bool(c := scheduled_condition(p)) and "allocate" in c.message
+            client, "c", lambda p: (c := scheduled_condition(p)) is not None and "allocate" in c.message
         )
         condition = scheduled_condition(waiting)
         assert condition is not None

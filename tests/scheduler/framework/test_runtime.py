@@ -29,7 +29,7 @@ from scheduler.framework.profile import Profile
 from scheduler.framework.runtime import Framework, PluginConfigError, ScoreError
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.registry import IN_TREE
-from tests.scheduler.builders import Desk, Scripted, desk, node, pod
+from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod
 from tests.support.patience import PATIENCE_SECONDS
 
 
@@ -202,12 +202,12 @@ def test_post_filters_add_their_reasons_until_one_succeeds() -> None:
     first = Gate("First", post=(None, Status(Code.Unschedulable, ("one",))))
     second = Gate("Second", post=(clear, Status(Code.Unschedulable, ("two",))))
     framework = ready(first, second).framework
-    result, status = framework.run_post_filter_plugins(CycleState(), pod("a"), None)  # type: ignore[arg-type]
+    result, status = framework.run_post_filter_plugins(CycleState(), pod("a"), UNREAD)
     assert result is clear
     assert (status.code, status.reasons, status.plugin) == (Code.Unschedulable, ("one", "two"), "First")
     wins = PostFilterResult(NominatingInfo(NominatingMode.Override, "n1"))
     framework = ready(first, Gate("Wins", post=(wins, None)), second).framework
-    result, status = framework.run_post_filter_plugins(CycleState(), pod("a"), None)  # type: ignore[arg-type]
+    result, status = framework.run_post_filter_plugins(CycleState(), pod("a"), UNREAD)
     assert result is wins
     assert status.is_success
 

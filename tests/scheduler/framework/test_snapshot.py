@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from machinery.pb import core
 from scheduler.framework.cache import Cache
+from scheduler.framework.columns import Column
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo
 from tests.scheduler.clusters import node_documents, pod_documents, read_node, read_pod
@@ -34,6 +35,7 @@ def picture(snapshot: Snapshot) -> dict[str, Any]:
     derived = {
         str(key): [column.values[i] for i in column.ids[:size].tolist()]
         for key, column in sorted(snapshot._columns.items(), key=lambda item: str(item[0]))
+        if isinstance(column, Column)
     }
     return {
         "names": [node.name for node in snapshot.nodes],

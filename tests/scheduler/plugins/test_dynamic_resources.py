@@ -22,7 +22,7 @@ from scheduler.framework.profile import ArgumentError
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.dynamic_resources import DynamicResources, arguments
 from scheduler.plugins.dynamic_resources.tracker import manager_of
-from tests.scheduler.builders import VERSION, desk, node, pod
+from tests.scheduler.builders import UNREAD, VERSION, desk, node, pod
 from tests.scheduler.fake_api import FakeApi
 from tests.scheduler.plugins.test_volume_binding import claim as volume_claim
 from tests.scheduler.plugins.test_volume_binding import waiting_class
@@ -254,7 +254,7 @@ async def test_an_allocated_claim_is_shared_where_it_is() -> None:
 
 
 def post_filter(stage: Stage, who: PodInfo) -> tuple[PostFilterResult | None, Status | None]:
-    return stage.plugin.post_filter(stage.state, who, None)  # type: ignore[arg-type]
+    return stage.plugin.post_filter(stage.state, who, UNREAD)
 
 
 async def test_a_claim_that_nobody_uses_is_deallocated() -> None:
@@ -282,7 +282,7 @@ def test_a_claim_that_others_use_stays() -> None:
 async def test_the_follow_up_runs_though_another_plugin_has_the_last_word() -> None:
     stage = Stage(allocated("n3"), S1)
     assert stage.feasible(user()) == []
-    result, status = stage.framework.run_post_filter_plugins(stage.state, user(), None)  # type: ignore[arg-type]
+    result, status = stage.framework.run_post_filter_plugins(stage.state, user(), UNREAD)
     assert status.reasons[0] == "deallocation of ResourceClaim completed"
     assert result is not None
     assert result.follow_up is not None
