@@ -98,6 +98,7 @@ async def test_golden_lists(etcd: ThrowawayEtcd) -> None:
             if not set(query) <= {*_PARAMETERS, "limit"} or not query.get("limit", "0").lstrip("-").isdigit():
                 continue
             served += 1
+            await bench.caught_up()
             problem = await _play(reads, case, target, query, symbols)
             if problem:
                 failures.append(f"{case['name']} {case['path']} {case['query']}: {problem}")

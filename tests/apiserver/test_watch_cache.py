@@ -55,6 +55,14 @@ class Bench:
         key = kinds.POD.key(obj.metadata.namespace, obj.metadata.name)
         return await self.storage.delete(key, expected_revision=revision)
 
+    async def caught_up(self) -> int:
+        """Wait until the cache has all that is stored; returns that revision."""
+        revision = await self.storage.current_revision()
+        with anyio.fail_after(LIMIT_SECONDS):
+            while self.cache.revision < revision:  # noqa: ASYNC110  # its own waiting is shorter, and is tested
+                await anyio.sleep(0.01)
+        return revision
+
 
 @asynccontextmanager
 async def running(etcd: ThrowawayEtcd, limits: CacheLimits | None = None) -> AsyncIterator[Bench]:

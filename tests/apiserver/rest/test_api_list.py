@@ -72,10 +72,9 @@ class Player:
                 "metadata": {"name": "p99", "namespace": "sel"},
                 "spec": {"containers": [{"name": "c", "image": "i"}]},
             }
-            before = self._bench.cache.revision
+            before = await self._bench.caught_up()
             await _create(self._rest, {"object": pod})
-            current = await self._bench.storage.current_revision()
-            await self._bench.cache.wait_until(current)
+            current = await self._bench.caught_up()
             assert current == before + 1
             self._symbols |= {
                 "$CUR": str(current),
@@ -83,11 +82,11 @@ class Player:
                 "$FUTURE": str(current + 1_000_000),
             }
         if "compaction" in text and "$COMPACTED" not in self._symbols:
-            self._symbols["$COMPACTED"] = str(self._bench.cache.revision)
+            self._symbols["$COMPACTED"] = str(await self._bench.caught_up())
             for name in ("later", "latest"):
                 space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 await _create(self._rest, {"object": space})
-            await self._bench.storage.compact(await self._bench.storage.current_revision())
+            await self._bench.storage.compact(await self._bench.caught_up())
 
     async def play(self, case: dict[str, Any]) -> None:
         family = case["family"]
@@ -180,6 +179,7 @@ async def test_lists_are_answered_as_by_the_real_server(etcd: ThrowawayEtcd) -> 
         # The recorded server had forgotten its first revisions.
         await bench.storage.compact(3)
         player = Player(rest, bench)
+        await bench.caught_up()
         for case in cases:
             await player.play(case)
     print(dict(player.played))

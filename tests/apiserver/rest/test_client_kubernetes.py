@@ -165,7 +165,12 @@ def test_scale_leases_events_and_nodes(api: Any, core: Any) -> None:
         lambda: apps.read_namespaced_deployment_scale("web", NAMESPACE).status.replicas,
         lambda replicas: replicas == 2,
     )
-    lease = client.CoordinationV1Api(api).read_namespaced_lease("node-0", "kube-node-lease")
+    leases = client.CoordinationV1Api(api)
+    eventually(
+        lambda: [lease.metadata.name for lease in leases.list_namespaced_lease("kube-node-lease").items],
+        lambda found: "node-0" in found,
+    )
+    lease = leases.read_namespaced_lease("node-0", "kube-node-lease")
     assert lease.spec.holder_identity == "node-0"
     patched = core.patch_node_status("node-0", {"status": {"capacity": {"example.com/x": "1"}}})
     assert patched.status.capacity["example.com/x"] == "1"

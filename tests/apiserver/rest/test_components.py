@@ -27,6 +27,7 @@ from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started
 from tests.apiserver.test_watch_cache import Bench, running
 from tests.support.etcd import ThrowawayEtcd
+from tests.support.patience import PATIENCE_SECONDS
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 STREAM = f"{PROTOBUF};stream=watch"
@@ -104,7 +105,7 @@ async def test_informers_list_and_watch_in_protobuf(etcd: ThrowawayEtcd) -> None
         if mark.metadata.annotations.get("k8s.io/initial-events-end") != "true":
             failures.append(f"{path}: a bookmark without its mark")
 
-    async with running(etcd, CacheLimits(wait_seconds=1.0, bookmark_seconds=0.2)) as bench:
+    async with running(etcd, CacheLimits(wait_seconds=PATIENCE_SECONDS, bookmark_seconds=0.2)) as bench:
         rest = await started(bench)
         async with anyio.create_task_group() as group:
             for path in f"{SCHEDULER} {CONTROLLER_MANAGER}".split():
@@ -113,7 +114,7 @@ async def test_informers_list_and_watch_in_protobuf(etcd: ThrowawayEtcd) -> None
 
 
 async def test_what_a_scheduler_finds_at_its_start(etcd: ThrowawayEtcd) -> None:
-    async with running(etcd, CacheLimits(wait_seconds=1.0)) as bench:
+    async with running(etcd, CacheLimits(wait_seconds=PATIENCE_SECONDS)) as bench:
         rest = await started(bench)
         headers = {"accept": f"{PROTOBUF}, */*"}
         reply = await rest.request("GET", "/apis/events.k8s.io/v1", None, b"", headers)
@@ -172,7 +173,7 @@ async def test_leases_and_reviews_in_protobuf(etcd: ThrowawayEtcd) -> None:
     """A leader's lease is made, read and renewed; who asks for metrics is asked about."""
     headers = {"accept": f"{PROTOBUF}, */*", "content-type": PROTOBUF}
     leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-    async with running(etcd, CacheLimits(wait_seconds=5.0)) as bench:
+    async with running(etcd, CacheLimits(wait_seconds=PATIENCE_SECONDS)) as bench:
         rest = await started(bench)
         lease = coordination.Lease()
         lease.metadata.name, lease.metadata.namespace = "kube-scheduler", "kube-system"
@@ -291,7 +292,7 @@ async def test_a_schedulers_writes_of_pods(
     pod = envelope.decode(kinds.POD, recorded)
     assert envelope.encode(pod) == recorded
     before(pod)
-    async with running(etcd, CacheLimits(wait_seconds=5.0)) as bench:
+    async with running(etcd, CacheLimits(wait_seconds=PATIENCE_SECONDS)) as bench:
         rest = await started(bench)
         await _store(bench, pod)
         answer = await _ask(rest, example)
@@ -299,7 +300,7 @@ async def test_a_schedulers_writes_of_pods(
 
 
 async def test_a_binding_an_event_and_a_claim(etcd: ThrowawayEtcd) -> None:
-    async with running(etcd, CacheLimits(wait_seconds=5.0)) as bench:
+    async with running(etcd, CacheLimits(wait_seconds=PATIENCE_SECONDS)) as bench:
         rest = await started(bench)
         example = _example("POST binding")
         _, _, raw = envelope.unwrap(bytes.fromhex(example["body"]))
@@ -372,7 +373,7 @@ async def test_what_a_real_server_left_in_etcd_is_served(etcd: ThrowawayEtcd) ->
         if value["enc"] == "protobuf" and kind is not None and value["key"].startswith(kind.key_prefix()):
             served.append((kind, value["key"], bytes.fromhex(value["hex"])))
     assert len(served) >= 14
-    async with running(etcd, CacheLimits(wait_seconds=5.0)) as bench:
+    async with running(etcd, CacheLimits(wait_seconds=PATIENCE_SECONDS)) as bench:
         for _, key, data in served:
             await bench.storage.create(key, data)
         rest = await started(bench)

@@ -140,11 +140,14 @@ def test_tables(kubectl: Session) -> None:
     assert re.fullmatch(r"t1 +1/1 +Running +0 +\d+s +10\.\S+ +node-[01] +<none> +<none>", row)
     head, *rows = kubectl("get", "nodes").splitlines()
     assert head.split() == ["NAME", "STATUS", "ROLES", "AGE", "VERSION"]
-    assert [row.split()[:2] for row in rows] == [["node-0", "Ready"], ["node-1", "Ready"]]
+    assert [row.split()[0] for row in rows] == ["node-0", "node-1"]
+    kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=100s")
+    assert [row.split()[1] for row in kubectl("get", "nodes", "--no-headers").splitlines()] == ["Ready"] * 2
     assert "INTERNAL-IP" in kubectl("get", "nodes", "-o", "wide")
     assert "kube-system" in kubectl("get", "ns")
     assert "PREEMPTIONPOLICY" in kubectl("get", "pc")
-    assert "node-0" in kubectl("get", "leases", "-n", "kube-node-lease")
+    # A kubelet's first lease comes after its node.
+    eventually(lambda: "node-0" in kubectl("get", "leases", "-n", "kube-node-lease"))
     assert kubectl("get", "pods", "-A").splitlines()[0].startswith("NAMESPACE")
     both = kubectl("get", "pods,nodes")
     assert "pod/t1" in both

@@ -169,6 +169,7 @@ async def test_a_recorded_session(etcd: ThrowawayEtcd) -> None:
         for case in map(json.loads, lines):
             if case["name"] in BETWEEN:
                 await player.put_status(*BETWEEN[case["name"]])
+            await bench.caught_up()
             reply = await player.ask(case)
             found = list(_compared(case, reply))
             failures += [f"{case['name']}: {line}" for line in found]

@@ -18,6 +18,7 @@ from machinery.wire import envelope
 from tests.apiserver.rest.asgi import VERSION, Rest
 from tests.apiserver.test_watch_cache import Bench, running
 from tests.support.etcd import ThrowawayEtcd
+from tests.support.patience import PATIENCE_SECONDS
 
 BASE = "/apis/metrics.k8s.io/v1beta1"
 
@@ -46,7 +47,7 @@ async def _started(bench: Bench, source: _Source) -> Rest:
 
 async def test_nodes_and_pods(etcd: ThrowawayEtcd) -> None:
     source = _Source()
-    async with running(etcd, CacheLimits(wait_seconds=5.0)) as bench:
+    async with running(etcd, CacheLimits(wait_seconds=PATIENCE_SECONDS)) as bench:
         rest = await _started(bench, source)
         for name in ("n1", "n2"):
             labels = {"name": name}
@@ -62,6 +63,8 @@ async def test_nodes_and_pods(etcd: ThrowawayEtcd) -> None:
         made = (await rest.json("POST", "/api/v1/namespaces/default/pods", pod)).document
         source.snapshot.pods[made["metadata"]["uid"]] = {"c": Used(100_000_000, 1500)}
 
+        # Like metrics-server, it looks for pods and nodes where the watch has brought them.
+        await bench.caught_up()
         nodes = (await rest.json("GET", f"{BASE}/nodes")).document
         assert (nodes["kind"], nodes["apiVersion"]) == ("NodeMetricsList", "metrics.k8s.io/v1beta1")
         (node,) = nodes["items"]

@@ -28,6 +28,7 @@ from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started
 from tests.apiserver.test_watch_cache import LIMIT_SECONDS, running
 from tests.support.etcd import ThrowawayEtcd
+from tests.support.patience import PATIENCE_SECONDS
 
 PODS = "/api/v1/namespaces/default/pods"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -42,7 +43,7 @@ POD = {
 @asynccontextmanager
 async def serving(etcd: ThrowawayEtcd) -> AsyncIterator[tuple[Rest, str]]:
     """A front on a port of its own."""
-    async with running(etcd, CacheLimits(bookmark_seconds=0.1, wait_seconds=1.0)) as bench:
+    async with running(etcd, CacheLimits(bookmark_seconds=0.1, wait_seconds=PATIENCE_SECONDS)) as bench:
         rest = await started(bench)
         server = rest_server.RestServer(rest.front, rest_server.listen("127.0.0.1:0"))
         async with anyio.create_task_group() as group:
