@@ -71,7 +71,7 @@ class WatchCache:
         self._clock = clock
         self._limits = limits or CacheLimits()
         # events.k8s.io's Events are core Events under another name: their prefix is the core kind's.
-        stored = [kind for kind in kinds.KINDS if kind is not kinds.EVENTS_EVENT]
+        stored = [kind for kind in kinds.KINDS if kind not in kinds.STORED_AS]
         self._kinds = {kind: KindCache(kind, history_max=self._limits.history_per_kind) for kind in stored}
         self._stored = tuple(self._kinds.values())
         # A key's first part tells its kind, or the few that share it (services/specs, services/endpoints).
@@ -80,7 +80,8 @@ class WatchCache:
             prefix = cache.kind.key_prefix()
             part = prefix.split("/")[2]
             self._places[part] = (*self._places.get(part, ()), (cache, len(prefix), prefix))
-        self._kinds[kinds.EVENTS_EVENT] = self._kinds[kinds.EVENT]
+        for kind, other in kinds.STORED_AS.items():
+            self._kinds[kind] = self._kinds[other]
         self._revision = 0
         self._loaded = anyio.Event()
         self._order = itertools.count()

@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 from machinery.pb import (
     apps,
     autoscaling,
+    autoscaling_v1,
     batch,
     coordination,
     core,
@@ -266,6 +267,11 @@ HORIZONTAL_POD_AUTOSCALER = Kind(
     autoscaling.HorizontalPodAutoscaler, autoscaling.HorizontalPodAutoscalerList, short_names=("hpa",),
     categories=("all",), subresources=_subresources("status"),
 )  # fmt: skip
+HORIZONTAL_POD_AUTOSCALER_V1 = Kind(
+    "autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers",
+    autoscaling_v1.HorizontalPodAutoscaler, autoscaling_v1.HorizontalPodAutoscalerList, short_names=("hpa",),
+    categories=("all",), subresources=_subresources("status"),
+)  # fmt: skip
 INGRESS = Kind(
     "networking.k8s.io", "v1", "Ingress", "ingresses", networking.Ingress, networking.IngressList,
     storage_prefix="ingress", short_names=("ing",), subresources=_subresources("status"),
@@ -340,6 +346,7 @@ KINDS: tuple[Kind[Any], ...] = (
     CONTROLLER_REVISION,
     CRON_JOB,
     HORIZONTAL_POD_AUTOSCALER,
+    HORIZONTAL_POD_AUTOSCALER_V1,
     INGRESS,
     INGRESS_CLASS,
     NETWORK_POLICY,
@@ -350,6 +357,12 @@ KINDS: tuple[Kind[Any], ...] = (
     POD_GROUP,
     WORKLOAD,
 )
+
+STORED_AS: dict[Kind[Any], Kind[Any]] = {
+    EVENTS_EVENT: EVENT,
+    HORIZONTAL_POD_AUTOSCALER_V1: HORIZONTAL_POD_AUTOSCALER,
+}
+"""Kinds that are another's objects in another API: under the other's key, in its form."""
 
 _BY_RESOURCE = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}
 _BY_KIND = {(kind.api_version, kind.kind): kind for kind in KINDS}

@@ -7,6 +7,7 @@ The modules are generated from proto/ by `make setup`. Importing this one costs 
 from __future__ import annotations
 
 from k8s.io.api.apps.v1 import generated_pb2 as apps
+from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling_v1
 from k8s.io.api.autoscaling.v2 import generated_pb2 as autoscaling
 from k8s.io.api.batch.v1 import generated_pb2 as batch
 from k8s.io.api.coordination.v1 import generated_pb2 as coordination
@@ -30,6 +31,7 @@ from k8s.io.apimachinery.pkg.util.intstr import generated_pb2 as intstr
 __all__ = [
     "apps",
     "autoscaling",
+    "autoscaling_v1",
     "batch",
     "coordination",
     "core",

@@ -8,6 +8,7 @@ from apiserver.registry import workloads
 from apiserver.registry.ruled import Ruled
 from apiserver.registry.strategy import Strategy
 from apiserver.validation import (
+    autoscalers,
     csi,
     device_claim_status,
     device_claims,
@@ -62,6 +63,8 @@ _ROWS: tuple[Ruled, ...] = (
         checks_updates=False,
     ),
     Ruled(kinds.DEVICE_CLASS, device_claims.device_class, counts_generation=True),
+    Ruled(kinds.HORIZONTAL_POD_AUTOSCALER, autoscalers.autoscaler, status=autoscalers.status),
     Ruled(kinds.RESOURCE_SLICE, device_slices.resource_slice, device_slices.change, counts_generation=True),
 )
 STRATEGIES: dict[Kind[Any], Strategy] = {row.kind: row for row in _ROWS}
+STRATEGIES[kinds.HORIZONTAL_POD_AUTOSCALER_V1] = STRATEGIES[kinds.HORIZONTAL_POD_AUTOSCALER]

@@ -1,27 +1,37 @@
-"""Events have two groups and are stored once, as those of core/v1: what is stored, and what is shown."""
+"""Kinds that two APIs have and that are stored once (`kinds.STORED_AS`): what is stored, what is shown."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from apiserver.cached_object import CachedObject
 from apiserver.kind_cache import Convert
-from apiserver.registry import events
+from apiserver.registry import autoscalers, events
 from machinery import kinds
 from machinery.kinds import Kind
 
+# How each is shown, and how it is stored.
+_FACES: dict[Kind[Any], tuple[Convert, Callable[[Any], Any]]] = {
+    kinds.EVENTS_EVENT: (events.convert, events.to_core),
+    kinds.HORIZONTAL_POD_AUTOSCALER_V1: (autoscalers.convert, autoscalers.to_v2),
+}
+
 
 def stored_kind(kind: Kind[Any]) -> Kind[Any]:
-    return kinds.EVENT if kind is kinds.EVENTS_EVENT else kind
+    return kinds.STORED_AS.get(kind, kind)
 
 
 def conversion(kind: Kind[Any]) -> Convert | None:
-    return events.convert if kind is kinds.EVENTS_EVENT else None
+    face = _FACES.get(kind)
+    return face[0] if face is not None else None
 
 
 def shown(kind: Kind[Any], stored: CachedObject) -> CachedObject:
-    return stored.converted(events.convert) if kind is kinds.EVENTS_EVENT else stored
+    face = _FACES.get(kind)
+    return stored.converted(face[0]) if face is not None else stored
 
 
 def as_stored(kind: Kind[Any], body: Any) -> Any:
-    return events.to_core(body) if kind is kinds.EVENTS_EVENT and isinstance(body, kind.message) else body
+    face = _FACES.get(kind)
+    return face[1](body) if face is not None and isinstance(body, kind.message) else body

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.cached_object import CachedObject
-from apiserver.registry import events
+from apiserver.registry import two_faces
 from apiserver.rest import columns_of_more_kinds, columns_of_watched_kinds
 from apiserver.rest.layout import AGE as _AGE
 from apiserver.rest.layout import NAME as _NAME
@@ -446,8 +446,7 @@ _OTHERS = Layout((_NAME, Column("Created At", "objectmeta-meta-v1#creationTimest
 
 
 def _layout(kind: Kind[Any]) -> Layout:
-    if kind is kinds.EVENTS_EVENT:
-        kind = kinds.EVENT
+    kind = kinds.STORED_AS.get(kind, kind)
     return _LAYOUTS.get((kind.group, kind.kind), _OTHERS)
 
 
@@ -461,10 +460,7 @@ def columns_of(kind: Kind[Any]) -> list[dict[str, Any]]:
 
 def row_of(found: CachedObject, now: float) -> Row:
     """An object's cells at a time in seconds since the epoch."""
-    message = found.message
-    if found.kind is kinds.EVENTS_EVENT:
-        message = events.to_core(message)
-    return _layout(found.kind).row(message, now)
+    return _layout(found.kind).row(two_faces.as_stored(found.kind, found.message), now)
 
 
 __all__ = ["Column", "Layout", "Row", "columns_of", "or_none", "row_of"]

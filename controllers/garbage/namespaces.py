@@ -19,9 +19,9 @@ FINALIZE_BEFORE = failpoints.declare("controllers.namespace.finalize.before")
 AGAIN_SECONDS_MIN, AGAIN_SECONDS_MAX = 1.0, 15.0
 """Pods end within their grace; they are looked for again after half of what is left of it."""
 _PAGE = 500
-# Events are stored once and served in two groups.
+# What is served in two APIs is stored once.
 CONTENT: Final[tuple[Kind[Any], ...]] = tuple(
-    kind for kind in kinds.KINDS if kind.namespaced and kind not in (kinds.POD, kinds.EVENTS_EVENT)
+    kind for kind in kinds.KINDS if kind.namespaced and kind not in (kinds.POD, *kinds.STORED_AS)
 )
 
 

@@ -29,7 +29,7 @@ _WATCHED = (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM, kinds.RESOURCE_CLAIM)
 def measured_kinds(found: core.ResourceQuota) -> list[Kind[Any]]:
     """Those that a quota bounds."""
     names = list(found.spec.hard)
-    countable = (kind for kind in kinds.KINDS if kind.namespaced and kind is not kinds.EVENTS_EVENT)
+    countable = (kind for kind in kinds.KINDS if kind.namespaced and kind not in kinds.STORED_AS)
     return [kind for kind in countable if any(quota.is_measured(kind, name) for name in names)]
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from machinery.defaults import pod
 from machinery.pb import autoscaling, batch, core, networking
 from machinery.versions import Gates
 
 _UTILIZATION_PERCENT = 80
+_PERIOD_SECONDS = 15
+_UP_POLICIES = (("Pods", 4), ("Percent", 100))
+_DOWN_POLICIES = (("Percent", 100),)
 
 
 def autoscaler(obj: autoscaling.HorizontalPodAutoscaler, gates: Gates) -> None:
@@ -18,6 +23,20 @@ def autoscaler(obj: autoscaling.HorizontalPodAutoscaler, gates: Gates) -> None:
         metric.resource.name = "cpu"
         metric.resource.target.type = "Utilization"
         metric.resource.target.averageUtilization = _UTILIZATION_PERCENT
+    if spec.HasField("behavior"):
+        _scaling_rules(spec.behavior.scaleUp, _UP_POLICIES)
+        if not spec.behavior.scaleUp.HasField("stabilizationWindowSeconds"):
+            spec.behavior.scaleUp.stabilizationWindowSeconds = 0
+        # How long to wait before scaling down is the controller's own option.
+        _scaling_rules(spec.behavior.scaleDown, _DOWN_POLICIES)
+
+
+def _scaling_rules(rules: autoscaling.HPAScalingRules, policies: Iterable[tuple[str, int]]) -> None:
+    if not rules.HasField("selectPolicy"):
+        rules.selectPolicy = "Max"
+    if not rules.policies:
+        for kind, value in policies:
+            rules.policies.add(type=kind, value=value, periodSeconds=_PERIOD_SECONDS)
 
 
 def cron_job(obj: batch.CronJob, gates: Gates) -> None:
