@@ -27,6 +27,7 @@ def adopt(pod: core.Pod) -> PodSandbox | None:
         ip=status.podIP,
         containers=containers,
         pod_resources=pod_resources,
+        ephemeral=tuple(_ephemeral(pod)),
     )
 
 
@@ -37,6 +38,14 @@ def _containers(pod: core.Pod) -> Iterator[Container]:
         *((one, False) for one in pod.spec.containers),
     ):
         yield _container(spec, rows.get(spec.name, core.ContainerStatus()), init)
+
+
+def _ephemeral(pod: core.Pod) -> Iterator[Container]:
+    rows = {row.name: row for row in pod.status.ephemeralContainerStatuses}
+    for spec in pod.spec.ephemeralContainers:
+        name = spec.ephemeralContainerCommon.name
+        if name in rows:
+            yield _container(core.Container(name=name), rows[name], False)
 
 
 def _container(spec: core.Container, row: core.ContainerStatus, init: bool) -> Container:

@@ -27,15 +27,22 @@ class Told:
 
 
 def _refer(pod: core.Pod, name: str) -> core.ObjectReference:
-    init = any(container.name == name for container in pod.spec.initContainers)
     found = reference(pod)
-    found.fieldPath = f"spec.{'initContainers' if init else 'containers'}{{{name}}}"
+    field = "containers"
+    if any(container.name == name for container in pod.spec.initContainers):
+        field = "initContainers"
+    elif any(one.ephemeralContainerCommon.name == name for one in pod.spec.ephemeralContainers):
+        field = "ephemeralContainers"
+    found.fieldPath = f"spec.{field}{{{name}}}"
     return found
 
 
 def started(pod: core.Pod, names: Iterable[str], version: Version) -> Iterator[Told]:
     """That containers were started, in order."""
-    images = {c.name: c.image for c in (*pod.spec.initContainers, *pod.spec.containers)}
+    spec = pod.spec
+    images = {c.name: c.image for c in (*spec.initContainers, *spec.containers)}
+    for one in spec.ephemeralContainers:
+        images[one.ephemeralContainerCommon.name] = one.ephemeralContainerCommon.image
     short = version >= _SHORT_SINCE
     for name in names:
         regarding = _refer(pod, name)

@@ -145,15 +145,8 @@ def _write_containers(status: core.PodStatus, pod: core.Pod, sandbox: PodSandbox
     for container in sandbox.containers:
         rows = status.initContainerStatuses if container.init else status.containerStatuses
         row = rows.add()
-        row.name = container.name
-        row.image = images.get(container.name, "")
-        row.imageID = _image_id(row.image) if container.id else ""
-        row.ready = container.ready
-        row.restartCount = container.restarts
+        _write_container(row, container, images.get(container.name, ""), pod)
         row.started = container.state == "running"
-        if container.id:
-            row.containerID = container.id
-        _write_state(row.state, container, pod)
         if container.last_id:
             last = row.lastState.terminated
             _write_terminated(
@@ -163,6 +156,28 @@ def _write_containers(status: core.PodStatus, pod: core.Pod, sandbox: PodSandbox
                 container.last_started,
                 container.last_finished,
             )
+
+    if not pod.spec.ephemeralContainers:
+        return
+    found = [row.ephemeralContainerCommon for row in pod.spec.ephemeralContainers]
+    images = {row.name: row.image for row in found}
+    del status.ephemeralContainerStatuses[:]
+    for container in sandbox.ephemeral:
+        # No probe says of these whether they have started.
+        _write_container(
+            status.ephemeralContainerStatuses.add(), container, images.get(container.name, ""), pod
+        )
+
+
+def _write_container(row: core.ContainerStatus, container: Container, image: str, pod: core.Pod) -> None:
+    row.name = container.name
+    row.image = image
+    row.imageID = _image_id(row.image) if container.id else ""
+    row.ready = container.ready
+    row.restartCount = container.restarts
+    if container.id:
+        row.containerID = container.id
+    _write_state(row.state, container, pod)
 
 
 def _write_state(state: core.ContainerState, container: Container, pod: core.Pod) -> None:

@@ -7,7 +7,7 @@ real containers do: it is part of the checkpoint. Times are seconds since the ep
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -52,6 +52,8 @@ class PodSandbox:
     containers: tuple[Container, ...] = field(default=())
     pod_resources: Requirements | None = None
     """What is in force for the pod as a whole."""
+    ephemeral: tuple[Container, ...] = field(default=())
+    """Containers to debug it by: beside all that counts for the pod, and never started again."""
 
     def get(self, name: str) -> Container | None:
         for container in self.containers:
@@ -102,6 +104,12 @@ def start(sandbox: PodSandbox, resources: PodResources, *, ip: str, now: float) 
             for container in sandbox.containers
         ),
     )
+
+
+def debug(sandbox: PodSandbox, names: Iterable[str], *, now: float) -> PodSandbox:
+    """Ephemeral containers that are new in the pod run, too."""
+    rows = [_run(sandbox.uid, Container(name=name), EMPTY, now) for name in names]
+    return replace(sandbox, ephemeral=(*sandbox.ephemeral, *rows))
 
 
 def become_ready(sandbox: PodSandbox) -> PodSandbox:
@@ -157,15 +165,16 @@ def with_resources(
 
 def stop(sandbox: PodSandbox, *, now: float, exit_code: int = 0) -> PodSandbox:
     """No container runs any more."""
-    return replace(
-        sandbox,
-        containers=tuple(
+
+    def ended(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        return tuple(
             replace(container, state="exited", finished=now, exit_code=exit_code, ready=False)
             if container.state == "running"
             else container
-            for container in sandbox.containers
-        ),
-    )
+            for container in containers
+        )
+
+    return replace(sandbox, containers=ended(sandbox.containers), ephemeral=ended(sandbox.ephemeral))
 
 
 def container_id(uid: str, name: str, restarts: int) -> str:
@@ -190,36 +199,42 @@ def _run(uid: str, container: Container, resources: Requirements, now: float) ->
 
 def to_json(sandbox: PodSandbox) -> dict[str, Any]:
     """For the checkpoint; fields with their default value are left out."""
-    rows = []
-    for container in sandbox.containers:
-        row: dict[str, Any] = {"name": container.name}
-        for name, default in _DEFAULTS.items():
-            value = getattr(container, name)
-            if value != default:
-                row[name] = value
-        if container.resources != EMPTY:
-            row["resources"] = container.resources.to_json()
-        rows.append(row)
+    rows = [_row(container) for container in sandbox.containers]
     document = {"started": sandbox.started, "ip": sandbox.ip, "containers": rows}
+    if sandbox.ephemeral:
+        document["ephemeral"] = [_row(container) for container in sandbox.ephemeral]
     if sandbox.pod_resources is not None:
         document["pod"] = sandbox.pod_resources.to_json()
     return document
 
 
+def _row(container: Container) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": container.name}
+    for name, default in _DEFAULTS.items():
+        value = getattr(container, name)
+        if value != default:
+            row[name] = value
+    if container.resources != EMPTY:
+        row["resources"] = container.resources.to_json()
+    return row
+
+
+def _containers(rows: Iterable[Mapping[str, Any]]) -> tuple[Container, ...]:
+    return tuple(
+        Container(**{**row, "resources": Requirements.from_json(row.get("resources", {}))}) for row in rows
+    )
+
+
 def from_json(uid: str, document: Mapping[str, Any]) -> PodSandbox:
     """What `to_json` wrote; KeyError, TypeError or ValueError for anything else."""
-    rows = []
-    for row in document["containers"]:
-        fields = dict(row)
-        fields["resources"] = Requirements.from_json(fields.get("resources", {}))
-        rows.append(Container(**fields))
     pod = document.get("pod")
     return PodSandbox(
         uid=uid,
         started=document["started"],
         ip=document["ip"],
-        containers=tuple(rows),
+        containers=_containers(document["containers"]),
         pod_resources=None if pod is None else Requirements.from_json(pod),
+        ephemeral=_containers(document.get("ephemeral", ())),
     )
 
 

@@ -82,6 +82,7 @@ class PodWorker:
         if await self._ended(agent, record, sandbox):
             return
         sandbox = await self._resize(agent, record, sandbox, delays)
+        sandbox = await self._debug(agent, record, sandbox)
         await self.writer.write(agent, self._view(agent, record, sandbox))
 
     async def _start(self, agent: Agent, record: PodRecord, delays: Delays) -> PodSandbox | None:
@@ -129,6 +130,21 @@ class PodWorker:
         agent.send(events.PodTerminated(uid=record.uid, now=agent.now()))
         await self._finish(agent, record)
         return True
+
+    async def _debug(self, agent: Agent, record: PodRecord, sandbox: PodSandbox) -> PodSandbox:
+        """Starts the ephemeral containers that are new in a running pod (kubectl debug)."""
+        if not record.pod.spec.ephemeralContainers:
+            return sandbox
+        known = {container.name for container in sandbox.ephemeral}
+        wanted = [one.ephemeralContainerCommon.name for one in record.pod.spec.ephemeralContainers]
+        added = [name for name in wanted if name not in known]
+        if not added or not sandbox.running:
+            return sandbox
+        sandbox = runtime.debug(sandbox, added, now=agent.now())
+        agent.set_sandbox(sandbox)
+        await agent.checkpointer.saved()
+        agent.tell(lifecycle.started(record.pod, added, agent.around.version))
+        return sandbox
 
     # Resize
 
@@ -187,7 +203,8 @@ class PodWorker:
         if sandbox is not None and sandbox.running:
             if due.stop is None:
                 await TERMINATE_BEFORE.hit(pod=key_of(record.pod), node=agent.name)
-                running = [c.name for c in sandbox.containers if c.state == "running"]
+                every = (*sandbox.containers, *sandbox.ephemeral)
+                running = [c.name for c in every if c.state == "running"]
                 agent.tell(lifecycle.stopping(record.pod, running))
             if self._stops_later(agent, record, due):
                 await self.writer.write(agent, self._view(agent, record, sandbox))
