@@ -21,7 +21,10 @@ from apiserver.watch_cache import CacheLimits, WatchCache
 from machinery.clock import SystemClock
 from machinery.kinds import NAMESPACE
 from machinery.versions import Gates
-from tests.apiserver.fronts.adapter import Api, Both, GrpcApi, RestApi
+from tests.apiserver.fronts.adapter import Api
+from tests.apiserver.fronts.both import Both
+from tests.apiserver.fronts.over_grpc import GrpcApi
+from tests.apiserver.fronts.over_rest import RestApi
 from tests.apiserver.rest.asgi import VERSION, Rest, front_over
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS

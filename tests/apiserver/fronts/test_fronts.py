@@ -9,7 +9,8 @@ import pytest
 
 from machinery import kinds
 from machinery.kinds import CONFIG_MAP, DEPLOYMENT, NAMESPACE, NODE, POD, POD_DISRUPTION_BUDGET, REPLICA_SET
-from tests.apiserver.fronts.adapter import Api, Both, Document, Outcome
+from tests.apiserver.fronts.adapter import END, Api, Document, Outcome
+from tests.apiserver.fronts.both import Both
 
 STREAMED_LIST: dict[str, Any] = {
     "sendInitialEvents": True,
@@ -463,7 +464,7 @@ def test_a_watch_ends_when_its_time_is_up_and_goes_on_from_a_bookmark(api: Api, 
     with api.watch(
         CONFIG_MAP, space, resourceVersion="0", allowWatchBookmarks=True, timeoutSeconds=1
     ) as stream:
-        while (event := stream.next()) is not None:
+        while (event := stream.next()) is not END:
             seen.append(event)
     assert [event.type for event in seen][:2] == ["ADDED", "BOOKMARK"]
     made(api.create(CONFIG_MAP, config_map("b"), space))
@@ -547,5 +548,4 @@ def test_every_kind_can_be_listed_and_watched(api: Api) -> None:
         assert page.code == 200, (kind, page)
         with api.watch(kind, **STREAMED_LIST) as stream:
             event = stream.next()
-        assert event is not None
         assert event.type in ("ADDED", "BOOKMARK"), (kind, event)

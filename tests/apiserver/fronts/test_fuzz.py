@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from machinery.kinds import KINDS
-from tests.apiserver.fronts.adapter import Both
+from tests.apiserver.fronts.both import Both
 from tests.apiserver.fuzz.player import Player
 from tests.apiserver.rest.asgi import Reply
 
@@ -168,7 +168,7 @@ def _asked(both: Both, path: str, query: dict[str, Any], accept: str) -> Reply:
             "query_string": urlencode(query).encode(),
             "headers": [(b"accept", accept.encode())],
         }
-        await both.rest._rest.front(scope, receive, send)
+        await both.rest.rest.front(scope, receive, send)
         return reply
 
     return both.rest._portal.call(ask)
@@ -214,7 +214,7 @@ def test_what_lists_and_watches_are_asked(
 )
 def test_paths(both: Both, parts: list[str], method: str, body: bytes) -> None:
     path = "/" + "/".join(parts)
-    reply = both.rest._portal.call(both.rest._rest.request, method, path, {"timeoutSeconds": "1"}, body, {})
+    reply = both.rest._portal.call(both.rest.rest.request, method, path, {"timeoutSeconds": "1"}, body, {})
     assert reply.code < 500 or reply.code == 501, (method, path, reply.body)
 
 
@@ -233,5 +233,5 @@ def test_quantities(both: Both, amount: Any) -> None:
         "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": amount}}}]},
     }
     # An exponent that is written out would take forever.
-    reply = both.rest._portal.call(both.rest._rest.json, "POST", "/api/v1/namespaces/default/pods", pod)
+    reply = both.rest._portal.call(both.rest.rest.json, "POST", "/api/v1/namespaces/default/pods", pod)
     assert reply.code in (201, 400, 422), (amount, reply.body)
