@@ -91,11 +91,15 @@ class ExtenderClient:
             return await anyio.to_thread.run_sync(
                 _post, self._transports[call.extender], call, abandon_on_cancel=True, limiter=self._threads
             )
-        raise ExtenderError(f"{_url(call)} did not answer within {limit:g} s")
+        raise _too_late(call)
 
 
 def _url(call: Call) -> str:
     return f"{call.extender.url_prefix.rstrip('/')}/{call.verb}"
+
+
+def _too_late(call: Call) -> ExtenderError:
+    return ExtenderError(f"{_url(call)} did not answer within {call.extender.http_timeout_seconds:g} s")
 
 
 def _post(transport: Transport, call: Call) -> Any:
@@ -105,5 +109,7 @@ def _post(transport: Transport, call: Call) -> Any:
         if status != http.client.OK:
             raise ExtenderError(f"failed {call.verb} with extender at URL {url}, code {status}")
         return json.loads(body)
+    except TimeoutError:
+        raise _too_late(call) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise ExtenderError(f"{url}: {error}") from None

@@ -1,5 +1,9 @@
 """Connections to extenders: kept open between calls, over TLS where the configuration says so.
 
+A call is made once: an extender that binds, or counts licences, must not hear it twice. It is repeated only
+if no byte of it was sent, since the connection had been closed while it was idle (Go's net/http does so, too:
+a POST is not idempotent).
+
 Source: kube-scheduler 1.36, makeTransport; client-go's TLS configuration. With `enableHTTPS` and no CA the
 extender's certificate is not verified, as upstream has it.
 """
@@ -18,10 +22,12 @@ from collections import deque
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from machinery.clock import Clock, SystemClock
 from scheduler.config import Extender, ExtenderTls
+from scheduler.extenders.exchange import TimedSocket
 
 IDLE_MAX: Final = 16  # connections kept open to one extender
-_STALE: Final = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
+ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024  # the nodes of a very large cluster, whole
 
 
 class TransportError(ValueError):
@@ -35,7 +41,13 @@ class TransportError(ValueError):
 class Transport:
     """For several threads: each call has a connection to itself."""
 
-    def __init__(self, extender: Extender) -> None:
+    def __init__(
+        self,
+        extender: Extender,
+        *,
+        clock: Clock | None = None,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> None:
         """TransportError when certificates cannot be read, or the address is none."""
         parts = urlsplit(extender.url_prefix)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -48,10 +60,16 @@ class Transport:
         self._context = tls_context(extender) if parts.scheme == "https" else None
         self._server_name = extender.tls.server_name or parts.hostname
         self._timeout_seconds = extender.http_timeout_seconds
-        self._idle: deque[http.client.HTTPConnection] = deque(maxlen=IDLE_MAX)
+        self._clock = clock or SystemClock()
+        self._answer_bytes_max = answer_bytes_max
+        self._idle: deque[_Connection] = deque()
 
     def post(self, url: str, body: Any) -> tuple[int, bytes]:
-        """Status and body of the answer; OSError or HTTPException when there is none."""
+        """Status and body of the answer; OSError or HTTPException when there is none (in time).
+
+        The extender's time-out is for all of it: connecting, sending, and the last byte of the answer.
+        """
+        deadline = self._clock.monotonic() + self._timeout_seconds
         parts = urlsplit(url)
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         data = json.dumps(body).encode()
@@ -59,18 +77,19 @@ class Transport:
         while True:
             connection, is_fresh = self._connection()
             try:
+                connection.begin(deadline)
                 connection.request("POST", target, data, headers)
                 answer = connection.getresponse()
-                found = answer.read()
-            except _STALE:
+                found = answer.read(self._answer_bytes_max + 1)
+            except BaseException as error:
                 connection.close()
-                if is_fresh:
-                    raise
-                continue  # it was closed while it was idle: nobody has read the request
-            except BaseException:
-                connection.close()
+                if isinstance(error, OSError) and not is_fresh and not connection.sent:
+                    continue  # it was closed a moment ago
                 raise
-            if answer.will_close:
+            if len(found) > self._answer_bytes_max:
+                connection.close()
+                raise http.client.HTTPException(f"the answer is larger than {self._answer_bytes_max} bytes")
+            if answer.will_close or not answer.isclosed() or len(self._idle) >= IDLE_MAX:
                 connection.close()
             else:
                 self._idle.append(connection)
@@ -81,33 +100,62 @@ class Transport:
         while self._idle:
             self._idle.pop().close()
 
-    def _connection(self) -> tuple[http.client.HTTPConnection, bool]:
-        """An idle one, or a new one (True)."""
+    def _connection(self) -> tuple[_Connection, bool]:
+        """An idle one that is still open, or a new one (True)."""
         with contextlib.suppress(IndexError):
-            return self._idle.pop(), False
-        if self._context is None:
-            return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_seconds), True
-        return (
-            _TlsConnection(
-                self._host, self._port, self._context, self._server_name, timeout=self._timeout_seconds
-            ),
-            True,
-        )
+            while True:
+                found = self._idle.pop()
+                if not found.is_stale():
+                    return found, False
+                found.close()
+        return _Connection(self._host, self._port, self._context, self._server_name, self._clock), True
 
 
-class _TlsConnection(http.client.HTTPSConnection):
-    """Verifies the certificate for a name that need not be the host's."""
+class _Connection(http.client.HTTPConnection):
+    """With TLS if there is a context: the certificate's name need not be the host's."""
 
     def __init__(
-        self, host: str, port: int | None, context: ssl.SSLContext, server_name: str, *, timeout: float
+        self, host: str, port: int | None, context: ssl.SSLContext | None, server_name: str, clock: Clock
     ) -> None:
-        super().__init__(host, port, context=context, timeout=timeout)
-        self._tls = context
-        self._server_name = server_name
+        default = http.client.HTTP_PORT if context is None else http.client.HTTPS_PORT
+        super().__init__(host, default if port is None else port)
+        self._tls, self._server_name, self._clock = context, server_name, clock
+        self._timed: TimedSocket | None = None
+        self._deadline = 0.0
+
+    @property
+    def sent(self) -> int:
+        """Bytes of the present call."""
+        return 0 if self._timed is None else self._timed.sent
+
+    def begin(self, deadline: float) -> None:
+        """A call that must be answered by then."""
+        self._deadline = deadline
+        if self._timed is not None:
+            self._timed.begin(deadline)
+
+    def is_stale(self) -> bool:
+        return self._timed is None or self._timed.is_stale()
 
     def connect(self) -> None:
-        raw = socket.create_connection((self.host, self.port), self.timeout)
-        self.sock = self._tls.wrap_socket(raw, server_hostname=self._server_name)
+        raw = socket.create_connection((self.host, self.port), self._left())
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls is not None:
+            try:
+                raw.settimeout(self._left())
+                raw = self._tls.wrap_socket(raw, server_hostname=self._server_name)
+            except BaseException:
+                raw.close()
+                raise
+        self._timed = TimedSocket(raw, self._clock)
+        self._timed.begin(self._deadline)
+        self.sock = self._timed
+
+    def _left(self) -> float:
+        left = self._deadline - self._clock.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        return left
 
 
 def tls_context(extender: Extender) -> ssl.SSLContext:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import ipaddress
+import socket
 import ssl
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -19,9 +22,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from machinery.clock import SystemClock
 from scheduler.config import ConfigError, Extender, ExtenderTls, load
 from scheduler.extenders.client import ExtenderClient
 from scheduler.extenders.transport import Transport, TransportError
+from tests.support.patience import PATIENCE_SECONDS
 
 BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
 NAME = "extender.test"
@@ -63,6 +68,19 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     return made
 
 
+class StepClock(SystemClock):
+    """A second passes with each look, of which a semaphore tells."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.looked = threading.Semaphore(0)
+
+    def monotonic(self) -> float:
+        self.looks += 1
+        self.looked.release()
+        return float(self.looks)
+
+
 @dataclass
 class Served:
     """A server in a thread. `closes`: it ends a connection after each answer, without saying so."""
@@ -70,6 +88,7 @@ class Served:
     url: str = ""
     closes: bool = False
     connections: list[str] = field(default_factory=list)  # names of the clients' certificates, "" without
+    closed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
 
 @contextmanager
@@ -95,7 +114,12 @@ def serving(context: ssl.SSLContext | None = None) -> Iterator[Served]:
         def log_message(self, format: str, *args: object) -> None:
             return
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    class Server(ThreadingHTTPServer):
+        def shutdown_request(self, request: Any) -> None:
+            super().shutdown_request(request)
+            served.closed.release()
+
+    with Server(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         if context is not None:
             server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -131,10 +155,102 @@ def test_one_connection_serves_call_after_call() -> None:
 
 
 def test_a_connection_that_was_closed_while_idle_is_replaced() -> None:
-    with serving() as served:
+    with serving() as served, closing(Transport(Extender(url_prefix=served.url))) as transport:
         served.closes = True
-        posted(Extender(url_prefix=served.url), served, 3)
-        assert len(served.connections) == 3
+        for number in (1, 2, 3):
+            assert transport.post(f"{served.url}/filter", {}) == (200, b"{}")
+            assert len(served.connections) == number
+            [idle] = transport._idle
+            assert served.closed.acquire(timeout=PATIENCE_SECONDS)
+            assert idle.is_stale()
+
+
+def _read_request(peer: socket.socket) -> bytes:
+    """One POST, whole."""
+    found = b""
+    while b"\r\n\r\n" not in found:
+        found += peer.recv(65536)
+    head, _, body = found.partition(b"\r\n\r\n")
+    length = next(int(row[15:]) for row in head.split(b"\r\n") if row.lower().startswith(b"content-length:"))
+    while len(body) < length:
+        body += peer.recv(65536)
+    return body
+
+
+@contextmanager
+def answering(*answers: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[bytes]]]:
+    """A server of one connection at a time that answers each request as it is told, then hangs up."""
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            left = list(answers)
+            while left:
+                peer, _ = server.accept()
+                with peer:
+                    peer.settimeout(PATIENCE_SECONDS)
+                    while left:
+                        asked.append(_read_request(peer))
+                        with suppress(OSError):
+                            left.pop(0)(peer)
+                            continue
+                        break
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", asked
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive()
+
+
+def _fine(peer: socket.socket) -> None:
+    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+
+def _hangs_up(peer: socket.socket) -> None:
+    peer.shutdown(socket.SHUT_RDWR)
+    raise OSError
+
+
+def test_a_call_that_may_have_been_heard_is_not_repeated() -> None:
+    with answering(_fine, _hangs_up) as (url, asked), closing(Transport(Extender(url_prefix=url))) as it:
+        assert it.post(f"{url}/bind", 1) == (200, b"{}")
+        with pytest.raises((OSError, http.client.HTTPException)):
+            it.post(f"{url}/bind", 2)
+        assert asked == [b"1", b"2"]
+
+
+def test_an_answer_without_end_is_not_kept() -> None:
+    def floods(peer: socket.socket) -> None:
+        peer.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            peer.sendall(b"400\r\n" + b"x" * 1024 + b"\r\n")
+
+    with (
+        answering(floods) as (url, _),
+        closing(Transport(Extender(url_prefix=url), answer_bytes_max=10_000)) as it,
+    ):
+        with pytest.raises(http.client.HTTPException, match="larger than 10000 bytes"):
+            it.post(f"{url}/filter", {})
+        assert not it._idle
+
+
+@pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"])
+def test_the_time_limit_is_for_the_whole_answer(start: bytes) -> None:
+    """Each byte comes within the limit, of which they take many."""
+    clock = StepClock()
+
+    def dribbles(peer: socket.socket) -> None:
+        peer.sendall(start)
+        while clock.looked.acquire(timeout=PATIENCE_SECONDS):
+            peer.sendall(b"x")
+
+    with answering(dribbles) as (url, _):
+        extender = Extender(url_prefix=url, http_timeout_seconds=50.0)
+        with closing(Transport(extender, clock=clock)) as it, pytest.raises(TimeoutError):
+            it.post(f"{url}/filter", {})
+        clock.looked.release(1000)  # the server finds out that nobody listens
+    assert clock.looks < 60
 
 
 @pytest.mark.parametrize("as_data", [False, True])
