@@ -11,7 +11,8 @@ from typing import Any
 
 from machinery import kinds
 from machinery.kinds import Kind
-from machinery.pb import core
+from machinery.names import go_quote
+from machinery.pb import batch, core, devices
 
 
 def _bool(value: bool) -> str:
@@ -71,11 +72,42 @@ def _metadata(obj: Any) -> dict[str, str]:
     return {"metadata.name": obj.metadata.name, "metadata.namespace": obj.metadata.namespace}
 
 
+def _secret(secret: core.Secret) -> dict[str, str]:
+    return _metadata(secret) | {"type": secret.type}
+
+
+def _service(service: core.Service) -> dict[str, str]:
+    spec = service.spec
+    return _metadata(service) | {"spec.clusterIP": spec.clusterIP, "spec.type": spec.type}
+
+
+def _replication_controller(controller: core.ReplicationController) -> dict[str, str]:
+    return _metadata(controller) | {"status.replicas": str(controller.status.replicas)}
+
+
+def _job(job: batch.Job) -> dict[str, str]:
+    return _metadata(job) | {"status.successful": str(job.status.succeeded)}
+
+
+def _resource_slice(found: devices.ResourceSlice) -> dict[str, str]:
+    spec = found.spec
+    return {
+        "metadata.name": found.metadata.name,
+        "spec.nodeName": spec.nodeName,
+        "spec.driver": spec.driver,
+    }
+
+
 _VALUES: dict[Kind[Any], Callable[[Any], dict[str, str]]] = {
     kinds.POD: _pod,
     kinds.NODE: _node,
     kinds.NAMESPACE: _namespace,
     kinds.EVENT: _event,
+    kinds.SECRET: _secret,
+    kinds.SERVICE: _service,
+    kinds.REPLICATION_CONTROLLER: _replication_controller,
+    kinds.JOB: _job,
+    kinds.RESOURCE_SLICE: _resource_slice,
 }
 
 # events.k8s.io asks by its own names for the fields of the core Event that lies in etcd.
@@ -97,12 +129,26 @@ _LABELS: dict[Kind[Any], frozenset[str]] = {
     kinds.NODE: frozenset(_node(core.Node())),
     kinds.NAMESPACE: frozenset(_namespace(core.Namespace())),
     kinds.EVENT: frozenset(_event(core.Event())),
+    kinds.SECRET: frozenset(_secret(core.Secret())),
+    kinds.SERVICE: frozenset(_service(core.Service())),
+    kinds.REPLICATION_CONTROLLER: frozenset(_replication_controller(core.ReplicationController())),
+    kinds.JOB: frozenset(_job(batch.Job())),
+    kinds.RESOURCE_SLICE: frozenset(_resource_slice(devices.ResourceSlice())),
 }
 _ONLY_METADATA = ("metadata.name", "metadata.namespace")
 
 
 class UnknownFieldLabel(ValueError):
     """A field selector asks for a field that this kind does not select by; the text is upstream's."""
+
+
+def _unknown(kind: Kind[Any], label: str) -> str:
+    """Upstream has as many texts as hands that wrote them."""
+    if kind is kinds.JOB:
+        return f"field label {go_quote(label)} not supported for Job"
+    if kind is kinds.RESOURCE_SLICE:
+        return f"field label not supported for {kind.api_version}, Kind={kind.kind}: {label}"
+    return f"field label not supported: {label}"
 
 
 def fields_of(kind: Kind[Any], message: Any) -> Mapping[str, str]:
@@ -120,8 +166,8 @@ def field_label(kind: Kind[Any], label: str) -> str:
     if known is None:
         if label not in _ONLY_METADATA:
             quoted = ", ".join(f'"{name}"' for name in _ONLY_METADATA)
-            raise UnknownFieldLabel(f'"{label}" is not a known field selector: only {quoted}')
+            raise UnknownFieldLabel(f"{go_quote(label)} is not a known field selector: only {quoted}")
         return label
     if label not in known:
-        raise UnknownFieldLabel(f"field label not supported: {label}")
+        raise UnknownFieldLabel(_unknown(kind, label))
     return "spec.nodeName" if label == "spec.host" and kind is kinds.POD else label

@@ -18,8 +18,9 @@ from apiserver.list_options import (
     EXACT,
     InvalidResourceVersion,
     Predicate,
-    check_match,
+    check_list,
     parse_revision,
+    parse_selectors,
     predicate_of,
 )
 from apiserver.requests import ListOptions, ListPage, WatchOptions
@@ -89,8 +90,9 @@ class Reads:
         self, kind: Kind[Any], namespace: str, options: ListOptions, *, convert: Convert | None = None
     ) -> ListPage:
         """A page in key order."""
-        predicate = predicate_of(kind, options.label_selector, options.field_selector)
-        check_match(options)
+        selectors = parse_selectors(options.label_selector, options.field_selector)
+        check_list(options)
+        predicate = predicate_of(kind, selectors)
         if options.continue_token:
             page = await self._continued(kind, namespace, options, predicate)
         else:
@@ -104,7 +106,8 @@ class Reads:
         self, kind: Kind[Any], namespace: str, options: WatchOptions, *, convert: Convert | None = None
     ) -> Watcher:
         """A watch from `options.resource_version`; "" begins with a consistent present state."""
-        predicate = predicate_of(kind, options.label_selector, options.field_selector)
+        selectors = parse_selectors(options.label_selector, options.field_selector)
+        predicate = predicate_of(kind, selectors)
         try:
             since = parse_revision(options.resource_version)
         except InvalidResourceVersion as error:

@@ -53,11 +53,3 @@ def check_initial_events(initial: bool | None, match: str, continue_token: str =
         forbid("resourceVersionMatch is forbidden when continue is provided")
     if causes:
         raise errors.invalid(GroupKind(_GROUP, "ListOptions"), "", causes)
-
-
-def check_no_initial_events(initial: bool | None) -> None:
-    """sendInitialEvents is for watches."""
-    if initial is not None:
-        problem = "Forbidden: sendInitialEvents is forbidden for list"
-        cause = Cause("FieldValueForbidden", problem, "sendInitialEvents")
-        raise errors.invalid(GroupKind(_GROUP, "ListOptions"), "", [cause])

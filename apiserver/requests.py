@@ -32,7 +32,10 @@ class PatchKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """What a list may ask for; the texts are as the client sent them, unparsed."""
+    """What a list may ask for; the texts are as the client sent them, unparsed.
+
+    `send_initial_events` is for watches: where it is given at all, the list is refused.
+    """
 
     label_selector: str = ""
     field_selector: str = ""
@@ -40,6 +43,7 @@ class ListOptions:
     resource_version_match: str = ""
     limit: int = 0
     continue_token: str = ""
+    send_initial_events: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

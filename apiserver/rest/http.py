@@ -79,8 +79,8 @@ class Request:
         return values[0] if values else ""
 
     def flag(self, name: str) -> bool:
-        """A query parameter that is true."""
-        return self.asked(name) in _TRUE
+        """A query parameter that is there and does not say no, which an empty one does not either."""
+        return bool(self.query.get(name)) and self.asked(name).lower() not in ("0", "false")
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")

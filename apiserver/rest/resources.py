@@ -10,6 +10,7 @@ from apiserver import request_options, version_fields
 from apiserver.access.access import OPEN, Access
 from apiserver.cached_object import CachedObject
 from apiserver.kubelets import UsageSource
+from apiserver.list_options import parse_selectors
 from apiserver.registry.collection import delete_collection, is_deletable
 from apiserver.registry.strategies import strategy_of
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
@@ -156,6 +157,8 @@ class Resources:
         selector = request.asked("fieldSelector")
         if target.name:
             selector = ",".join(filter(None, (f"metadata.name={target.name}", selector)))
+        parse_selectors(request.asked("labelSelector"), selector)
+        timeout_seconds = _integer(request, "timeoutSeconds")
         initial = _initial_events(request)
         match, version = request.asked("resourceVersionMatch"), request.asked("resourceVersion")
         # Only a watch from the beginning has something to continue, upstream thinks.
@@ -166,7 +169,7 @@ class Resources:
             field_selector=selector,
             resource_version=version,
             allow_bookmarks=request.flag("allowWatchBookmarks"),
-            timeout_seconds=max(_integer(request, "timeoutSeconds"), 0),
+            timeout_seconds=max(timeout_seconds, 0),
             send_initial_events=initial,
         )
         try:
@@ -412,12 +415,11 @@ def _integer(request: Request, name: str) -> int:
 
 
 def _initial_events(request: Request) -> bool | None:
-    return request.flag("sendInitialEvents") if request.asked("sendInitialEvents") else None
+    return request.flag("sendInitialEvents") if "sendInitialEvents" in request.query else None
 
 
 def _list_options(request: Request) -> ListOptions:
     _integer(request, "timeoutSeconds")
-    request_options.check_no_initial_events(_initial_events(request))
     return ListOptions(
         label_selector=request.asked("labelSelector"),
         field_selector=request.asked("fieldSelector"),
@@ -425,6 +427,7 @@ def _list_options(request: Request) -> ListOptions:
         resource_version_match=request.asked("resourceVersionMatch"),
         limit=_integer(request, "limit"),
         continue_token=request.asked("continue"),
+        send_initial_events=_initial_events(request),
     )
 
 
