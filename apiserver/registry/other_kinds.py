@@ -8,6 +8,7 @@ from typing import Any
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy, keep
 from apiserver.validation import (
     budgets,
+    claims,
     config,
     deployments,
     nodes,
@@ -101,15 +102,18 @@ class ClaimStrategy(Strategy):
         _same_data_source(new.spec)
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + storage.claim(new)
+        return self.validate_metadata(new) + claims.claim(new)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + storage.claim(new) + storage.claim_update(new, old)
+        # Upstream looks at the whole twice.
+        found = self.validate(new, env)
+        changed = metadata_rules.object_meta_update(new.metadata, old.metadata)
+        return found + changed + found + claims.claim_change(new, old)
 
 
 class ClaimStatusStrategy(StatusStrategy):
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return storage.claim_status_update(new, old)
+        return claims.claim_status_update(new, old)
 
 
 class VolumeStrategy(Strategy):
@@ -122,7 +126,9 @@ class VolumeStrategy(Strategy):
         return self.validate_metadata(new) + storage.volume(new)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + storage.volume(new) + storage.volume_update(new, old)
+        # Upstream looks at the whole twice.
+        found = self.validate(new, env)
+        return found + found + storage.volume_change(new, old)
 
 
 class VolumeStatusStrategy(StatusStrategy):
@@ -136,6 +142,9 @@ class VolumeStatusStrategy(StatusStrategy):
             "lastPhaseTransitionTime"
         ):
             new.status.lastPhaseTransitionTime.CopyFrom(old.status.lastPhaseTransitionTime)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return storage.volume_status_update(new, old)
 
 
 class PriorityClassStrategy(Strategy):
@@ -155,19 +164,20 @@ class PriorityClassStrategy(Strategy):
 class BudgetStrategy(Strategy):
     counts_generation = True
     allow_unconditional_update = False
+    judges_metadata = False
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + budgets.budget(new)
+        return budgets.budget(new)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return metadata_rules.object_meta_update(new.metadata, old.metadata) + budgets.budget(new)
+        return budgets.budget(new)
 
 
 class BudgetStatusStrategy(StatusStrategy):
     allow_unconditional_update = False
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return metadata_rules.object_meta_update(new.metadata, old.metadata) + budgets.status(new.status)
+        return budgets.status(new.status)
 
 
 class StorageClassStrategy(Strategy):
@@ -175,9 +185,8 @@ class StorageClassStrategy(Strategy):
         return self.validate_metadata(new) + storage.storage_class(new)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return metadata_rules.object_meta_update(new.metadata, old.metadata) + storage.storage_class_update(
-            new, old
-        )
+        changed = metadata_rules.object_meta_update(new.metadata, old.metadata)
+        return self.validate(new, env) + changed + storage.storage_class_update(new, old)
 
 
 class TemplateStrategy(Strategy):
@@ -197,9 +206,13 @@ class ReplicaSetStrategy(TemplateStrategy):
         return self.validate_metadata(new) + replica_sets.spec(new.spec)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        # Upstream looks at the spec twice.
+        spec = replica_sets.spec(new.spec)
         return (
-            metadata_rules.object_meta_update(new.metadata, old.metadata)
-            + replica_sets.spec(new.spec)
+            self.validate_metadata(new)
+            + spec
+            + metadata_rules.object_meta_update(new.metadata, old.metadata)
+            + spec
             + replica_sets.immutable_selector(new.spec, old.spec)
         )
 
@@ -246,9 +259,11 @@ class DeploymentStatusStrategy(_ReplicasStatusStrategy):
 class LeaseStrategy(Strategy):
     allow_create_on_update = True
     allow_unconditional_update = False
+    standard_finalizers = False
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + config.lease(new)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return metadata_rules.object_meta_update(new.metadata, old.metadata) + config.lease(new)
+        changed = metadata_rules.object_meta_update(new.metadata, old.metadata, standard=False)
+        return changed + config.lease(new)

@@ -67,6 +67,10 @@ def before_create(strategy: Strategy, new: Any, env: Environment) -> None:
     causes = strategy.validate(new, env)
     if causes:
         raise errors.invalid(strategy.kind, new.metadata.name, causes)
+    if not strategy.judges_metadata:
+        causes = metadata.object_meta(new.metadata, namespaced=strategy.kind.namespaced, standard=False)
+        if causes:
+            raise errors.invalid(strategy.kind, new.metadata.name, causes)
     strategy.canonicalize(new)
 
 
@@ -87,8 +91,8 @@ def before_update(strategy: Strategy, new: Any, old: Any, env: Environment) -> N
         "deletionGracePeriodSeconds"
     ):
         metadata_new.deletionGracePeriodSeconds = metadata_old.deletionGracePeriodSeconds
-    causes = metadata.object_meta(metadata_new, namespaced=strategy.kind.namespaced)
-    causes += metadata.object_meta_update(metadata_new, metadata_old)
+    causes = metadata.object_meta(metadata_new, namespaced=strategy.kind.namespaced, standard=False)
+    causes += metadata.object_meta_update(metadata_new, metadata_old, standard=False)
     causes += strategy.validate_update(new, old, env)
     if causes:
         raise errors.invalid(strategy.kind, metadata_new.name, causes)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apiserver.validation import metadata, names, warnings
+from apiserver.validation.equality import same
 from machinery.errors import Cause
 from machinery.kinds import Kind
 from machinery.pb import meta
@@ -45,6 +46,10 @@ class Strategy:
     collects_garbage = True
     # metadata.generation starts at 1 and counts changes of the spec.
     counts_generation = False
+    # The kind's own validation looks at metadata; for others only what holds for every kind is asked.
+    judges_metadata = True
+    # Finalizers without a domain must be Kubernetes' own.
+    standard_finalizers = True
     # Objects go by themselves; 0: never.
     ttl_seconds = 0
 
@@ -70,7 +75,12 @@ class Strategy:
         return self.validate_metadata(new)
 
     def validate_metadata(self, new: Any) -> list[Cause]:
-        return metadata.object_meta(new.metadata, namespaced=self.kind.namespaced, name_rule=self.name_rule)
+        return metadata.object_meta(
+            new.metadata,
+            namespaced=self.kind.namespaced,
+            name_rule=self.name_rule,
+            standard=self.standard_finalizers,
+        )
 
     # Update.
 
@@ -79,7 +89,7 @@ class Strategy:
         if "status" in self.subresources:
             keep(new, old, "status")
         self.drop_disabled(new, old, env)
-        if self.counts_generation and new.spec != old.spec:
+        if self.counts_generation and not same(new.spec, old.spec):
             new.metadata.generation = old.metadata.generation + 1
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:

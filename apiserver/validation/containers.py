@@ -21,10 +21,14 @@ from machinery.pb import core
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
-_MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 _RESIZABLE = ("cpu", "memory")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_RULE_ACTIONS = ("Restart", "RestartAllContainers")
+_RULE_OPERATORS = ("In", "NotIn")
+_RULES_MAX = 20
+_EXIT_CODES_MAX = 255
 
 
 _NOTHING: frozenset[str] = frozenset()
@@ -41,10 +45,12 @@ class Around:
     host_users: bool
 
 
-def around(spec: core.PodSpec) -> Around:
+def around(spec: core.PodSpec, known: Mapping[str, core.VolumeSource]) -> Around:
     return Around(
-        claims=frozenset(claim.name for claim in spec.resourceClaims) if spec.resourceClaims else _NOTHING,
-        volumes=volumes.known_volumes(spec) if spec.volumes else {},
+        claims=frozenset(claim.name for claim in spec.resourceClaims if claim.name)
+        if spec.resourceClaims
+        else _NOTHING,
+        volumes=known,
         grace_seconds=spec.terminationGracePeriodSeconds,
         restart_policy=spec.restartPolicy,
         host_users=not spec.HasField("hostUsers") or spec.hostUsers,
@@ -81,7 +87,8 @@ def init_containers(
         errors += _restart(at, container)
         if container.name in seen:
             errors.append(field.duplicate(f"{at}.name", container.name))
-        seen.add(container.name)
+        elif container.name:
+            seen.add(container.name)
         # They run one by one: each is judged alone.
         errors += _host_ports(path, [container])
         if container.restartPolicy == "Always":
@@ -114,11 +121,8 @@ def ephemeral_containers(path: str, spec: core.PodSpec, pod: Around) -> list[Cau
         if target and target not in others:
             errors.append(field.not_found(f"{at}.targetContainerName", target))
         problem = "cannot be set for an Ephemeral Container"
-        errors += [
-            field.forbidden(f"{at}.{descriptor.name}", problem)
-            for descriptor, value in container.ListFields()
-            if descriptor.name in _NOT_EPHEMERAL and (descriptor.name != "resources" or value.ListFields())
-        ]
+        given = {descriptor.name for descriptor, value in container.ListFields() if _says(value)}
+        errors += [field.forbidden(f"{at}.{name}", problem) for name in _NOT_EPHEMERAL if name in given]
         for number, mount in enumerate(container.volumeMounts):
             for name in ("subPath", "subPathExpr"):
                 if getattr(mount, name):
@@ -126,20 +130,45 @@ def ephemeral_containers(path: str, spec: core.PodSpec, pod: Around) -> list[Cau
     return errors
 
 
-_NOT_EPHEMERAL = frozenset(
-    ("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe",
-     "readinessProbe", "startupProbe", "lifecycle")
+# In the order of Go's struct.
+_NOT_EPHEMERAL = (
+    "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe",
+    "readinessProbe", "startupProbe", "lifecycle",
 )  # fmt: skip
 
 
+def _says(value: Any) -> bool:
+    """Resources that say nothing are none; Go has no pointer to them."""
+    return not isinstance(value, core.ResourceRequirements) or bool(value.ListFields())
+
+
 def _restart(path: str, container: core.Container) -> list[Cause]:
+    """A container's own restart policy and rules (KEP-5307)."""
     errors: list[Cause] = []
-    policy = container.restartPolicy
+    policy, at = container.restartPolicy, f"{path}.restartPolicyRules"
     if container.HasField("restartPolicy") and policy not in _RESTART_POLICIES:
         errors.append(field.not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES))
     if container.restartPolicyRules and not container.HasField("restartPolicy"):
         problem = "must specify restartPolicy when restart rules are used"
         errors.append(field.required(f"{path}.restartPolicy", problem))
+    if len(container.restartPolicyRules) > _RULES_MAX:
+        errors.append(field.too_many(at, len(container.restartPolicyRules), _RULES_MAX))
+    for index, rule in enumerate(container.restartPolicyRules):
+        errors += _restart_rule(f"{at}[{index}]", rule)
+    return errors
+
+
+def _restart_rule(path: str, rule: core.ContainerRestartRule) -> list[Cause]:
+    errors: list[Cause] = []
+    if rule.action not in _RULE_ACTIONS:
+        errors.append(field.not_supported(f"{path}.action", rule.action, _RULE_ACTIONS))
+    if not rule.HasField("exitCodes"):
+        return [*errors, field.required(f"{path}.exitCodes", "must be specified")]
+    codes = rule.exitCodes
+    if codes.operator not in _RULE_OPERATORS:
+        errors.append(field.not_supported(f"{path}.exitCodes.operator", codes.operator, _RULE_OPERATORS))
+    if len(codes.values) > _EXIT_CODES_MAX:
+        errors.append(field.too_many(f"{path}.exitCodes.values", len(codes.values), _EXIT_CODES_MAX))
     return errors
 
 
@@ -163,8 +192,6 @@ def common(path: str, container: core.Container, pod: Around) -> list[Cause]:
         ]
     if not container.image:
         errors.append(field.required(f"{path}.image"))
-    if container.imagePullPolicy not in PULL_POLICIES:
-        errors.append(_choice(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES))
     if container.terminationMessagePolicy not in _MESSAGE_POLICIES:
         errors.append(
             _choice(f"{path}.terminationMessagePolicy", container.terminationMessagePolicy, _MESSAGE_POLICIES)
@@ -179,6 +206,8 @@ def common(path: str, container: core.Container, pod: Around) -> list[Cause]:
         errors += volumes.mounts(f"{path}.volumeMounts", container, pod.volumes)
     if container.volumeDevices:
         errors += volumes.devices(f"{path}.volumeDevices", container, pod.volumes)
+    if container.imagePullPolicy not in PULL_POLICIES:
+        errors.append(_choice(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES))
     resources = container.resources
     if resources.requests or resources.limits:
         errors += quantities.requirements(f"{path}.resources", resources.requests, resources.limits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from apiserver.validation import field, names
@@ -24,7 +23,6 @@ VOLUME_FIELD_PATHS = (
 _CONVERTED = frozenset({
     *_FIELD_PATHS, *VOLUME_FIELD_PATHS,
     "spec.restartPolicy", "spec.schedulerName", "status.phase", "spec.host"})  # fmt: skip
-_SUBSCRIPTED = re.compile(r"(.+)\['(.*)'\]")
 _RESOURCES = (
     "limits.cpu", "limits.ephemeral-storage", "limits.memory",
     "requests.cpu", "requests.ephemeral-storage", "requests.memory",
@@ -84,18 +82,20 @@ def field_ref(path: str, reference: core.ObjectFieldSelector, known: tuple[str, 
         return [field.required(f"{path}.fieldPath")]
     label, at = reference.fieldPath, f"{path}.fieldPath"
     problem = ""
-    match = _SUBSCRIPTED.fullmatch(label)
+    outside, subscripted, key = (
+        label.removesuffix("']").partition("['") if label.endswith("']") else ("", "", "")
+    )
     if reference.apiVersion != "v1":
         problem = f"unsupported pod version: {reference.apiVersion}"
-    elif match is not None:
-        if match[1] not in ("metadata.annotations", "metadata.labels"):
+    elif subscripted and outside:
+        if outside not in ("metadata.annotations", "metadata.labels"):
             problem = f"field label does not support subscript: {label}"
     elif label not in _CONVERTED:
         problem = f"field label not supported: {label}"
     if problem:
         return [field.invalid(at, label, f"error converting fieldPath: {problem}")]
-    if match is not None:
-        key = match[2].lower() if match[1] == "metadata.annotations" else match[2]
+    if subscripted and outside:
+        key = key.lower() if outside == "metadata.annotations" else key
         return [field.invalid(path, key, each) for each in names.qualified_name(key)]
     label = "spec.nodeName" if label == "spec.host" else label
     return [] if label in known else [field.not_supported(at, label, known)]
@@ -151,7 +151,7 @@ def sources(path: str, found: Iterable[core.EnvFromSource]) -> list[Cause]:
                 errors.append(field.required(where))
             errors += [
                 field.invalid(where, referred, problem)
-                for problem in (names.dns_subdomain(referred.rstrip("-") or "a") if referred else ())
+                for problem in (names.dns_subdomain(names.mask_trailing_dash(referred)) if referred else ())
             ]
         if not given:
             problem = "must specify one of: `configMapRef` or `secretRef`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from apiserver.validation import field, names
@@ -19,15 +19,7 @@ PATH = "metadata"
 
 NameRule = Callable[[str], Problems]
 
-_FINALIZER_PREFIXES = frozenset(
-    {
-        "kubernetes",
-        "orphan",
-        "foregroundDeletion",
-        "kubernetes.io/pv-protection",
-        "kubernetes.io/pvc-protection",
-    }
-)
+_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
 def validate_labels(path: str, values: Mapping[str, str]) -> list[Cause]:
@@ -91,30 +83,25 @@ def _shown(reference: meta.OwnerReference) -> Any:
     return codec.to_json(reference)
 
 
-def finalizers(path: str, values: Iterable[str]) -> list[Cause]:
-    """Each is a qualified name; the core ones need no prefix."""
-    errors: list[Cause] = []
-    orphan = foreground = False
-    for index, value in enumerate(values):
-        at = f"{path}[{index}]"
-        errors += [field.invalid(at, value, problem) for problem in names.qualified_name(value)]
-        if "/" not in value and value not in _FINALIZER_PREFIXES:
-            errors.append(
-                field.invalid(
-                    at, value, "name is neither a standard finalizer name nor is it fully qualified"
-                )
-            )
-        orphan = orphan or value == "orphan"
-        foreground = foreground or value == "foregroundDeletion"
-    if orphan and foreground:
-        errors.append(
-            field.invalid(
-                path,
-                list(values),
-                'finalizer "orphan" and "foregroundDeletion" cannot be both set',
-            )
-        )
+def finalizers(path: str, values: Sequence[str]) -> list[Cause]:
+    """Each is a qualified name; upstream does not say which is not."""
+    errors = [
+        field.invalid(path, value, problem) for value in values for problem in names.qualified_name(value)
+    ]
+    if "orphan" in values and "foregroundDeletion" in values:
+        problem = "finalizer orphan and foregroundDeletion cannot be both set"
+        errors.append(field.invalid(path, list(values), problem))
     return errors
+
+
+def standard_finalizers(path: str, values: Sequence[str]) -> list[Cause]:
+    """What most kinds ask beyond that: those without a domain are Kubernetes' own."""
+    problem = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        field.invalid(f"{path}[{index}]", value, problem)
+        for index, value in enumerate(values)
+        if "/" not in value and value not in _FINALIZERS
+    ]
 
 
 def field_manager(path: str, manager: str) -> list[Cause]:
@@ -143,14 +130,23 @@ def _managed_fields(path: str, entries: Iterable[meta.ManagedFieldsEntry]) -> li
 
 
 def object_meta(
-    metadata: meta.ObjectMeta, *, namespaced: bool, name_rule: NameRule = names.path_segment, path: str = PATH
+    metadata: meta.ObjectMeta,
+    *,
+    namespaced: bool,
+    name_rule: NameRule = names.path_segment,
+    path: str = PATH,
+    standard: bool = True,
 ) -> list[Cause]:
-    """What a whole metadata must be. `name_rule` judges the name and the prefix in generateName."""
+    """What a whole metadata must be. `name_rule` judges the name and the prefix in generateName.
+
+    `standard`: finalizers without a domain must be Kubernetes' own.
+    """
     errors: list[Cause] = []
     if metadata.generateName:
         # A prefix may end with the character that a name may not end with.
-        prefix = metadata.generateName.rstrip("-")
-        prefix = prefix + "a" if prefix != metadata.generateName else prefix
+        prefix = metadata.generateName
+        if name_rule is not names.path_segment:
+            prefix = names.mask_trailing_dash(prefix)
         errors += [
             field.invalid(f"{path}.generateName", metadata.generateName, problem)
             for problem in name_rule(prefix)
@@ -172,6 +168,8 @@ def object_meta(
     elif metadata.namespace:
         errors.append(field.forbidden(f"{path}.namespace", "not allowed on this type"))
     errors += _common(metadata, path)
+    if standard and metadata.finalizers:
+        errors += standard_finalizers(f"{path}.finalizers", metadata.finalizers)
     return errors
 
 
@@ -192,13 +190,15 @@ def _common(metadata: meta.ObjectMeta, path: str) -> list[Cause]:
     return errors
 
 
-def object_meta_update(new: meta.ObjectMeta, old: meta.ObjectMeta, path: str = PATH) -> list[Cause]:
-    """What may not change in metadata."""
+def object_meta_update(
+    new: meta.ObjectMeta, old: meta.ObjectMeta, path: str = PATH, *, standard: bool = True
+) -> list[Cause]:
+    """What may not change in metadata; `standard` as for a whole one."""
     errors: list[Cause] = []
     if old.HasField("deletionTimestamp"):
         added = set(new.finalizers) - set(old.finalizers)
         if added:
-            listed = [value for value in new.finalizers if value in added]
+            listed = sorted(added)
             errors.append(
                 field.forbidden(
                     f"{path}.finalizers",
@@ -230,6 +230,8 @@ def object_meta_update(new: meta.ObjectMeta, old: meta.ObjectMeta, path: str = P
         errors += validate_annotations(f"{path}.annotations", new.annotations)
     if new.ownerReferences:
         errors += owner_references(f"{path}.ownerReferences", new.ownerReferences)
+    if standard and new.finalizers:
+        errors += standard_finalizers(f"{path}.finalizers", new.finalizers)
     return errors
 
 

@@ -62,6 +62,11 @@ def label_value(text: str) -> Problems:
     return tuple(names.label_value_problems(text))
 
 
+def mask_trailing_dash(prefix: str) -> str:
+    """A prefix of names as it is judged: it may end with a dash, which a name may not."""
+    return prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
 def config_key(text: str) -> Problems:
     """A key of a ConfigMap."""
     problems = []

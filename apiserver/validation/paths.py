@@ -21,7 +21,7 @@ def local_descending(path: str, target: str) -> list[Cause]:
 
 def local_non_reserved(path: str, target: str) -> list[Cause]:
     errors = local_descending(path, target)
-    if target.startswith("..") and not target.startswith("../") and target != "..":
+    if target.startswith("..") and not target.startswith("../"):
         errors.append(field.invalid(path, target, "must not start with '..'"))
     return errors
 

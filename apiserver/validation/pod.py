@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apiserver.validation import containers, field, metadata, names, pod_annotations, scheduling_terms
+from apiserver.validation.equality import same
 from apiserver.validation.pod_spec import INT32_MAX, in_range, pod_spec
 from machinery.errors import Cause
 from machinery.pb import core
@@ -20,12 +21,12 @@ def pod(obj: core.Pod, old: core.Pod | None = None) -> list[Cause]:
     """What holds whenever a pod is written."""
     errors = metadata.object_meta(obj.metadata, namespaced=True, name_rule=names.dns_subdomain)
     errors += pod_annotations.pod_annotations(obj, old)
-    errors += pod_spec("spec", obj.spec, in_template=False)
+    errors += pod_spec("spec", obj.spec, in_template=False, pod=obj.metadata.name)
+    if not obj.spec.serviceAccountName and obj.spec.volumes:
+        errors += _tokens(obj.spec)
     for name in ("containers", "initContainers"):
         for index, container in enumerate(getattr(obj.spec, name)):
             errors += containers.untrimmed_image(f"spec.{name}[{index}]", container)
-    if not obj.spec.serviceAccountName and obj.spec.volumes:
-        errors += _tokens(obj.spec)
     return errors
 
 
@@ -48,7 +49,7 @@ def create(obj: core.Pod) -> list[Cause]:
         errors.append(
             field.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
         )
-    return errors
+    return errors + pod_annotations.against_fields("spec", obj.metadata.annotations, obj.spec)
 
 
 def update(new: core.Pod, old: core.Pod) -> list[Cause]:
@@ -66,12 +67,12 @@ def update(new: core.Pod, old: core.Pod) -> list[Cause]:
         return errors
     errors += _tolerations(new.spec.tolerations, old.spec.tolerations)
     errors += _gates(new.spec.schedulingGates, old.spec.schedulingGates)
-    if new.spec == old.spec:
+    if same(new.spec, old.spec):
         return errors
     munged = core.PodSpec()
     munged.CopyFrom(new.spec)
     errors += _munge(munged, old.spec)
-    if munged != old.spec:
+    if not same(munged, old.spec):
         errors.append(field.forbidden("spec", UPDATABLE))
     return errors
 

@@ -5,29 +5,29 @@ Paths begin with the caller's ("spec", "spec.template.spec").
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 
 from apiserver.validation import (
     containers,
     dns,
     field,
     names,
+    pod_resources,
     quantities,
     scheduling_terms,
     security,
     volumes,
+    windows,
 )
 from apiserver.validation.metadata import validate_labels
 from machinery.errors import Cause
 from machinery.pb import core
-from machinery.quantity import Quantity
 
 INT32_MAX = 2**31 - 1
-_SYSCTL_LENGTH_MAX = 253
-_SYSCTL_PATTERN = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-_PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+_NO_VOLUMES: dict[str, core.VolumeSource] = {}
 
 
 def in_range(path: str, value: int, least: int, most: int) -> list[Cause]:
@@ -36,90 +36,87 @@ def in_range(path: str, value: int, least: int, most: int) -> list[Cause]:
     return [field.invalid(path, value, f"must be between {least} and {most}, inclusive")]
 
 
-def pod_spec(path: str, spec: core.PodSpec, *, in_template: bool = True) -> list[Cause]:
+def pod_spec(path: str, spec: core.PodSpec, *, in_template: bool = True, pod: str = "") -> list[Cause]:
+    """In upstream's order; `pod` is the name, "" in templates."""
     errors: list[Cause] = []
+    known: Mapping[str, core.VolumeSource] = _NO_VOLUMES
     if spec.volumes:
-        errors += volumes.volumes(f"{path}.volumes", spec.volumes)
-    pod = containers.around(spec)
+        known, errors = volumes.volumes(f"{path}.volumes", spec.volumes, pod)
+    around = containers.around(spec, known)
     if spec.resourceClaims:
         errors += _resource_claims(f"{path}.resourceClaims", spec)
-    errors += containers.containers(f"{path}.containers", spec.containers, pod)
+    errors += containers.containers(f"{path}.containers", spec.containers, around)
     if spec.initContainers:
         errors += containers.init_containers(
-            f"{path}.initContainers", spec.initContainers, spec.containers, pod
+            f"{path}.initContainers", spec.initContainers, spec.containers, around
         )
     if spec.ephemeralContainers:
-        errors += containers.ephemeral_containers(f"{path}.ephemeralContainers", spec, pod)
+        errors += containers.ephemeral_containers(f"{path}.ephemeralContainers", spec, around)
+    if spec.HasField("resources"):
+        errors += pod_resources.pod_resources(f"{path}.resources", spec)
     if spec.hostNetwork:
         errors += _host_network(path, spec, in_template=in_template)
-    if spec.HasField("resources"):
-        errors += _pod_resources(f"{path}.resources", spec)
     if spec.restartPolicy not in _RESTART_POLICIES:
         errors.append(_choice(f"{path}.restartPolicy", spec.restartPolicy, _RESTART_POLICIES))
     if spec.dnsPolicy not in _DNS_POLICIES:
         errors.append(_choice(f"{path}.dnsPolicy", spec.dnsPolicy, _DNS_POLICIES))
     if spec.nodeSelector:
         errors += validate_labels(f"{path}.nodeSelector", spec.nodeSelector)
+    secured = bool(spec.securityContext.ListFields())
+    if secured or spec.shareProcessNamespace:
+        errors += security.of_pod(f"{path}.securityContext", spec)
+    errors += _placement(path, spec)
+    if secured or any(container.HasField("securityContext") for container in spec.containers):
+        errors += windows.host_processes(path, spec)
+    if spec.HasField("hostUsers"):
+        errors += security.of_host_users(path, spec)
+    errors += _plain_fields(path, spec)
+    for name in sorted(spec.overhead):
+        # Upstream takes it for the limits of a container.
+        at = f"{path}.overhead.limits[{name}]"
+        errors += quantities.container_resource_name(at, name)
+        errors += quantities.amount(at, name, spec.overhead[name])
+    if spec.HasField("os"):
+        errors += _operating_system(path, spec)
+    return errors
+
+
+def _placement(path: str, spec: core.PodSpec) -> list[Cause]:
+    errors: list[Cause] = []
+    if spec.HasField("affinity"):
+        errors += scheduling_terms.affinity(f"{path}.affinity", spec.affinity)
+    if spec.HasField("dnsConfig") or spec.dnsPolicy == "None":
+        errors += dns.config(f"{path}.dnsConfig", spec)
+    if spec.readinessGates:
+        errors += _readiness_gates(f"{path}.readinessGates", spec)
+    if spec.schedulingGates:
+        errors += scheduling_terms.gates(f"{path}.schedulingGates", spec.schedulingGates)
+    if spec.topologySpreadConstraints:
+        errors += scheduling_terms.spread(f"{path}.topologySpreadConstraints", spec.topologySpreadConstraints)
+    return errors
+
+
+def _plain_fields(path: str, spec: core.PodSpec) -> list[Cause]:
+    errors: list[Cause] = []
     if spec.serviceAccountName:
         errors += _names(f"{path}.serviceAccountName", spec.serviceAccountName)
     if spec.nodeName:
         errors += _names(f"{path}.nodeName", spec.nodeName)
     if spec.HasField("activeDeadlineSeconds"):
         errors += in_range(f"{path}.activeDeadlineSeconds", spec.activeDeadlineSeconds, 1, INT32_MAX)
-    if spec.hostname:
-        errors += [
-            field.invalid(f"{path}.hostname", spec.hostname, problem)
-            for problem in names.dns_label(spec.hostname)
-        ]
-    if spec.subdomain:
-        errors += [
-            field.invalid(f"{path}.subdomain", spec.subdomain, problem)
-            for problem in names.dns_label(spec.subdomain)
-        ]
+    for name in ("hostname", "subdomain"):
+        if value := getattr(spec, name):
+            errors += [field.invalid(f"{path}.{name}", value, problem) for problem in names.dns_label(value)]
     if spec.tolerations:
         errors += scheduling_terms.tolerations(f"{path}.tolerations", spec.tolerations)
-    if spec.HasField("affinity"):
-        errors += scheduling_terms.affinity(f"{path}.affinity", spec.affinity)
-    if spec.topologySpreadConstraints:
-        errors += scheduling_terms.spread(f"{path}.topologySpreadConstraints", spec.topologySpreadConstraints)
-    if spec.schedulingGates:
-        errors += scheduling_terms.gates(f"{path}.schedulingGates", spec.schedulingGates)
-    if spec.priorityClassName:
-        errors += _names(f"{path}.priorityClassName", spec.priorityClassName)
-    if spec.HasField("preemptionPolicy") and spec.preemptionPolicy not in _PREEMPTION_POLICIES:
-        errors.append(_choice(f"{path}.preemptionPolicy", spec.preemptionPolicy, _PREEMPTION_POLICIES))
-    if spec.HasField("os"):
-        if spec.os.name not in ("linux", "windows"):
-            errors.append(_os_problem(f"{path}.os", spec.os.name))
-        else:
-            errors += security.of_os(path, spec)
-    if spec.securityContext.ListFields():
-        at = f"{path}.securityContext"
-        errors += security.of_pod(at, spec.securityContext)
-        if spec.securityContext.sysctls:
-            errors += _sysctls(f"{at}.sysctls", spec)
-    if spec.HasField("shareProcessNamespace") and spec.shareProcessNamespace and spec.hostPID:
-        errors.append(
-            field.invalid(
-                f"{path}.securityContext.shareProcessNamespace",
-                spec.shareProcessNamespace,
-                "ShareProcessNamespace and HostPID cannot both be enabled",
-            )
-        )
-    if spec.HasField("hostUsers"):
-        errors += security.of_host_users(path, spec)
-    if spec.HasField("dnsConfig") or spec.dnsPolicy == "None":
-        errors += dns.config(f"{path}.dnsConfig", spec)
     if spec.hostAliases:
         errors += dns.host_aliases(f"{path}.hostAliases", spec)
-    if spec.readinessGates:
-        errors += _readiness_gates(f"{path}.readinessGates", spec)
+    if spec.priorityClassName:
+        errors += _names(f"{path}.priorityClassName", spec.priorityClassName)
     if spec.HasField("runtimeClassName"):
         errors += _names(f"{path}.runtimeClassName", spec.runtimeClassName)
-    for name in spec.overhead:
-        at = f"{path}.overhead[{name}]"
-        errors += quantities.container_resource_name(at, name)
-        errors += quantities.amount(at, name, spec.overhead[name])
+    if spec.HasField("preemptionPolicy") and spec.preemptionPolicy not in _PREEMPTION_POLICIES:
+        errors.append(_choice(f"{path}.preemptionPolicy", spec.preemptionPolicy, _PREEMPTION_POLICIES))
     return errors
 
 
@@ -139,13 +136,13 @@ def _readiness_gates(path: str, spec: core.PodSpec) -> list[Cause]:
     ]
 
 
-def _os_problem(path: str, name: str) -> Cause:
-    choices = ("linux", "windows")
-    return (
-        field.not_supported(path, name, choices)
-        if name
-        else field.required(f"{path}.name", "cannot be empty")
-    )
+def _operating_system(path: str, spec: core.PodSpec) -> list[Cause]:
+    name = spec.os.name
+    if not name:
+        return [field.required(f"{path}.os.name", "cannot be empty")]
+    if name not in ("linux", "windows"):
+        return [field.not_supported(f"{path}.os", name, ("linux", "windows"))]
+    return security.of_os(path, spec)
 
 
 def _host_network(path: str, spec: core.PodSpec, *, in_template: bool) -> list[Cause]:
@@ -157,36 +154,6 @@ def _host_network(path: str, spec: core.PodSpec, *, in_template: bool) -> list[C
         for number, port in enumerate(container.ports)
         if (port.hostPort or not in_template) and port.hostPort != port.containerPort
     ]
-
-
-_NET_SYSCTLS = ("net.",)
-_IPC_SYSCTLS = ("kernel.shm", "kernel.msg", "fs.mqueue.")
-
-
-def _sysctls(path: str, spec: core.PodSpec) -> list[Cause]:
-    errors: list[Cause] = []
-    seen: set[str] = set()
-    for index, sysctl in enumerate(spec.securityContext.sysctls):
-        at = f"{path}[{index}].name"
-        if not sysctl.name:
-            errors.append(field.required(at))
-        elif len(sysctl.name) > _SYSCTL_LENGTH_MAX or not re.fullmatch(
-            _SYSCTL_PATTERN, sysctl.name, re.ASCII
-        ):
-            problem = f"must have at most {_SYSCTL_LENGTH_MAX} characters and match regex ^{_SYSCTL_PATTERN}$"
-            errors.append(field.invalid(at, sysctl.name, problem))
-        elif sysctl.name in seen:
-            errors.append(field.duplicate(at, sysctl.name))
-        name = sysctl.name.replace("/", ".")
-        for shared, prefixes, where in (
-            (spec.hostNetwork, _NET_SYSCTLS, "hostNetwork"),
-            (spec.hostIPC, (*_IPC_SYSCTLS, "kernel.sem"), "hostIPC"),
-        ):
-            if shared and name.startswith(prefixes):
-                problem = f"may not be specified when '{where}' is true"
-                errors.append(field.invalid(at, sysctl.name, problem))
-        seen.add(sysctl.name)
-    return errors
 
 
 def _resource_claims(path: str, spec: core.PodSpec) -> list[Cause]:
@@ -221,47 +188,4 @@ def _resource_claims(path: str, spec: core.PodSpec) -> list[Cause]:
             errors += _names(f"{at}.resourceClaimName", claim.resourceClaimName)
         if template:
             errors += _names(f"{at}.resourceClaimTemplateName", claim.resourceClaimTemplateName)
-    return errors
-
-
-def _pod_resources(path: str, spec: core.PodSpec) -> list[Cause]:
-    """What a pod as a whole asks for: at least what its containers ask for together."""
-    resources = spec.resources
-    errors: list[Cause] = []
-    if resources.claims:
-        errors.append(field.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
-    errors += quantities.requirements(path, resources.requests, resources.limits, pod_level=True)
-    errors += _against_containers(path, spec)
-    return errors
-
-
-def _against_containers(path: str, spec: core.PodSpec) -> list[Cause]:
-    from machinery.defaults.pod import container_requests
-
-    errors: list[Cause] = []
-    resources = spec.resources
-    for name in sorted(resources.requests):
-        total = container_requests(spec, name)
-        if total is not None and total > Quantity.parse(resources.requests[name].string):
-            errors.append(
-                field.invalid(
-                    f"{path}.requests[{name}]",
-                    resources.requests[name].string,
-                    f"must be greater than or equal to aggregate container requests of {total}",
-                )
-            )
-    for index, container in enumerate(spec.containers):
-        for name in sorted(resources.limits):
-            limits = container.resources.limits
-            if name in limits and Quantity.parse(limits[name].string) > Quantity.parse(
-                resources.limits[name].string
-            ):
-                at = path.removesuffix("resources") + f"containers[{index}].resources.limits"
-                errors.append(
-                    field.invalid(
-                        at,
-                        limits[name].string,
-                        f"must be less than or equal to pod limits of {resources.limits[name].string}",
-                    )
-                )
     return errors

@@ -92,6 +92,12 @@ def amount(path: str, name: str, quantity: resource.Quantity) -> list[Cause]:
     return [field.invalid(path, quantity.string, problem)] if problem else []
 
 
+def basic(path: str, quantity: resource.Quantity) -> list[Cause]:
+    """One that is not negative, when rounded to whole pieces."""
+    value = Quantity.parse(quantity.string or "0").value()
+    return [] if value >= 0 else [field.invalid(path, value, "must be a valid resource quantity")]
+
+
 def requirements(
     path: str, requests: ResourceList, limits: ResourceList, *, pod_level: bool = False
 ) -> list[Cause]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from apiserver.validation import field
-from apiserver.validation import metadata as metadata_rules
-from apiserver.validation.pod_spec import pod_spec
+from apiserver.validation import field, templates
 from apiserver.validation.selectors import label_selector
 from machinery.errors import Cause
 from machinery.pb import apps, meta
@@ -54,17 +52,8 @@ def _template(
         value = dict(sorted(labels.items())) if labels else None
         problem = "`selector` does not match template `labels`"
         errors.append(field.invalid(f"{path}.metadata.labels", value, problem))
-    errors += metadata_rules.validate_labels(f"{path}.labels", labels)
-    errors += metadata_rules.validate_annotations(f"{path}.annotations", template.metadata.annotations)
-    errors += pod_spec(f"{path}.spec", template.spec)
-    if template.spec.restartPolicy != "Always":
-        errors.append(
-            field.not_supported(f"{path}.spec.restartPolicy", template.spec.restartPolicy, ("Always",))
-        )
-    if template.spec.HasField("activeDeadlineSeconds"):
-        problem = "activeDeadlineSeconds in ReplicaSet is not Supported"
-        errors.append(field.forbidden(f"{path}.spec.activeDeadlineSeconds", problem))
-    return errors
+    errors += templates.pod_template(path, template)
+    return errors + templates.always_restarts(path, template, "ReplicaSet")
 
 
 def immutable_selector(

@@ -231,24 +231,21 @@ def _spread_keys(path: str, constraint: core.TopologySpreadConstraint) -> list[C
 
 def spread(path: str, constraints: Sequence[core.TopologySpreadConstraint]) -> list[Cause]:
     errors: list[Cause] = []
-    seen: set[tuple[str, str]] = set()
+    pairs = [(constraint.topologyKey, constraint.whenUnsatisfiable) for constraint in constraints]
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
         if constraint.maxSkew <= 0:
             errors.append(field.invalid(f"{at}.maxSkew", constraint.maxSkew, "must be greater than zero"))
         if not constraint.topologyKey:
             errors.append(field.required(f"{at}.topologyKey", "can not be empty"))
-        else:
-            errors += label_name(f"{at}.topologyKey", constraint.topologyKey)
         policy = constraint.whenUnsatisfiable
         if policy not in _UNSATISFIABLE:
             errors.append(field.not_supported(f"{at}.whenUnsatisfiable", policy, _UNSATISFIABLE))
-        pair = (constraint.topologyKey, policy)
-        if pair in seen:
+        pair = pairs[index]
+        if pair in pairs[index + 1 :]:
             errors.append(
                 field.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{pair[0]}, {pair[1]}}}")
             )
-        seen.add(pair)
         if constraint.HasField("minDomains"):
             if constraint.minDomains <= 0:
                 errors.append(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from apiserver.validation import field, metadata
+from apiserver.validation import field, metadata, pod_annotations
+from apiserver.validation.pod_spec import pod_spec
 from apiserver.validation.selectors import label_selector
 from machinery.errors import Cause
 from machinery.pb import core, meta
@@ -14,16 +15,12 @@ from machinery.wire import codec
 _MISMATCH = "`selector` does not match template `labels`"
 
 
-def template_metadata(path: str, found: meta.ObjectMeta) -> list[Cause]:
-    """Of templates whose metadata is a struct of its own (claims)."""
-    errors = metadata.validate_annotations(f"{path}.annotations", found.annotations)
-    return errors + metadata.validate_labels(f"{path}.labels", found.labels)
-
-
 def pod_template(path: str, template: core.PodTemplateSpec) -> list[Cause]:
-    from apiserver.validation.pod_spec import pod_spec
-
-    errors = labels_of(path, template) + pod_spec(f"{path}.spec", template.spec)
+    annotations = template.metadata.annotations
+    errors = labels_of(path, template)
+    errors += pod_annotations.of_spec(f"{path}.annotations", annotations, template.spec)
+    errors += pod_spec(f"{path}.spec", template.spec)
+    errors += pod_annotations.against_fields(f"{path}.spec", annotations, template.spec)
     if template.spec.ephemeralContainers:
         problem = "ephemeral containers not allowed in pod template"
         errors.append(field.forbidden(f"{path}.spec.ephemeralContainers", problem))

@@ -5,51 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from apiserver.validation import field, names, paths
-from apiserver.validation.volume_sources import host_path, volume_source
+from apiserver.validation.volume_sources import volume_source
 from machinery.errors import Cause
 from machinery.pb import core
-
-__all__ = ["devices", "host_path", "mounts", "one_source", "volumes"]
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
-def volumes(path: str, found: Iterable[core.Volume]) -> list[Cause]:
+def volumes(
+    path: str, found: Iterable[core.Volume], pod: str
+) -> tuple[dict[str, core.VolumeSource], list[Cause]]:
+    """Those that containers may mount, by name, and what is wrong with the rest; `pod` is its name or ""."""
     errors: list[Cause] = []
-    seen: set[str] = set()
+    good: dict[str, core.VolumeSource] = {}
+    made: set[str] = set()
+    if pod:
+        made = {f"{pod}-{each.name}" for each in found if each.volumeSource.HasField("ephemeral")}
     for index, volume in enumerate(found):
-        at = f"{path}[{index}]"
-        own = volume_source(at, volume.volumeSource)
+        at, source = f"{path}[{index}]", volume.volumeSource
+        own = volume_source(at, source, volume.name, pod)
         if not volume.name:
             own.append(field.required(f"{at}.name"))
         else:
             own += [
                 field.invalid(f"{at}.name", volume.name, problem) for problem in names.dns_label(volume.name)
             ]
-        if volume.name in seen:
+        if volume.name in good:
             own.append(field.duplicate(f"{at}.name", volume.name))
         if not own:
-            seen.add(volume.name)
+            good[volume.name] = source
         errors += own
-    return errors
-
-
-def one_source(path: str, sources: list[str]) -> list[Cause]:
-    """Errors for none (here: at `path`), and for each beyond the first."""
-    if not sources:
-        return [field.required(path, "must specify a volume type")]
-    problem = "may not specify more than 1 volume type"
-    return [field.forbidden(f"{path}.{name}", problem) for name in sources[1:]]
-
-
-def known_volumes(spec: core.PodSpec) -> dict[str, core.VolumeSource]:
-    """The volumes that containers may mount: those that are right."""
-    return {
-        volume.name: volume.volumeSource
-        for index, volume in enumerate(spec.volumes)
-        if not names.dns_label(volume.name) and not volume_source(f"[{index}]", volume.volumeSource)
-    }
+        if made and source.HasField("persistentVolumeClaim"):
+            claim = source.persistentVolumeClaim.claimName
+            if claim in made:
+                problem = "must not reference a PVC that gets created for an ephemeral volume"
+                errors.append(field.invalid(f"{at}.persistentVolumeClaim.claimName", claim, problem))
+    return good, errors
 
 
 def mounts(path: str, container: core.Container, known: Mapping[str, core.VolumeSource]) -> list[Cause]:
@@ -147,5 +139,6 @@ def devices(path: str, container: core.Container, known: Mapping[str, core.Volum
         if place in mounted.values():
             problem = "must not already exist as a path in volumeMounts"
             errors.append(field.invalid(f"{at}.devicePath", place, problem))
-        seen_names.add(name)
+        if name:
+            seen_names.add(name)
     return errors

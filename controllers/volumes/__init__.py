@@ -1,4 +1,4 @@
-"""Volumes: binding claims to them, the provisioner `nominee.dev/delayed`, protection of what is in use.
+"""Volumes: binding claims to them, the provisioner `delayed.nominee.dev`, protection of what is in use.
 
 `binding` decides for the persistent volume controller; `provisioner` is what an external provisioner does.
 """

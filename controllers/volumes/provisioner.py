@@ -1,4 +1,4 @@
-"""The shell of the provisioner `nominee.dev/delayed`: waits, makes volumes, and gives claims up."""
+"""The shell of the provisioner `delayed.nominee.dev`: waits, makes volumes, and gives claims up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RETRY_SECONDS = 1.0
 
 
 class Provisioner(Controller):
-    """Makes a volume for each claim of a `nominee.dev/delayed` class, after the class's delay."""
+    """Makes a volume for each claim of a `delayed.nominee.dev` class, after the class's delay."""
 
     name = "provisioner"
     component = names.DELAYED_PROVISIONER

@@ -1,4 +1,4 @@
-"""What the provisioner `nominee.dev/delayed` does with a claim. Pure.
+"""What the provisioner `delayed.nominee.dev` does with a claim. Pure.
 
 It behaves as an external provisioner built on sig-storage-lib-external-provisioner: it acts on claims that
 name it, for WaitForFirstConsumer only once a node is selected; when that node is gone it gives the claim up

@@ -135,7 +135,7 @@ def budget(
 
 
 def storage_class(
-    name: str = "slow", *, wait: bool = True, provisioner: str = "nominee.dev/delayed", **parameters: str
+    name: str = "slow", *, wait: bool = True, provisioner: str = "delayed.nominee.dev", **parameters: str
 ) -> storage.StorageClass:
     return codec.from_json(
         storage.StorageClass,

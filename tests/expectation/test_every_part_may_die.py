@@ -36,7 +36,7 @@ async def ensure_class(client: Client) -> None:
         storage.StorageClass,
         {
             "metadata": {"name": "wffc"},
-            "provisioner": "nominee.dev/delayed",
+            "provisioner": "delayed.nominee.dev",
             "volumeBindingMode": "WaitForFirstConsumer",
         },
     )

@@ -38,7 +38,7 @@ _CLASS = """
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: slow}
-provisioner: nominee.dev/delayed
+provisioner: delayed.nominee.dev
 parameters: {delay: 1h}
 volumeBindingMode: WaitForFirstConsumer
 reclaimPolicy: Delete

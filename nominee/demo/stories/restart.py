@@ -19,7 +19,7 @@ _MANIFESTS = """
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: %(name)s}
-provisioner: nominee.dev/delayed
+provisioner: delayed.nominee.dev
 parameters: {delay: %(delay)s}
 volumeBindingMode: WaitForFirstConsumer
 reclaimPolicy: Delete

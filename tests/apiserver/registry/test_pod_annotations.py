@@ -65,7 +65,7 @@ def pod(node: str = "n", **annotations: str) -> core.Pod:
         ),
         (
             pod(),
-            pod(armor="x"),
+            pod(armor="localhost/x"),
             f"metadata.annotations[{ARMOR}]: Forbidden: may not add AppArmor annotations",
         ),
         (

@@ -108,7 +108,7 @@ def test_containers_are_unique_across_init_and_regular_ones() -> None:
     for container in (*spec.containers, *spec.initContainers):
         container.imagePullPolicy, container.terminationMessagePolicy = "Always", "File"
     causes = containers.init_containers(
-        "spec.initContainers", spec.initContainers, spec.containers, containers.around(spec)
+        "spec.initContainers", spec.initContainers, spec.containers, containers.around(spec, {})
     )
     assert causes == [field.duplicate("spec.initContainers[0].name", "c")]
 

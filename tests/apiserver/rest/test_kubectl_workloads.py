@@ -32,7 +32,7 @@ CLAIM = """
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: described}
-provisioner: nominee.dev/delayed
+provisioner: delayed.nominee.dev
 volumeBindingMode: WaitForFirstConsumer
 ---
 apiVersion: v1

@@ -58,7 +58,7 @@ def volume(name: str, size: str, on: str = "") -> core.PersistentVolume:
     return codec.from_json(core.PersistentVolume, document)
 
 
-def waiting_class(provisioner: str = "nominee.dev/delayed") -> storage.StorageClass:
+def waiting_class(provisioner: str = "delayed.nominee.dev") -> storage.StorageClass:
     return storage.StorageClass(
         metadata={"name": "wffc"}, provisioner=provisioner, volumeBindingMode="WaitForFirstConsumer"
     )
