@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from apiserver import served
+from apiserver import own_service, served
 from apiserver.access import setup as access_setup
 from apiserver.access.rbac import aggregation
 from apiserver.access.rbac import bootstrap as rbac_bootstrap
@@ -101,6 +101,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
         )
         rest = RestServer(front, listener, tls=tls)
         front.address = rest.address
+        server.background.append(lambda: own_service.run(registry, rest.address, process.clock))
         return rest
 
     identity = ServerIdentity(str(process.version), process.gates.all())

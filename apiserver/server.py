@@ -90,7 +90,7 @@ class ApiServer:
         self._flow_control = flow_control
         # Set by `make_registry`, since it needs the cache.
         self.access: Access = OPEN
-        # What runs besides as long as the server does; added to by `make_registry`.
+        # What runs besides as long as the server does; added to by `make_registry` and `make_rest`.
         self.background: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self.address = ""
         self.rest_address = ""
@@ -137,12 +137,12 @@ class ApiServer:
                 group.start_soon(
                     compact_regularly, storage, cache, self._clock, self._options.compaction_seconds
                 )
-            for run in self.background:
-                group.start_soon(run)
             if self._make_rest is not None:
                 rest = self._make_rest(registry, front.metrics)
                 await group.start(rest.run)
                 self.rest_address = rest.address
+            for run in self.background:
+                group.start_soon(run)
             if self._flow_control is not None:
                 self._flow_control.stored_of = stored.sizes(cache)
                 group.start_soon(stored.run, self._flow_control, registry, cache, self._clock)

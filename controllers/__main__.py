@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from controllers.manager import Options, chosen, run_manager
@@ -42,6 +44,13 @@ _POSITIVE = Duration(above_zero=True)
     show_default=True,
     help="How long a pod's node must be missing before the pod is deleted.",
 )
+@click.option(
+    "--root-ca-file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    default=None,
+    show_default="the API server's authority",
+    help="What pods are to trust the API server by; published in each namespace.",
+)
 def main(
     process: Process,
     controllers: str,
@@ -50,6 +59,7 @@ def main(
     terminated_pod_gc_threshold: int,
     terminated_pod_gc_period: float,
     pod_gc_quarantine: float,
+    root_ca_file: Path | None,
 ) -> None:
     """Volumes, workloads, disruption budgets, node life cycle and garbage collection."""
     chosen(controllers)
@@ -60,6 +70,7 @@ def main(
         terminated_pod_gc_threshold=terminated_pod_gc_threshold,
         terminated_pod_gc_period=terminated_pod_gc_period,
         pod_gc_quarantine=pod_gc_quarantine,
+        root_ca_file=root_ca_file,
     )
     process.run(lambda: run_manager(process, options))
 

@@ -122,8 +122,10 @@ class Context:
         recorders: Recorders,
         gates: Gates,
         log: Any,
+        root_ca: str = "",
     ) -> None:
         self.client = client
+        self.root_ca = root_ca
         self.gates = gates
         self.informers = informers
         self.clock = clock

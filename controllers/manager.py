@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import anyio
 import click
@@ -15,6 +16,8 @@ from controllers.garbage.owners import GarbageCollector
 from controllers.garbage.pods import PodGarbageCollector
 from controllers.nodes.eviction import TaintEviction
 from controllers.nodes.lifecycle import NodeLifecycle
+from controllers.service_accounts.accounts import ServiceAccountController
+from controllers.service_accounts.root_certificate import RootCertificatePublisher
 from controllers.volumes.controller import ClaimController, VolumeController
 from controllers.volumes.protection import ClaimProtection, VolumeProtection
 from controllers.volumes.provisioner import Provisioner
@@ -25,7 +28,8 @@ from controllers.workloads.replica_set import ReplicaSetController
 from machinery import kinds
 from machinery.informer import Informer
 from machinery.pb import core
-from machinery.process import Process
+from machinery.process import Fatal, Process
+from machinery.run_files import RunFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +42,7 @@ class Options:
     terminated_pod_gc_threshold: int = 12500
     terminated_pod_gc_period: float = 20.0
     pod_gc_quarantine: float = 40.0
+    root_ca_file: Path | None = None
 
 
 def _pods(informers: InformerSet) -> Informer[core.Pod]:
@@ -72,6 +77,8 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "garbage-collector-controller": lambda context, _: GarbageCollector(context),
     "namespace-controller": lambda context, _: NamespaceController(context),
     "resourceclaim-controller": lambda context, _: ResourceClaimController(context),
+    "serviceaccount-controller": lambda context, _: ServiceAccountController(context),
+    "root-ca-certificate-publisher-controller": lambda context, _: RootCertificatePublisher(context),
     "taint-eviction-controller": lambda context, _: TaintEviction(context, _pods(context.informers)),
 }
 
@@ -90,6 +97,16 @@ def chosen(text: str) -> list[str]:
     return [name for name in TABLE if name in wanted or ("*" in wanted and f"-{name}" not in wanted)]
 
 
+def _authority(process: Process, options: Options) -> str:
+    """The PEM that says which API server is the right one: a file's, or what the API server itself names."""
+    found = RunFile.read(process.directory, "apiserver")
+    path = options.root_ca_file or (found.document.get("ca") if found is not None else None)
+    try:
+        return Path(path).read_text(encoding="ascii") if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Fatal(f"the root certificate cannot be read: {path}: {error}") from None
+
+
 async def run_manager(process: Process, options: Options) -> None:
     """Runs the chosen controllers until cancelled."""
     names = chosen(options.controllers)
@@ -103,6 +120,7 @@ async def run_manager(process: Process, options: Options) -> None:
         recorders=recorders,
         gates=process.gates,
         log=process.log,
+        root_ca=_authority(process, options),
     )
     controllers = [TABLE[name](context, options) for name in names]
     async with anyio.create_task_group() as tasks:

@@ -128,7 +128,7 @@ def _copy(source: Any, target: Any, names: Iterable[str]) -> None:
 
 
 def _about_cpu(metric: Any) -> bool:
-    return metric.type == "Resource" and metric.HasField("resource") and metric.resource.name == "cpu"
+    return bool(metric.type == "Resource" and metric.HasField("resource") and metric.resource.name == "cpu")
 
 
 def _beyond_cpu(metric: v2.MetricSpec) -> bool:

@@ -1,0 +1,42 @@
+"""The service account controller: each namespace has an account named default."""
+
+from __future__ import annotations
+
+from controllers.controller import Context, Controller, namespace_ends
+from machinery import kinds
+from machinery.errors import StatusError, is_already_exists
+from machinery.objects import ObjectKey, is_terminating
+from machinery.pb import core
+
+DEFAULT = "default"
+
+
+class ServiceAccountController(Controller):
+    """Makes the account that pods have where they name none, and makes it anew."""
+
+    name = "serviceaccount-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.namespaces = self.watch(kinds.NAMESPACE)
+        self.accounts = context.informers.of(kinds.SERVICE_ACCOUNT)
+        self.accounts.add_handler(on_delete=lambda account, _stale: self._gone(account))
+
+    def _gone(self, account: core.ServiceAccount) -> None:
+        if account.metadata.name == DEFAULT:
+            self.queue.add(ObjectKey("", account.metadata.namespace))
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        namespace = self.namespaces.get(key.name)
+        if namespace is None or is_terminating(namespace):
+            return None
+        if self.accounts.get(DEFAULT, key.name) is not None:
+            return None
+        account = core.ServiceAccount()
+        account.metadata.name, account.metadata.namespace = DEFAULT, key.name
+        try:
+            await self.client.create(account)
+        except StatusError as error:
+            if not (is_already_exists(error) or namespace_ends(error)):
+                raise
+        return None

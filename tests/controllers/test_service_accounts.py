@@ -1,0 +1,102 @@
+"""Each namespace has its default account and the authority, and has them again when somebody takes them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+
+from controllers.controller import Context, InformerSet, Recorders
+from controllers.service_accounts.accounts import ServiceAccountController
+from controllers.service_accounts.root_certificate import ANNOTATION, RootCertificatePublisher
+from machinery import kinds, logs, versions
+from machinery.client import Client
+from machinery.clock import FakeClock
+from machinery.kinds import Kind
+from machinery.pb import core
+from tests.scheduler.shell.fake_api import FakeApi
+
+CERTIFICATE = "kube-root-ca.crt"
+
+
+class Api(FakeApi):
+    async def create(self, obj: Any, **_: Any) -> Any:
+        await self._call("create", obj.metadata.name, obj)
+        return self.put(obj)
+
+    async def update(self, obj: Any, *, subresource: str = "") -> Any:
+        await self._call(f"update/{subresource}", obj.metadata.name, obj)
+        return self.put(obj)
+
+    def names(self, kind: Kind[Any]) -> set[str]:
+        return {f"{key.namespace}/{key.name}" for key in self.objects.get(kind, {})}
+
+    def namespace(self, name: str, *, ends: bool = False) -> None:
+        made = core.Namespace()
+        made.metadata.name = name
+        if ends:
+            made.metadata.deletionTimestamp.seconds = 1
+        self.put(made)
+
+
+@asynccontextmanager
+async def controllers(api: Api) -> AsyncIterator[None]:
+    client, clock = cast("Client", api), FakeClock()
+    informers = InformerSet(client, clock)
+    context = Context(
+        client=client,
+        informers=informers,
+        clock=clock,
+        recorders=Recorders(client, clock),
+        gates=versions.Gates("controllers", versions.DEFAULT),
+        log=logs.get(),
+        root_ca="PEM",
+    )
+    runners = [ServiceAccountController(context), RootCertificatePublisher(context)]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(informers.run)
+        await informers.wait_synced()
+        for runner in runners:
+            tasks.start_soon(runner.run)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def test_every_namespace_has_both_and_keeps_them() -> None:
+    api = Api()
+    api.namespace("a")
+    api.namespace("gone", ends=True)
+    async with controllers(api):
+        await api.until(lambda: api.names(kinds.SERVICE_ACCOUNT) == {"a/default"})
+        api.namespace("b")
+        await api.until(lambda: api.names(kinds.SERVICE_ACCOUNT) == {"a/default", "b/default"})
+        both = {f"a/{CERTIFICATE}", f"b/{CERTIFICATE}"}
+        await api.until(lambda: api.names(kinds.CONFIG_MAP) == both)
+        published = next(iter(api.objects[kinds.CONFIG_MAP].values()))
+        assert dict(published.data) == {"ca.crt": "PEM"}
+        assert published.metadata.annotations[ANNOTATION]
+        api.remove(kinds.SERVICE_ACCOUNT, "default", "a")
+        api.remove(kinds.CONFIG_MAP, CERTIFICATE, "a")
+        await api.until(lambda: len(api.names(kinds.SERVICE_ACCOUNT)) == 2)
+        await api.until(lambda: api.names(kinds.CONFIG_MAP) == both)
+
+
+async def test_what_somebody_writes_there_is_written_over() -> None:
+    api = Api()
+    api.namespace("a")
+    other = core.ConfigMap()
+    other.metadata.name, other.metadata.namespace = CERTIFICATE, "a"
+    other.data["ca.crt"] = "another"
+    api.put(other)
+
+    def data() -> dict[str, str]:
+        (found,) = api.objects[kinds.CONFIG_MAP].values()
+        return dict(found.data)
+
+    async with controllers(api):
+        await api.until(lambda: data() == {"ca.crt": "PEM"})
+        other.data["more"] = "x"
+        api.put(other)
+        await api.until(lambda: data() == {"ca.crt": "PEM"})
