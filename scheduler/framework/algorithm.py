@@ -124,7 +124,9 @@ def find_feasible(
     limit = feasible_nodes_wanted(percentage, total if rows is None else len(rows))
     if not framework.has_score_plugins:
         limit = 1
-    search = search_rows(framework, state, pod, snapshot, rows, limit=limit, start=start)
+    search = framework.run_search(
+        state, lambda: search_rows(framework, state, pod, snapshot, rows, limit=limit, start=start)
+    )
     next_start = (start + search.processed) % max(total, 1)
     if len(search.rows):
         return search, next_start
@@ -197,7 +199,10 @@ def nominated_row(framework: Framework, state: CycleState, pod: PodInfo, snapsho
     row = snapshot.row_of.get(name)
     if row is None:
         return None
-    status = framework.run_filter_plugins_with_nominated_pods(state, pod, snapshot.nodes[row])
+    node = snapshot.nodes[row]
+    status = framework.run_search(
+        state, lambda: framework.run_filter_plugins_with_nominated_pods(state, pod, node)
+    )
     return row if status is None or status.is_success else None
 
 

@@ -7,7 +7,7 @@ Source: kube-scheduler 1.36, framework runtime. A plugin that raises is an Error
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -56,6 +56,7 @@ from scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
 
 M = TypeVar("M", bound=Message)
 P = TypeVar("P", bound=Plugin)
+T = TypeVar("T")
 
 PERMIT_TIMEOUT_SECONDS_MAX = 15 * 60.0
 
@@ -220,10 +221,12 @@ class Framework(PluginHandle):
                 continue
             status = plugin.filter(state, pod, node)
             if status is not None and not status.is_success:
-                if not status.is_rejected:
-                    return _failed("filter", plugin.name, status)
-                return status.with_plugin(plugin.name)
+                return refused_by(plugin, status)
         return None
+
+    def run_search(self, state: CycleState, search: Callable[[], T]) -> T:
+        """One attempt's look at nodes, done by `search`; a framework that measures takes its time."""
+        return search()
 
     def run_filter_plugins_with_nominated_pods(
         self, state: CycleState, pod: PodInfo, node: NodeInfo
@@ -529,6 +532,11 @@ def _with_taint_event(registered: Sequence[ClusterEventWithHint]) -> Sequence[Cl
         taint = ClusterEvent(EventResource.Node, ActionType.UpdateNodeTaint)
         return (*registered, ClusterEventWithHint(taint))
     return registered
+
+
+def refused_by(plugin: FilterPlugin, status: Status) -> Status:
+    """A filter's refusal under its name, or an Error status if it is none."""
+    return status.with_plugin(plugin.name) if status.is_rejected else _failed("filter", plugin.name, status)
 
 
 def _failed(point: str, plugin: str, status: Status) -> Status:

@@ -32,6 +32,7 @@ from scheduler.framework.profile import ArgumentError
 from scheduler.framework.types import PodInfo
 from scheduler.preemption.evaluator import Decision, decide
 from scheduler.preemption.executor import Executor
+from scheduler.preemption.review import REVIEW_KEY
 
 CANDIDATES_PERCENTAGE_MIN = 10
 CANDIDATES_ABSOLUTE_MIN = 100
@@ -57,6 +58,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self._handle = handle
         self._asynchronous = handle.gates.enabled("SchedulerAsyncPreemption")
         self.executor = Executor(handle, self.name)
+        self.attempts = 0  # how often PostFilter was asked; for the metric
 
     def decide(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> Decision:
         """What `post_filter` would do, without beginning it (for explanations and tests)."""
@@ -67,6 +69,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status | None]:
+        review = state.get(REVIEW_KEY)
+        if review is None or not review.is_answered:  # else the same attempt goes on
+            self.attempts += 1
         decision = self.decide(state, pod, statuses)
         if decision.candidate is None:
             status = decision.status

@@ -5,7 +5,7 @@ Source: kube-scheduler 1.36, queueing hints (KEP-4247).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from scheduler.framework.events import (
 from scheduler.framework.interface import EnqueueExtensions, Plugin
 
 if TYPE_CHECKING:
-    from scheduler.framework.types import QueuedPodInfo
+    from scheduler.framework.types import PodInfo, QueuedPodInfo
 
 NODE_TAINT = ClusterEvent(EventResource.Node, ActionType.UpdateNodeTaint)
 
@@ -52,11 +52,24 @@ class Registration:
     hint: HintFunction | None = None
 
 
-class HintMap:
-    """The registrations of one profile."""
+# (registration, event, pod, old object, new object) -> what its hint says; may raise.
+AskHint = Callable[[Registration, ClusterEvent, "PodInfo", Message | None, Message | None], QueueingHint]
 
-    def __init__(self, registrations: Iterable[Registration]) -> None:
+
+def ask(
+    registration: Registration, event: ClusterEvent, pod: PodInfo, old: Message | None, new: Message | None
+) -> QueueingHint:
+    """What a registration's hint says."""
+    assert registration.hint is not None
+    return registration.hint(pod, old, new)
+
+
+class HintMap:
+    """The registrations of one profile; `asks` may be a function that takes the time of `ask`."""
+
+    def __init__(self, registrations: Iterable[Registration], asks: AskHint = ask) -> None:
         self.registrations = tuple(registrations)
+        self._ask = asks
         self._matching: dict[ClusterEvent, tuple[Registration, ...]] = {}
         self._events: dict[str, tuple[ClusterEvent, ...]] = {}
         for registration in self.registrations:
@@ -105,7 +118,7 @@ class HintMap:
             is_pending = plugin in pending
             if not is_pending and plugin not in unschedulable:
                 continue
-            if registration.hint is not None and not _wants(registration.hint, info, old, new):
+            if registration.hint is not None and not self._wants(registration, event, info, old, new):
                 continue
             if is_pending:
                 return Strategy.IMMEDIATELY
@@ -114,16 +127,26 @@ class HintMap:
             result = Strategy.AFTER_BACKOFF
         return result
 
-
-def _wants(hint: HintFunction, info: QueuedPodInfo, old: Message | None, new: Message | None) -> bool:
-    try:
-        return hint(info.pod_info, old, new) is QueueingHint.Queue
-    except Exception:  # noqa: BLE001  # plugins may be anyone's; see the docstring of strategy
-        return True
+    def _wants(
+        self,
+        registration: Registration,
+        event: ClusterEvent,
+        info: QueuedPodInfo,
+        old: Message | None,
+        new: Message | None,
+    ) -> bool:
+        try:
+            return self._ask(registration, event, info.pod_info, old, new) is QueueingHint.Queue
+        except Exception:  # noqa: BLE001  # plugins may be anyone's; see the docstring of strategy
+            return True
 
 
 def build_hint_map(
-    plugins: Sequence[Plugin], *, hints_enabled: bool = True, hears_all: Sequence[str] = ()
+    plugins: Sequence[Plugin],
+    *,
+    hints_enabled: bool = True,
+    hears_all: Sequence[str] = (),
+    asks: AskHint = ask,
 ) -> HintMap:
     """The registrations of a profile's plugins; `hears_all`: names for which every event counts.
 
@@ -143,4 +166,4 @@ def build_hint_map(
             found.append(Registration(plugin.name, wanted.event, wanted.hint if hints_enabled else None))
         if node_actions & ActionType.Add and not node_actions & ActionType.UpdateNodeTaint:
             found.append(Registration(plugin.name, NODE_TAINT))
-    return HintMap(found)
+    return HintMap(found, asks)

@@ -15,6 +15,7 @@ KEP-4832 asynchronous preemption). Times are seconds since the epoch by a clock 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,11 +38,13 @@ from scheduler.queue.unschedulable import UnschedulablePods
 
 UNSCHEDULED_ADD: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Add)
 UNSCHEDULED_UPDATE: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Update)
+UNSCHEDULED_DELETE: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Delete)
 UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(EventResource.WildCard, ActionType.All, "UnschedulableTimeout")
 FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WildCard, ActionType.All, "ForceActivate")
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
+POD_POPPED: Final = "PodPopped"
 
 FLUSH_UNSCHEDULABLE_PERIOD_SECONDS: Final = 30.0
 FLUSH_BACKOFF_PERIOD_SECONDS: Final = 1.0
@@ -128,16 +131,18 @@ class PrioritySchedulingQueue:
         }
 
     def refused(self) -> Counter[tuple[str, str]]:
-        """Unschedulable pods by the plugins that refused them, and profile; gated ones too."""
+        """Pods in the queues by the plugins that refused them last, and profile; gated ones too."""
         found: Counter[tuple[str, str]] = Counter()
-        for info in self._unschedulable:
+        for info in itertools.chain(self._unschedulable, self._active, self._backoff.refused()):
             profile = info.pod.spec.schedulerName
             found.update((plugin, profile) for plugin in info.rejectors)
         return found
 
     def kept_events(self) -> Counter[str]:
-        """Events that pods in flight will be judged against, by name."""
-        return Counter(_label(entry) for entry in self.in_flight.log() if isinstance(entry, ClusterEvent))
+        """Events that pods in flight will be judged against, by name; and the pods in flight themselves."""
+        found = Counter(event_label(e) for e in self.in_flight.log() if isinstance(e, ClusterEvent))
+        found[POD_POPPED] = len(self.in_flight)
+        return found
 
     def get(self, key: ObjectKey) -> QueuedPodInfo | None:
         """A pod that is in some queue (not one in flight)."""
@@ -402,7 +407,7 @@ class PrioritySchedulingQueue:
     def _to_unschedulable(self, info: QueuedPodInfo, event: ClusterEvent | str) -> None:
         key = info.pod_info.key
         if key not in self._unschedulable:
-            self.incoming["gated" if info.gated else "unschedulable", _label(event)] += 1
+            self.incoming["gated" if info.gated else "unschedulable", event_label(event)] += 1
         self._unschedulable.put(info)
 
     def _to_active(
@@ -426,7 +431,7 @@ class PrioritySchedulingQueue:
         self._unschedulable.remove(key)
         self._backoff.remove(key)
         self._active.put(key, info)
-        self.incoming["active", _label(event)] += 1
+        self.incoming["active", event_label(event)] += 1
         if event is UNSCHEDULED_ADD or event is UNSCHEDULED_UPDATE:
             self.nominator.add(info.pod_info, None)
         self._wake()
@@ -442,7 +447,7 @@ class PrioritySchedulingQueue:
                 return False
         self._unschedulable.remove(key)
         self._backoff.add(info)
-        self.incoming["backoff", _label(event)] += 1
+        self.incoming["backoff", event_label(event)] += 1
         if self._pop_early:
             self._wake()
         return True
@@ -491,8 +496,9 @@ def _essence(pod: core.Pod) -> core.Pod:
     return found
 
 
-def _label(event: ClusterEvent | str) -> str:
-    """How the metric names an event."""
+@functools.lru_cache(maxsize=512)
+def event_label(event: ClusterEvent | str) -> str:
+    """How the metrics name an event."""
     if isinstance(event, str):
         return event
     if event.label:

@@ -37,12 +37,15 @@ from scheduler.framework.types import PodInfo
 from scheduler.intended import IntendedNominations
 from scheduler.plugin_loader import search_also
 from scheduler.plugins import registry
+from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.queue.backoff import Backoff
 from scheduler.queue.hints import build_hint_map
 from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 from scheduler.shell import debug
+from scheduler.shell.durations import Series
 from scheduler.shell.informers import Informers
 from scheduler.shell.measured import MeasuredFramework
+from scheduler.shell.measured_events import MeasuredQueue, timed_ask
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.recorder import ProfileRecorder
 from scheduler.shell.recording import RecordingFramework, ResultWriter
@@ -174,7 +177,7 @@ class Parts:
         self.queue = self._queue(config, process)
         self._intended = intended = IntendedNominations()
         self.handlers = EventHandlers(
-            self.queue,
+            MeasuredQueue(self.queue, self.metrics.event_seconds, clock),
             self.cache,
             is_ours=self.frameworks.__contains__,
             pod_info=functools.partial(PodInfo, options=options),
@@ -227,6 +230,7 @@ class Parts:
             in_flight_events=self.queue.kept_events,
             tasks=self.scheduler.tasks,
             evaluations=self._evaluations,
+            preemptions=self._preemptions,
         )
         self._pod_info = functools.partial(PodInfo, options=options)
         process.serving.add_route("/debug/queue", self._show_queue)
@@ -238,7 +242,12 @@ class Parts:
         profiles = {
             name: QueueProfile(
                 tuple(p for p in framework.pre_enqueue_plugins if isinstance(p, PreEnqueuePlugin)),
-                build_hint_map(_rejecting(framework), hints_enabled=hints, hears_all=hears_all),
+                build_hint_map(
+                    _rejecting(framework),
+                    hints_enabled=hints,
+                    hears_all=hears_all,
+                    asks=timed_ask(self.metrics.hint_seconds, process.clock),
+                ),
             )
             for name, framework in self.frameworks.items()
         }
@@ -281,6 +290,10 @@ class Parts:
             for (plugin, point), count in framework.evaluations().items()
         }
 
+    def _preemptions(self) -> int:
+        plugins = (framework.plugins.get(DefaultPreemption.name) for framework in self.frameworks.values())
+        return sum(plugin.attempts for plugin in plugins if isinstance(plugin, DefaultPreemption))
+
     def _cache_sizes(self) -> Mapping[str, int]:
         cache = self.cache
         return {
@@ -319,13 +332,14 @@ def _framework(
 ) -> MeasuredFramework:
     """The profile's plugins, made; BadConfiguration."""
 
-    def observe(point: str, status: str, seconds: float) -> None:
-        metrics.extension_point_seconds.labels(point, status, profile.name).observe(seconds)
+    def of_point(point: str, status: str) -> Series:
+        return metrics.extension_point_seconds.of(point, status, profile.name)
 
+    of_plugin = metrics.plugin_seconds.of
     try:
         if not records:
-            return MeasuredFramework(profile, classes, environment, observe)
-        recording = RecordingFramework(profile, classes, environment, observe)
+            return MeasuredFramework(profile, classes, environment, of_point, of_plugin)
+        recording = RecordingFramework(profile, classes, environment, of_point, of_plugin)
         recording.record_plugins()
         return recording
     except ArgumentError as error:

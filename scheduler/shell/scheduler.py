@@ -50,7 +50,7 @@ from scheduler.shell.waiting_pods import WaitingPods
 from scheduler.way import Way
 
 CALLS_MAX: Final = 64  # to the API server at the same time, of each sort: bindings and status writes
-TASKS_MAX: Final = 20_000  # binding cycles and status writes that are not over; beyond it the loop waits
+TASKS_MAX: Final = 20_000  # binding cycles that are not over; beyond it the loop waits
 TURN_SECONDS: Final = 0.0005
 TURNS_MAX: Final = 64
 _log = logs.get()
@@ -160,7 +160,7 @@ class Scheduler:
 
     def tasks(self) -> Mapping[str, int]:
         """What runs beside the loop, by operation; for the metric."""
-        return {"binding": len(self.bindings.binding), "preemption": self._evicting}
+        return {"binding": len(self.bindings.binding), "DefaultPreemption": self._evicting}
 
     def wake(self) -> None:
         """The queue may have something."""
@@ -246,8 +246,6 @@ class Scheduler:
             )
         if outcome.post_filter is not None:
             outcome = await self._make_room(attempt, outcome, outcome.post_filter, group)
-        elif outcome.fit_error is not None and attempt.framework.post_filter_plugins:
-            self._metrics.preemption_attempts.inc()
         self._failed(attempt, outcome, group)
 
     async def _schedule_together(self, first: Attempt, group: anyio.abc.TaskGroup) -> None:
@@ -343,7 +341,6 @@ class Scheduler:
         self, attempt: Attempt, failed: Failed, result: PostFilterResult, group: anyio.abc.TaskGroup
     ) -> Failed:
         """Starts the evictions that PostFilter wants; in the background (KEP-4832) or before going on."""
-        self._metrics.preemption_attempts.inc()
         if result.candidate is not None:
             self._metrics.preemption_victims.observe(len(result.candidate.victims))
         if result.follow_up is None:

@@ -50,8 +50,82 @@ async def test_metrics_of_scheduled_and_unschedulable_pods() -> None:
     assert found["scheduler_scheduling_algorithm_duration_seconds_count"] == 11
     assert found["scheduler_preemption_attempts_total"] == 1
     timed = f'extension_point="Filter",{profile},status="Success"'
-    assert found[f"scheduler_framework_extension_point_duration_seconds_count{{{timed}}}"] == 1
+    points = "scheduler_framework_extension_point_duration_seconds_count"
+    assert found[f"{points}{{{timed}}}"] == 11
+    for point, status, count in (
+        ("PreFilter", "Success", 11),
+        ("PostFilter", "Unschedulable", 1),
+        ("Reserve", "Success", 10),
+        ("Permit", "Success", 10),
+        ("PreBindPreFlight", "Skip", 10),
+        ("PreBind", "Success", 10),
+        ("Bind", "Success", 10),
+        ("PostBind", "Success", 10),
+    ):
+        labels = f'extension_point="{point}",{profile},status="{status}"'
+        assert found[f"{points}{{{labels}}}"] == count, point
     assert found['scheduler_cache_size{type="nodes"}'] == 1
+    handled = "scheduler_event_handling_duration_seconds_count"
+    assert found[f'{handled}{{event="NodeAdd"}}'] == 1
+    assert found[f'{handled}{{event="UnschedulablePodAdd"}}'] == 11
+    assert found[f'{handled}{{event="AssignedPodAdd"}}'] == 10
+    assert found['scheduler_inflight_events{event="PodPopped"}'] == 0
+
+
+async def test_plugins_are_timed_in_every_tenth_attempt() -> None:
+    api = FakeApi()
+    for name in ("n1", "n2"):
+        api.put(node(name, cpu="10"))
+    api.put(node("small", cpu="1"))
+    async with running(api) as parts:
+        for number in range(20):
+            api.put(pod(f"p{number}", cpu="500m", ports=[]).pod)
+        await api.until(lambda: all(api.pod(f"p{number}").spec.nodeName for number in range(20)))
+        found = samples(parts.metrics)
+    timed = "scheduler_plugin_execution_duration_seconds_count"
+
+    def count(plugin: str, point: str, status: str) -> float:
+        return found.get(f'{timed}{{extension_point="{point}",plugin="{plugin}",status="{status}"}}', 0)
+
+    assert count("NodeResourcesFit", "PreFilter", "Success") == 2
+    assert count("NodePorts", "PreFilter", "Skip") == 2
+    assert count("NodePorts", "Filter", "Success") == 0
+    # An observation for each node.
+    passed = count("NodeResourcesFit", "Filter", "Success")
+    assert passed + count("NodeResourcesFit", "Filter", "Unschedulable") == 6
+    assert count("NodeResourcesFit", "Score", "Success") == passed
+    assert count("DefaultBinder", "Bind", "Success") == 2
+    assert count("VolumeBinding", "PreBindPreFlight", "Skip") == 2
+
+
+async def test_hints_are_timed_by_plugin_event_and_answer() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="2"))
+    async with running(api) as parts:
+        api.put(pod("big", cpu="3").pod)
+        await api.until(lambda: parts.queue.counts()["unschedulable"] == 1)
+        for name, cpu in (("n2", "1"), ("n3", "4")):
+            api.put(node(name, cpu=cpu))
+        await api.until(lambda: api.pod("big").spec.nodeName == "n3")
+        found = samples(parts.metrics)
+    asked = "scheduler_queueing_hint_execution_duration_seconds_count"
+    said = {
+        hint: found[f'{asked}{{event="NodeAdd",hint="{hint}",plugin="NodeResourcesFit"}}']
+        for hint in ("Queue", "QueueSkip")
+    }
+    assert said == {"Queue": 1, "QueueSkip": 1}
+
+
+async def test_an_attempt_that_never_came_to_preemption_is_none() -> None:
+    """DynamicResources' PostFilter comes first, and ends in an error when PreFilter never got to it."""
+    api = FakeApi()
+    api.put(node("n1", cpu="2"))
+    async with running(api) as parts:
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]
+        api.put(pod("big", volumes=volumes).pod)
+        await api.until(lambda: parts.queue.counts()["unschedulable"] == 1)
+        found = samples(parts.metrics)
+    assert found["scheduler_preemption_attempts_total"] == 0
 
 
 async def test_queues_as_json() -> None:
