@@ -15,7 +15,7 @@ from apiserver.rest.layout import NAME as _NAME
 from apiserver.rest.layout import Column, Layout
 from apiserver.rest.layout import wide as _wide
 from apiserver.rest.pod_row import pod_row
-from apiserver.rest.row import NONE, Row, age, or_none, since
+from apiserver.rest.row import NONE, Row, age, balancer_addresses, or_none, since
 from machinery import kinds
 from machinery.kinds import Kind
 from machinery.selectors import shown_label_selector
@@ -70,6 +70,10 @@ def _node(node: Any, now: float) -> Row:
     )
 
 
+def _attributes_class(spec: Any) -> str:
+    return str(spec.volumeAttributesClassName) if spec.HasField("volumeAttributesClassName") else _UNSET
+
+
 def _modes(modes: Any) -> str:
     return ",".join(short for mode, short in _ACCESS_MODES.items() if mode in modes)
 
@@ -90,7 +94,7 @@ def _claim(claim: Any, now: float) -> Row:
             capacity,
             modes,
             storage_class or spec.storageClassName,
-            spec.volumeAttributesClassName or _UNSET,
+            _attributes_class(spec),
             age(claim.metadata, now),
             spec.volumeMode or _UNSET,
         ]
@@ -110,7 +114,7 @@ def _volume(volume: Any, now: float) -> Row:
             "Terminating" if volume.metadata.HasField("deletionTimestamp") else status.phase,
             claim,
             storage_class or spec.storageClassName,
-            spec.volumeAttributesClassName or _UNSET,
+            _attributes_class(spec),
             status.reason,
             age(volume.metadata, now),
             spec.volumeMode or _UNSET,
@@ -266,7 +270,7 @@ def _external(service: Any) -> str:
     if spec.type == "ExternalName":
         return spec.externalName or NONE
     if spec.type == "LoadBalancer":
-        found = [each.ip or each.hostname for each in service.status.loadBalancer.ingress]
+        found = balancer_addresses(service.status.loadBalancer.ingress)
         return ",".join([*found, *spec.externalIPs]) or "<pending>"
     return ",".join(spec.externalIPs) or NONE
 

@@ -96,7 +96,10 @@ def _some(values: Sequence[str]) -> str:
 
 
 def _endpoint_slice(obj: Any, now: float) -> Row:
-    ports = [str(port.port) if port.HasField("port") else port.name or "*" for port in obj.ports]
+    ports = [
+        str(port.port) if port.HasField("port") else port.name if port.HasField("name") else "*"
+        for port in obj.ports
+    ]
     addresses = [address for endpoint in obj.endpoints for address in endpoint.addresses]
     own = [obj.metadata.name, obj.addressType, _some(ports), _some(addresses)]
     return Row([*own, age(obj.metadata, now)])

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apiserver.rest.layout import AGE, NAME, Column, Layout, wide
-from apiserver.rest.row import NONE, Row, age, since
+from apiserver.rest.row import NONE, Row, age, balancer_addresses, since
 from machinery.objects import controller_of
 from machinery.selectors import shown_label_selector
 
 _SHOWN_MAX = 3
-_ADDRESSES_WIDTH_MAX = 16
 _UNKNOWN = "<unknown>"
 _UNSET = "<unset>"
 
@@ -84,33 +83,73 @@ def _metrics(shown: Sequence[str]) -> str:
     return f"{first} + {len(shown) - 2} more..." if len(shown) > 2 else first
 
 
+# The field of a metric that its type names.
+_SOURCES = {
+    "External": "external",
+    "Pods": "pods",
+    "Object": "object",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
+
+
 def _metric(metric: Any, statuses: Sequence[Any], index: int) -> str:
     """`cpu: 10%/80%`: what it is and what it shall be."""
-    if metric.type != "Resource":
+    field = _SOURCES.get(metric.type)
+    if field is None:
         return "<unknown type>"
-    target = metric.resource.target
-    current = statuses[index].resource.current if len(statuses) > index else None
+    source = getattr(metric, field)
+    target, current = source.target, None
+    if len(statuses) > index and statuses[index].HasField(field):
+        current = getattr(statuses[index], field).current
+    if field in ("resource", "containerResource"):
+        return f"{source.name}: {_utilization(target, current)}"
+    if field == "pods":
+        return _average(target, current)
     if target.HasField("averageValue"):
-        found = current.averageValue.string if current is not None else _UNKNOWN
-        return f"{metric.resource.name}: {found}/{target.averageValue.string}"
+        return f"{_average(target, current)} (avg)"
+    found = _UNKNOWN if current is None else _shown(current, "value")
+    return f"{found}/{_shown(target, 'value')}"
+
+
+def _shown(values: Any, name: str) -> str:
+    """A quantity; none is nothing, as of a nil pointer."""
+    return str(getattr(values, name).string) if values.HasField(name) else "<nil>"
+
+
+def _average(target: Any, current: Any) -> str:
+    known = current is not None and current.HasField("averageValue")
+    return f"{current.averageValue.string if known else _UNKNOWN}/{_shown(target, 'averageValue')}"
+
+
+def _utilization(target: Any, current: Any) -> str:
+    if target.HasField("averageValue"):
+        return _average(target, current)
     known = current is not None and current.HasField("averageUtilization")
-    found = f"{current.averageUtilization}%" if known and current is not None else _UNKNOWN
+    found = f"{current.averageUtilization}%" if known else _UNKNOWN
     wanted = f"{target.averageUtilization}%" if target.HasField("averageUtilization") else "<auto>"
-    return f"{metric.resource.name}: {found}/{wanted}"
+    return f"{found}/{wanted}"
+
+
+def _hosts(rules: Sequence[Any]) -> str:
+    """The first three; of what comes behind them all rules count, also those of every host."""
+    shown: list[str] = []
+    for rule in rules:
+        if len(shown) == _SHOWN_MAX:
+            return f"{','.join(shown)} + {len(rules) - _SHOWN_MAX} more..."
+        if rule.host:
+            shown.append(rule.host)
+    return ",".join(shown) or "*"
 
 
 def _ingress(obj: Any, now: float) -> Row:
     spec = obj.spec
-    hosts = [rule.host for rule in spec.rules if rule.host]
-    addresses = ",".join(each.ip or each.hostname for each in obj.status.loadBalancer.ingress)
-    if len(addresses) > _ADDRESSES_WIDTH_MAX:
-        addresses = addresses[: _ADDRESSES_WIDTH_MAX - 3] + "..."
     return Row(
         [
             obj.metadata.name,
             spec.ingressClassName if spec.HasField("ingressClassName") else NONE,
-            _few(hosts, len(spec.rules)) if hosts else "*",
-            addresses,
+            _hosts(spec.rules),
+            ",".join(balancer_addresses(obj.status.loadBalancer.ingress)),
             "80, 443" if spec.tls else "80",
             age(obj.metadata, now),
         ]

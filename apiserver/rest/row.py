@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,11 @@ class Row:
 
     cells: list[Any]
     conditions: list[dict[str, str]] = field(default_factory=list)
+
+
+def balancer_addresses(ingress: Iterable[Any]) -> list[str]:
+    """Of a load balancer, each once; by name where there is no address."""
+    return sorted({each.ip or each.hostname for each in ingress} - {""})
 
 
 def or_none(text: str) -> str:
@@ -34,11 +40,11 @@ def since(time: Any, now: float) -> str:
 
 def duration(seconds: float) -> str:
     """About two digits of a duration (apimachinery, util/duration: HumanDuration)."""
-    if seconds < -1:
-        return "<invalid>"
-    if seconds < 0:
-        return "0s"
     whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    if whole < 0:
+        return "0s"
     if whole < 120:
         return f"{whole}s"
     minutes = whole // 60

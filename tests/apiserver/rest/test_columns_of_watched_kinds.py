@@ -74,6 +74,54 @@ def _addresses(*ips: str) -> list[dict[str, str]]:
             ["x", "Deployment/web", "cpu: <unknown>/80%", "1", 3, 0, "3h"],
         ),
         (
+            kinds.HORIZONTAL_POD_AUTOSCALER,
+            {
+                "spec": {
+                    "scaleTargetRef": {"kind": "Deployment", "name": "web"},
+                    "maxReplicas": 3,
+                    "metrics": [
+                        {"type": "Pods", "pods": {"target": {"type": "AverageValue", "averageValue": "5"}}},
+                        {"type": "External", "external": {"target": {"type": "Value", "value": "9"}}},
+                        {"type": "Other"},
+                    ],
+                },
+                "status": {"currentMetrics": [{"type": "Pods", "pods": {"current": {"averageValue": "4"}}}]},
+            },
+            ["x", "Deployment/web", "4/5, <unknown>/9 + 1 more...", "<unset>", 3, 0, "3h"],
+        ),
+        (
+            kinds.HORIZONTAL_POD_AUTOSCALER,
+            {
+                "spec": {
+                    "scaleTargetRef": {"kind": "Deployment", "name": "web"},
+                    "maxReplicas": 3,
+                    "metrics": [
+                        {
+                            "type": "ContainerResource",
+                            "containerResource": {
+                                "name": "memory",
+                                "container": "c",
+                                "target": {"type": "Utilization"},
+                            },
+                        },
+                        {
+                            "type": "Object",
+                            "object": {"target": {"type": "AverageValue", "averageValue": "2"}},
+                        },
+                    ],
+                },
+                "status": {
+                    "currentMetrics": [
+                        {
+                            "type": "ContainerResource",
+                            "containerResource": {"current": {"averageUtilization": 7}},
+                        }
+                    ]
+                },
+            },
+            ["x", "Deployment/web", "memory: 7%/<auto>, <unknown>/2 (avg)", "<unset>", 3, 0, "3h"],
+        ),
+        (
             kinds.INGRESS,
             {"spec": {"rules": [{"host": f"h{n}"} for n in range(5)], "tls": [{}], "ingressClassName": "c"}},
             ["x", "c", "h0,h1,h2 + 2 more...", "", "80, 443", "3h"],
@@ -81,7 +129,15 @@ def _addresses(*ips: str) -> list[dict[str, str]]:
         (
             kinds.INGRESS,
             {"status": {"loadBalancer": {"ingress": [{"hostname": "a-very-long-host.example.com"}]}}},
-            ["x", "<none>", "*", "a-very-long-h...", "80", "3h"],
+            ["x", "<none>", "*", "a-very-long-host.example.com", "80", "3h"],
+        ),
+        (
+            kinds.INGRESS,
+            {
+                "spec": {"rules": [{"host": "c"}, {}, {"host": "a"}, {"host": "b"}, {}]},
+                "status": {"loadBalancer": {"ingress": [{"ip": "2.2.2.2"}, {"ip": "1.1.1.1"}, {}]}},
+            },
+            ["x", "<none>", "c,a,b + 2 more...", "1.1.1.1,2.2.2.2", "80", "3h"],
         ),
         (
             kinds.INGRESS_CLASS,
