@@ -10,6 +10,7 @@ from apiserver.access.rbac import aggregation
 from apiserver.access.rbac import bootstrap as rbac_bootstrap
 from apiserver.admission.chain import ABSENT as ABSENT_ADMISSION_PLUGINS
 from apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
+from apiserver.admission.service_account import ServiceAccount
 from apiserver.flow_control.controller import FlowControl, Limits
 from apiserver.grpc_front import ServerIdentity
 from apiserver.kubelets import Kubelets
@@ -53,6 +54,9 @@ async def run_apiserver(process: Process, options: Options) -> None:
         door = access_setup.make(options.access, cache, process.clock)
         server.access = door.access
         disabled = options.disabled_admission - options.enabled_admission
+        # The pods' accounts, before what a node may do with pods.
+        asked = "ServiceAccount" in options.enabled_admission
+        accounts = [ServiceAccount(process.clock, process.rng)] if asked else []
         registry = Registry(
             storage,
             cache,
@@ -64,7 +68,10 @@ async def run_apiserver(process: Process, options: Options) -> None:
             disabled_admission=disabled,
             accounts=door.accounts,
             authorize=None if door.access.open else door.access.authorize_current,
-            admission=[plugin for plugin in door.admission if plugin.name not in disabled],
+            admission=[
+                *accounts,
+                *(plugin for plugin in door.admission if plugin.name not in disabled),
+            ],
         )
         await bootstrap(registry)
         if "RBAC" in options.access.modes:

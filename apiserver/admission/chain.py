@@ -25,6 +25,7 @@ from machinery.versions import Gates
 NAMES = (
     "NamespaceLifecycle",
     "LimitRanger",
+    "ServiceAccount",
     "NodeRestriction",
     "TaintNodesByCondition",
     "Priority",
@@ -44,7 +45,7 @@ ABSENT = frozenset((
     "LimitPodHardAntiAffinityTopology", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook",
     "NamespaceAutoProvision", "NamespaceExists",
     "OwnerReferencesPermissionEnforcement", "PodNodeSelector", "PodSecurity", "PodTolerationRestriction",
-    "RuntimeClass", "ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
+    "RuntimeClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
 ))  # fmt: skip
 """Upstream's plugins that are not here: to disable one is nothing."""
 

@@ -33,6 +33,10 @@ def pod(obj: core.Pod, gates: Gates) -> None:
     spec = obj.spec
     if not spec.HasField("enableServiceLinks"):
         spec.enableServiceLinks = True
+    if spec.hostNetwork:
+        # Templates may leave it to the pods (since 1.28).
+        _host_ports(spec.containers)
+        _host_ports(spec.initContainers)
     pod_spec(spec)
     for container in spec.containers:
         _requests_from_limits(container)
@@ -59,6 +63,10 @@ def pod_template(template: core.PodTemplateSpec) -> None:
 
 def pod_spec(spec: core.PodSpec) -> None:
     """What holds in pods and in templates of pods."""
+    if spec.serviceAccount != spec.serviceAccountName:
+        # The field's first name, which still counts where the other is missing.
+        spec.serviceAccountName = spec.serviceAccountName or spec.serviceAccount
+        spec.serviceAccount = spec.serviceAccountName
     if not spec.dnsPolicy:
         spec.dnsPolicy = "ClusterFirst"
     if not spec.restartPolicy:
@@ -69,9 +77,6 @@ def pod_spec(spec: core.PodSpec) -> None:
         spec.terminationGracePeriodSeconds = TERMINATION_GRACE_SECONDS
     if not spec.schedulerName:
         spec.schedulerName = "default-scheduler"
-    if spec.hostNetwork:
-        _host_ports(spec.containers)
-        _host_ports(spec.initContainers)
     for volume in spec.volumes:
         _volume(volume)
     for container in spec.containers:
@@ -154,8 +159,9 @@ def _volume(volume: core.Volume) -> None:
     for name in ("secret", "configMap"):
         if source.HasField(name) and not getattr(source, name).HasField("defaultMode"):
             getattr(source, name).defaultMode = _FILE_MODE
-    if source.HasField("hostPath") and not source.hostPath.HasField("type"):
-        source.hostPath.type = ""
+    source_defaults(source)
+    if source.HasField("image") and not source.image.pullPolicy:
+        source.image.pullPolicy = pull_policy(source.image.reference)
     if source.HasField("downwardAPI"):
         if not source.downwardAPI.HasField("defaultMode"):
             source.downwardAPI.defaultMode = _FILE_MODE
@@ -177,6 +183,33 @@ def _volume(volume: core.Volume) -> None:
         quantities.requirements(claim.resources)
     if source.HasField("emptyDir") and source.emptyDir.HasField("sizeLimit"):
         quantities.single(source.emptyDir.sizeLimit)
+
+
+def source_defaults(source: core.VolumeSource | core.PersistentVolumeSource) -> None:
+    """Of sources that pods and PersistentVolumes both have."""
+    if source.HasField("hostPath") and not source.hostPath.HasField("type"):
+        source.hostPath.type = ""
+    if source.HasField("iscsi") and not source.iscsi.iscsiInterface:
+        source.iscsi.iscsiInterface = "default"
+    if source.HasField("rbd"):
+        for name, value in (("pool", "rbd"), ("user", "admin"), ("keyring", "/etc/ceph/keyring")):
+            if not getattr(source.rbd, name):
+                setattr(source.rbd, name, value)
+    if source.HasField("azureDisk"):
+        disk = source.azureDisk
+        for name, setting in (
+            ("cachingMode", "ReadWrite"),
+            ("kind", "Shared"),
+            ("fsType", "ext4"),
+            ("readOnly", False),
+        ):
+            if not disk.HasField(name):
+                setattr(disk, name, setting)
+    if source.HasField("scaleIO"):
+        if not source.scaleIO.storageMode:
+            source.scaleIO.storageMode = "ThinProvisioned"
+        if not source.scaleIO.fsType:
+            source.scaleIO.fsType = "xfs"
 
 
 def _downward_items(items: Iterable[core.DownwardAPIVolumeFile]) -> None:

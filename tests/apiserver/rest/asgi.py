@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import anyio
 
+from apiserver.admission.interface import Plugin
 from apiserver.metrics import RequestMetrics
 from apiserver.registry import Registry, bootstrap
 from apiserver.rest.front import FrontOptions, RestFront
@@ -112,7 +113,7 @@ def front_over(registry: Any, clock: Any) -> Rest:
     return Rest(RestFront(registry, clock, FrontOptions(VERSION, "127.0.0.1:1"), RequestMetrics()))
 
 
-async def in_memory() -> Rest:
+async def in_memory(*admission: Plugin, clock: FakeClock | None = None) -> Rest:
     """A server at 1.36 on an empty dictionary, bootstrapped; it cannot list or watch."""
     storage = MemoryStorage()
     registry = Registry(
@@ -120,8 +121,9 @@ async def in_memory() -> Rest:
         MemoryCache(storage),
         None,
         gates=Gates("apiserver", VERSION),
-        clock=(clock := FakeClock()),
+        clock=(clock := clock or FakeClock()),
         rng=random.Random(1),
+        admission=admission,
     )
     await bootstrap(registry)
     return front_over(registry, clock)

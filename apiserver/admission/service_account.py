@@ -1,0 +1,195 @@
+"""ServiceAccount: a pod acts as an account of its namespace, whose token is in a volume (upstream 1.36).
+
+Not among the plugins that are on by themselves, unlike upstream: where no controllers run, nobody makes the
+account `default` and no pod could be created. See docs/design/008-who-may-do-what.md.
+Source: plugin/pkg/admission/serviceaccount.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from apiserver.registry import generate_name
+from apiserver.validation.pod_annotations import MIRROR_ANNOTATION
+from machinery.clock import Clock
+from machinery.kinds import POD, SERVICE_ACCOUNT, Kind
+from machinery.pb import core
+
+DEFAULT = "default"
+TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+VOLUME_PREFIX = "kube-api-access-"
+TOKEN_SECONDS = 3607
+"""An hour, and what tells these tokens from those that a pod asks for itself."""
+ENFORCE = "kubernetes.io/enforce-mountable-secrets"
+_ATTEMPTS_MAX = 10
+_AGAIN_SECONDS = 0.1
+
+
+class ServiceAccount(Plugin):
+    """`rng` names volumes, and spreads the attempts to find an account that is about to be made."""
+
+    name = "ServiceAccount"
+
+    def __init__(self, clock: Clock, rng: random.Random) -> None:
+        self._clock = clock
+        self._rng = rng
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        if kind is not POD:
+            return False
+        return subresource == "" if operation == "CREATE" else subresource == "ephemeralcontainers"
+
+    async def admit(self, request: Request, lookup: Lookup) -> None:
+        pod = request.obj
+        if request.operation != "CREATE" or MIRROR_ANNOTATION in pod.metadata.annotations:
+            return
+        spec = pod.spec
+        if not spec.serviceAccountName:
+            spec.serviceAccountName = DEFAULT
+        spec.serviceAccount = spec.serviceAccountName
+        account = await self._account(request, lookup)
+        if _mounts_token(account, spec):
+            self._mount(spec)
+        if not spec.imagePullSecrets:
+            spec.imagePullSecrets.extend(account.imagePullSecrets)
+
+    async def validate(self, request: Request, lookup: Lookup) -> None:
+        pod = request.obj
+        if MIRROR_ANNOTATION in pod.metadata.annotations:
+            _check_mirror(request)
+            return
+        if not pod.spec.serviceAccountName:
+            named = f"{request.namespace}/{request.name}"
+            raise request.forbidden(f"no service account specified for pod {named}")
+        account = await self._account(request, lookup)
+        if account.metadata.annotations.get(ENFORCE, "").lower() in ("true", "t", "1"):
+            _check_secrets(request, account)
+
+    async def _account(self, request: Request, lookup: Lookup) -> core.ServiceAccount:
+        """403 where there is none; `default` is waited for, since a controller is about to make it."""
+        name = request.obj.spec.serviceAccountName
+        attempts = _ATTEMPTS_MAX if name == DEFAULT else 1
+        for attempt in range(attempts):
+            if attempt:
+                await self._clock.sleep(_AGAIN_SECONDS * (1 + self._rng.random()))
+            found = await lookup.find(SERVICE_ACCOUNT, request.namespace, name)
+            if found is not None:
+                account: core.ServiceAccount = found.message
+                return account
+        raise request.forbidden(
+            f'error looking up service account {request.namespace}/{name}: serviceaccount "{name}" not found'
+        )
+
+    def _mount(self, spec: core.PodSpec) -> None:
+        volume = next(
+            (each.name for each in spec.volumes if _is_token(each)),
+            "",
+        )
+        name = volume or generate_name.generate(VOLUME_PREFIX, self._rng)
+        mounted = False
+        for container in (*spec.initContainers, *spec.containers):
+            if not any(mount.mountPath == TOKEN_PATH for mount in container.volumeMounts):
+                container.volumeMounts.add(name=name, readOnly=True, mountPath=TOKEN_PATH)
+                mounted = True
+        if mounted and not volume:
+            _token_volume(spec.volumes.add(name=name).volumeSource.projected)
+
+
+def _is_token(volume: core.Volume) -> bool:
+    return volume.volumeSource.HasField("projected") and volume.name.startswith(VOLUME_PREFIX)
+
+
+def _token_volume(volume: core.ProjectedVolumeSource) -> None:
+    volume.defaultMode = 0o644
+    token = volume.sources.add().serviceAccountToken
+    token.expirationSeconds, token.path = TOKEN_SECONDS, "token"
+    authority = volume.sources.add().configMap
+    authority.localObjectReference.name = "kube-root-ca.crt"
+    authority.items.add(key="ca.crt", path="ca.crt")
+    own = volume.sources.add().downwardAPI.items.add(path="namespace")
+    own.fieldRef.apiVersion, own.fieldRef.fieldPath = "v1", "metadata.namespace"
+
+
+def _mounts_token(account: core.ServiceAccount, spec: core.PodSpec) -> bool:
+    """What the pod says of it counts more than what its account says."""
+    for each in (spec, account):
+        if each.HasField("automountServiceAccountToken"):
+            return bool(each.automountServiceAccountToken)
+    return True
+
+
+def _check_mirror(request: Request) -> None:
+    """A mirror pod shows what a kubelet runs anyway: it may not open anything."""
+    spec = request.obj.spec
+    if spec.serviceAccountName:
+        raise request.forbidden("a mirror pod may not reference service accounts")
+    if any(_secrets_of(spec)):
+        raise request.forbidden("a mirror pod may not reference secrets")
+    for volume in spec.volumes:
+        for source in volume.volumeSource.projected.sources:
+            if source.HasField("serviceAccountToken"):
+                raise request.forbidden("a mirror pod may not use ServiceAccountToken volume projections")
+
+
+def _secrets_of(spec: core.PodSpec) -> Iterator[str]:
+    for volume in spec.volumes:
+        if volume.volumeSource.HasField("secret"):
+            yield volume.volumeSource.secret.secretName
+    for reference in spec.imagePullSecrets:
+        yield reference.name
+    for container in _containers(spec):
+        for _, secret in _secrets_of_environment(container):
+            yield secret
+
+
+def _containers(spec: core.PodSpec) -> Iterator[Any]:
+    yield from spec.initContainers
+    yield from spec.containers
+    for each in spec.ephemeralContainers:
+        yield each.ephemeralContainerCommon
+
+
+def _secrets_of_environment(container: Any) -> Iterator[tuple[str, str]]:
+    """(variable, secret)."""
+    for variable in container.env:
+        if variable.valueFrom.HasField("secretKeyRef"):
+            yield variable.name, variable.valueFrom.secretKeyRef.localObjectReference.name
+
+
+def _check_secrets(request: Request, account: core.ServiceAccount) -> None:
+    """Only the secrets that an account lists, where its annotation asks for that."""
+    spec, name = request.obj.spec, account.metadata.name
+    allowed = {secret.name for secret in account.secrets}
+    for volume in spec.volumes if request.operation == "CREATE" else ():
+        source = volume.volumeSource
+        if source.HasField("secret") and source.secret.secretName not in allowed:
+            raise request.forbidden(
+                f'volume with secret.secretName="{source.secret.secretName}" is not allowed because service'
+                f" account {name} does not reference that secret"
+            )
+    words = ((spec.initContainers, "init container"), (spec.containers, "container"))
+    groups: list[tuple[Any, str]] = [*words] if request.operation == "CREATE" else []
+    groups.append(
+        ([each.ephemeralContainerCommon for each in spec.ephemeralContainers], "ephemeral container")
+    )
+    for containers, word in groups:
+        for container in containers:
+            for variable, secret in _secrets_of_environment(container):
+                if secret not in allowed:
+                    raise request.forbidden(
+                        f"{word} {container.name} with envVar {variable} referencing secret.secretName="
+                        f'"{secret}" is not allowed because service account {name} does not reference that'
+                        " secret"
+                    )
+    if request.operation != "CREATE":
+        return
+    pulls = {reference.name for reference in account.imagePullSecrets}
+    for index, reference in enumerate(spec.imagePullSecrets):
+        if reference.name not in pulls:
+            raise request.forbidden(
+                f'imagePullSecrets[{index}].name="{reference.name}" is not allowed because service account'
+                f" {name} does not reference that imagePullSecret"
+            )
