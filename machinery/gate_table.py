@@ -121,6 +121,8 @@ GATES: tuple[GateRow, ...] = (
     ),
     _row("DRASchedulerFilterTimeout", "scheduler", "beta 1.34 on"),
     _row("DRAListTypeAttributes", "apiserver scheduler", "alpha 1.36 off"),
+    # Services
+    _row("RelaxedServiceNameValidation", "apiserver", "alpha 1.34 off; beta 1.36 on; GA 1.37 locked on"),
     # Controllers
     _row("SeparateTaintEvictionController", "controllers", "beta 1.29 on; GA 1.34 locked on"),
 )  # fmt: skip

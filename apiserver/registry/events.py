@@ -10,16 +10,13 @@ from typing import Any
 
 from apiserver.cached_object import CachedObject
 from apiserver.registry.strategy import Environment, Strategy
-from apiserver.validation import field, metadata, names
+from apiserver.validation import events as validation
 from machinery.errors import Cause
 from machinery.kinds import EVENT, EVENTS_EVENT
 from machinery.pb import core, events
 from machinery.wire import envelope
 
 TTL_SECONDS = 3600
-_TYPES = ("Normal", "Warning")
-_NOTE_LENGTH_MAX = 1024
-_TEXT_LENGTH_MAX = 128
 _SAME = (
     "metadata",
     "series",
@@ -86,49 +83,23 @@ class EventStrategy(Strategy):
     collects_garbage = False
     ttl_seconds = TTL_SECONDS
 
+    judges_metadata = False
+
     def __init__(self) -> None:
         super().__init__(EVENT)
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
-        return _namespace(new) + self.validate_metadata(new)
+        return validation.event(new)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return _namespace(new) + metadata.object_meta_update(new.metadata, old.metadata)
+        return validation.event(new)
 
 
 class NewEventStrategy(EventStrategy):
     """Events that came by events.k8s.io: complete, and never changed but for their series."""
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
-        errors = super().validate(new, env)
-        if not new.eventTime.seconds and not new.eventTime.nanos:
-            errors.append(field.required("eventTime"))
-        # Types and texts; each with its limit.
-        if new.type not in _TYPES:
-            errors.append(field.invalid("type", new.type, "has invalid value: " + new.type))
-        if not new.reportingComponent:
-            errors.append(field.required("reportingController"))
-        else:
-            errors += [
-                field.invalid("reportingController", new.reportingComponent, problem)
-                for problem in names.qualified_name(new.reportingComponent)
-            ]
-        for name in ("reportingInstance", "action", "reason"):
-            value = getattr(new, name)
-            if not value:
-                errors.append(field.required(name))
-            elif len(value.encode()) > _TEXT_LENGTH_MAX:
-                problem = f"can have at most {_TEXT_LENGTH_MAX} characters"
-                errors.append(field.invalid(name, "", problem))
-        if len(new.message.encode()) > _NOTE_LENGTH_MAX:
-            errors.append(field.invalid("message", "", f"can have at most {_NOTE_LENGTH_MAX} characters"))
-        return errors
+        return validation.new_event(new)
 
-
-def _namespace(event: core.Event) -> list[Cause]:
-    """An event lies where its object does; those about cluster-scoped objects in "default"."""
-    about, own = event.involvedObject.namespace, event.metadata.namespace
-    fits = own in ("", "default", "kube-system") if not about else own == about
-    return (
-        [] if fits else [field.invalid("involvedObject.namespace", about, "does not match event.namespace")]
-    )
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return validation.new_event_change(new, old)

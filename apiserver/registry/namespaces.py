@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from apiserver.cached_object import CachedObject
@@ -34,6 +35,13 @@ class NamespaceStrategy(Strategy):
         new.status.phase = "Active"
         if CONTENT_FINALIZER not in new.spec.finalizers:
             new.spec.finalizers.append(CONTENT_FINALIZER)
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        causes = self.validate_metadata(new)
+        at = "spec.finalizers"
+        for name in new.spec.finalizers:
+            causes += metadata.finalizers(at, [name]) + _standard(at, name)
+        return causes
 
     def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
         keep(new, old, "status")
@@ -73,7 +81,13 @@ class NamespaceFinalizeStrategy(NamespaceStrategy):
         for index, name in enumerate(new.spec.finalizers):
             at = f"spec.finalizers[{index}]"
             causes += [field.invalid(at, name, problem) for problem in names.qualified_name(name)]
+            causes += _standard(at, name)
         return causes
+
+
+def _standard(path: str, name: str) -> list[Cause]:
+    """Upstream judges each finalizer alone, and puts no index to the first."""
+    return [replace(cause, field=path) for cause in metadata.standard_finalizers(path, [name])]
 
 
 async def delete(

@@ -261,6 +261,12 @@ class LeaseStrategy(Strategy):
     allow_unconditional_update = False
     standard_finalizers = False
 
+    def drop_disabled(self, new: Any, old: Any | None, env: Environment) -> None:
+        # CoordinatedLeaderElection (KEP-4355) is off by default, and not here.
+        for name in ("strategy", "preferredHolder"):
+            if old is None or not old.spec.HasField(name):
+                new.spec.ClearField(name)
+
     def validate(self, new: Any, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + config.lease(new)
 

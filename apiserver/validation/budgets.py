@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.validation import field, names
+from apiserver.validation import conditions, field, names
 from apiserver.validation.selectors import label_selector
 from machinery.errors import Cause
 from machinery.pb import intstr, policy
@@ -58,7 +58,7 @@ def int_or_percent(path: str, value: intstr.IntOrString) -> list[Cause]:
 
 
 def status(found: policy.PodDisruptionBudgetStatus) -> list[Cause]:
-    errors: list[Cause] = []
+    errors = conditions.conditions("status.conditions", found.conditions)
     for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
         errors += field.non_negative(f"status.{name}", getattr(found, name))
     return errors

@@ -18,6 +18,10 @@ OMIT = object()
 """As a value: leave it out of the message."""
 
 
+# Go's JSON may be put into HTML.
+_HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
+
+
 def shown(value: Any) -> str:
     """A value as error messages show it: texts quoted, numbers plain, structures as JSON."""
     if value is OMIT:
@@ -27,8 +31,8 @@ def shown(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, Mapping):
-        return json.dumps(dict(value), ensure_ascii=False, separators=(",", ":"))
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        value = dict(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_HTML)
 
 
 _ESCAPED = {

@@ -26,6 +26,9 @@ def _ranges(cidrs: Sequence[str]) -> list[Cause]:
     if len(cidrs) > 1 and (len(cidrs) > 2 or len({":" in cidr for cidr in cidrs}) < 2):
         problem = "may specify no more than one CIDR for each IP family"
         errors.append(field.invalid(path, list(cidrs), problem))
+    errors += [
+        field.duplicate(f"{path}[{index}]", cidr) for index, cidr in enumerate(cidrs) if cidr in cidrs[:index]
+    ]
     return errors
 
 
@@ -39,8 +42,14 @@ def update(new: core.Node, old: core.Node) -> list[Cause]:
             value = {"Type": address.type, "Address": address.address}
             errors.append(field.duplicate(f"status.addresses[{index}]", value))
         seen.add(pair)
-    if old.spec.podCIDRs and list(old.spec.podCIDRs) != list(new.spec.podCIDRs):
-        errors.append(field.forbidden("spec.podCIDRs", _CIDR_CHANGED))
+    if old.spec.podCIDRs:
+        before, after = old.spec.podCIDRs, new.spec.podCIDRs
+        changed = (
+            sum(one != other for one, other in zip(before, after, strict=True))
+            if len(before) == len(after)
+            else 1
+        )
+        errors += [field.forbidden("spec.podCIDRs", _CIDR_CHANGED)] * changed
     if old.spec.providerID and old.spec.providerID != new.spec.providerID:
         errors.append(field.forbidden("spec.providerID", _PROVIDER_CHANGED))
     if new.spec.taints:
@@ -79,6 +88,6 @@ def _amounts(obj: core.Node) -> list[Cause]:
     errors: list[Cause] = []
     for part in ("capacity", "allocatable"):
         values = getattr(obj.status, part)
-        for name in values:
+        for name in sorted(values):
             errors += quantities.amount(f"status.{part}.{name}", name, values[name])
     return errors

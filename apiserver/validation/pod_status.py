@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.validation import addresses, field, metadata, names, pod_annotations
+from apiserver.validation import addresses, container_status, field, metadata, names, pod_annotations
 from machinery.errors import Cause
 from machinery.pb import core
 from machinery.versions import Gates
@@ -39,13 +39,16 @@ def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
     errors += _init_restarts(
         "status.initContainerStatuses", status.initContainerStatuses, before.initContainerStatuses, old.spec
     )
+    errors += _ephemeral_restarts(status.ephemeralContainerStatuses, before.ephemeralContainerStatuses)
+    errors += _claims(new)
     errors += _addresses("status.podIPs", [address.ip for address in status.podIPs])
     if status.hostIPs:
         if status.hostIP != status.hostIPs[0].ip:
             at = "status.hostIPs[0].ip"
             errors.append(field.invalid(at, status.hostIPs[0].ip, "must be equal to `hostIP`"))
         errors += _addresses("status.hostIPs", [address.ip for address in status.hostIPs])
-    errors += _claims(new)
+    errors += container_status.users(new)
+    errors += container_status.allocated_resources(new)
     if status.observedGeneration < 0:
         errors.append(field.invalid("status.observedGeneration", status.observedGeneration, NON_NEGATIVE))
     return errors
@@ -58,7 +61,9 @@ def _claims(pod: core.Pod) -> list[Cause]:
     seen: set[str] = set()
     for index, claim in enumerate(pod.status.resourceClaimStatuses):
         at = f"status.resourceClaimStatuses[{index}]"
-        errors += [field.invalid(f"{at}.name", claim.name, p) for p in names.dns_label(claim.name)]
+        if claim.name not in known:
+            problem = "must match the name of an entry in `spec.resourceClaims`"
+            errors.append(field.invalid(f"{at}.name", claim.name, problem))
         if claim.name in seen:
             errors.append(field.duplicate(f"{at}.name", claim.name))
         seen.add(claim.name)
@@ -67,9 +72,6 @@ def _claims(pod: core.Pod) -> list[Cause]:
                 field.invalid(f"{at}.name", claim.resourceClaimName, problem)
                 for problem in names.dns_subdomain(claim.resourceClaimName)
             ]
-        if claim.name not in known:
-            problem = "must match the name of an entry in `spec.resourceClaims`"
-            errors.append(field.invalid(f"{at}.name", claim.name, problem))
     return errors
 
 
@@ -140,20 +142,37 @@ def _init_restarts(
     return errors
 
 
+def _ephemeral_restarts(
+    new: Sequence[core.ContainerStatus], old: Sequence[core.ContainerStatus]
+) -> list[Cause]:
+    """These never run again."""
+    return [
+        cause
+        for index, before in enumerate(old)
+        if before.state.HasField("terminated")
+        for cause in _left_terminated("status.ephemeralContainerStatuses", index, before, new)
+    ]
+
+
 def _addresses(path: str, listed: list[str]) -> list[Cause]:
     """Of a pod or its host: one of each family at most."""
-    errors: list[Cause] = []
-    seen: set[str] = set()
-    for index, address in enumerate(listed):
-        at = f"{path}[{index}]"
-        errors += addresses.ip_address(at, address)
-        if address in seen:
-            errors.append(field.duplicate(at, {"IP": address}))
-        seen.add(address)
+    errors = [
+        cause
+        for index, address in enumerate(listed)
+        for cause in addresses.ip_address(f"{path}[{index}]", address)
+    ]
+    if len(listed) < 2:
+        return errors
+    twice = [
+        field.duplicate(f"{path}[{index}]", {"IP": address})
+        for index, address in enumerate(listed)
+        if address in listed[:index]
+    ]
+    families: list[Cause] = []
     parsed = [addresses.parse(address) for address in listed]
-    if len(listed) > 1 and None not in parsed:
-        families = {address.version for address in parsed if address is not None}
-        if len(families) < 2 or len(listed) > 2:
-            problem = "may specify no more than one IP for each IP family"
-            errors.append(field.invalid(path, [{"IP": address} for address in listed], problem))
-    return errors
+    known = {address.version for address in parsed if address is not None}
+    if None not in parsed and (len(known) < 2 or len(listed) > 2):
+        problem = "may specify no more than one IP for each IP family"
+        families = [field.invalid(path, [{"IP": address} for address in listed], problem)]
+    # The order is upstream's.
+    return errors + (families + twice if path == "status.podIPs" else twice + families)

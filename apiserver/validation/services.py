@@ -229,17 +229,19 @@ def _traffic(spec: core.ServiceSpec) -> list[Cause]:
     return errors
 
 
-def update(new: core.Service, old: core.Service) -> list[Cause]:
+def change(new: core.Service, old: core.Service) -> list[Cause]:
+    """What may not change."""
     errors = metadata_rules.object_meta_update(new.metadata, old.metadata)
     errors += service_addresses.changes(new.spec, old.spec)
     if new.spec.type == old.spec.type == "LoadBalancer":
         before, after = (_class(each.spec) for each in (old, new))
         if before != after:
             errors.append(field.invalid("spec.loadBalancerClass", after, "may not change once set"))
+    errors += _balancer_class(new.spec)
     checked = needs_health_check(new.spec) and needs_health_check(old.spec)
     if checked and new.spec.healthCheckNodePort != old.spec.healthCheckNodePort:
         errors.append(field.forbidden("spec.healthCheckNodePort", field.IMMUTABLE))
-    return errors + service(new)
+    return errors
 
 
 def _class(spec: core.ServiceSpec) -> Any:
@@ -260,7 +262,7 @@ def status_update(new: core.Service, old: core.Service) -> list[Cause]:
                 errors.append(field.required(f"{at}.ipMode", "must be specified when `ip` is set"))
         elif ingress.HasField("ipMode"):
             errors.append(field.forbidden(f"{at}.ipMode", "may not be specified when `ip` is not set"))
-        if ingress.HasField("ipMode") and ingress.ipMode not in ("Proxy", "VIP"):
+        if ingress.ip and ingress.HasField("ipMode") and ingress.ipMode not in ("Proxy", "VIP"):
             errors.append(field.not_supported(f"{at}.ipMode", ingress.ipMode, ("Proxy", "VIP")))
         if ingress.hostname:
             errors += [

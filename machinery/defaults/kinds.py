@@ -52,9 +52,7 @@ def _volume(obj: core.PersistentVolume, gates: Gates) -> None:
         spec.persistentVolumeReclaimPolicy = "Retain"
     if not spec.HasField("volumeMode"):
         spec.volumeMode = "Filesystem"
-    source = spec.persistentVolumeSource
-    if source.HasField("hostPath") and not source.hostPath.HasField("type"):
-        source.hostPath.type = ""
+    pod.source_defaults(spec.persistentVolumeSource)
     quantities.resource_list(spec.capacity)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from apiserver.registry.services import carry_over
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
-from apiserver.validation import names
+from apiserver.validation import metadata, names
 from apiserver.validation import services as validation
 from machinery.errors import Cause
 from machinery.kinds import SERVICE
@@ -17,14 +17,18 @@ class ServiceStrategy(Strategy):
         return names.dns_1035_label(name)
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + validation.service(new)
+        # KEP-5311: what may be a part of a name elsewhere may be a service's.
+        relaxed = env.gates.enabled("RelaxedServiceNameValidation")
+        rule = names.dns_label if relaxed else names.dns_1035_label
+        errors = metadata.object_meta(new.metadata, namespaced=True, name_rule=rule)
+        return errors + validation.service(new)
 
     def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
         super().prepare_for_update(new, old, env)
         carry_over.drop_of_old_type(new.spec, old.spec)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + validation.update(new, old)
+        return validation.change(new, old) + self.validate(new, env)
 
 
 class ServiceStatusStrategy(StatusStrategy):

@@ -1,0 +1,59 @@
+"""Conditions of the common type in a status (apimachinery/pkg/apis/meta/v1/validation 1.36)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from apiserver.validation import field, names
+from machinery.errors import Cause
+from machinery.names import regex_problem
+from machinery.pb import meta
+
+_REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_reason = re.compile(_REASON, re.ASCII)
+_REASON_PROBLEM = regex_problem(
+    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric"
+    " characters or '_,:', and must end with an alphanumeric character or '_'",
+    _REASON,
+    "my_name",
+    "MY_NAME",
+    "MyName",
+    "ReasonA,ReasonB",
+    "ReasonA:ReasonB",
+)
+_REASON_BYTES_MAX = 1024
+_MESSAGE_BYTES_MAX = 32 * 1024
+_STATUSES = ("False", "True", "Unknown")
+
+
+def conditions(path: str, found: Iterable[meta.Condition]) -> list[Cause]:
+    errors: list[Cause] = []
+    seen: set[str] = set()
+    for index, condition in enumerate(found):
+        at = f"{path}[{index}]"
+        if condition.type in seen:
+            errors.append(field.duplicate(f"{at}.type", condition.type))
+        seen.add(condition.type)
+        errors += _condition(at, condition)
+    return errors
+
+
+def _condition(path: str, condition: meta.Condition) -> list[Cause]:
+    errors = [field.invalid(f"{path}.type", condition.type, p) for p in names.qualified_name(condition.type)]
+    if condition.status not in _STATUSES:
+        errors.append(field.not_supported(f"{path}.status", condition.status, _STATUSES))
+    if condition.observedGeneration < 0:
+        problem = "must be greater than or equal to zero"
+        errors.append(field.invalid(f"{path}.observedGeneration", condition.observedGeneration, problem))
+    if not condition.lastTransitionTime.seconds and not condition.lastTransitionTime.nanos:
+        errors.append(field.required(f"{path}.lastTransitionTime", "must be set"))
+    if not condition.reason:
+        errors.append(field.required(f"{path}.reason", "must be set"))
+    elif not _reason.fullmatch(condition.reason):
+        errors.append(field.invalid(f"{path}.reason", condition.reason, _REASON_PROBLEM))
+    if len(condition.reason.encode()) > _REASON_BYTES_MAX:
+        errors.append(field.too_long(f"{path}.reason", _REASON_BYTES_MAX))
+    if len(condition.message.encode()) > _MESSAGE_BYTES_MAX:
+        errors.append(field.too_long(f"{path}.message", _MESSAGE_BYTES_MAX))
+    return errors

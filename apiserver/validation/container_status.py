@@ -1,0 +1,91 @@
+"""What a pod's status may say of its containers: their users and devices (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from apiserver.validation import field
+from machinery.errors import Cause
+from machinery.pb import core
+
+_ID_MAX = 2**31 - 1
+_ID_PROBLEM = f"must be between 0 and {_ID_MAX}, inclusive"
+_HEALTH = ("Healthy", "Unhealthy", "Unknown")
+_CLAIM_PROBLEM = (
+    "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or"
+    " 'claim:<claimName>' if request is empty"
+)
+
+
+def _statuses(pod: core.Pod) -> Iterator[tuple[str, Sequence[core.ContainerStatus], Sequence[Any]]]:
+    spec, status = pod.spec, pod.status
+    yield "status.containerStatuses", status.containerStatuses, spec.containers
+    yield "status.initContainerStatuses", status.initContainerStatuses, spec.initContainers
+
+
+def users(pod: core.Pod) -> list[Cause]:
+    """Linux' users have numbers; a Windows pod has none of them."""
+    errors: list[Cause] = []
+    ephemeral = pod.status.ephemeralContainerStatuses
+    lists = [(path, found) for path, found, _ in _statuses(pod)]
+    for path, found in (*lists, ("status.ephemeralContainerStatuses", ephemeral)):
+        for index, row in enumerate(found):
+            if not row.HasField("user") or not row.user.HasField("linux"):
+                continue
+            at = f"{path}[{index}].linux"
+            if pod.spec.os.name == "windows":
+                errors.append(field.forbidden(at, "cannot be set for a windows pod"))
+            else:
+                errors += _linux(at, row.user.linux)
+    return errors
+
+
+def _linux(path: str, user: core.LinuxContainerUser) -> list[Cause]:
+    numbers = [(f"{path}.uid", user.uid), (f"{path}.gid", user.gid)]
+    numbers += [(f"{path}.supplementalGroups[{i}]", group) for i, group in enumerate(user.supplementalGroups)]
+    return [field.invalid(at, number, _ID_PROBLEM) for at, number in numbers if not 0 <= number <= _ID_MAX]
+
+
+def allocated_resources(pod: core.Pod) -> list[Cause]:
+    """The health of devices: of those that the container asked for."""
+    errors: list[Cause] = []
+    for path, found, containers in _statuses(pod):
+        for index, row in enumerate(found):
+            for number, resource in enumerate(row.allocatedResourcesStatus):
+                at = f"{path}[{index}].allocatedResourcesStatus[{number}]"
+                container = next((each for each in containers if each.name == row.name), None)
+                if container is not None:
+                    errors += _asked_for(f"{at}.name", resource.name, container)
+                errors += _health(at, resource)
+    problem = "must not be specified in container status"
+    return errors + [
+        field.forbidden(f"status.ephemeralContainerStatuses[{index}].allocatedResourcesStatus", problem)
+        for index, row in enumerate(pod.status.ephemeralContainerStatuses)
+        if row.allocatedResourcesStatus
+    ]
+
+
+def _asked_for(path: str, name: str, container: core.Container) -> list[Cause]:
+    if not name.startswith("claim:"):
+        if name in container.resources.requests:
+            return []
+        return [field.invalid(path, name, "must match one of the container's resource requests")]
+    claims = (
+        f"claim:{claim.name}/{claim.request}" if claim.request else f"claim:{claim.name}"
+        for claim in container.resources.claims
+    )
+    return [] if name in claims else [field.invalid(path, name, _CLAIM_PROBLEM)]
+
+
+def _health(path: str, resource: core.ResourceStatus) -> list[Cause]:
+    errors: list[Cause] = []
+    seen: set[str] = set()
+    for index, each in enumerate(resource.resources):
+        at = f"{path}.resources[{index}]"
+        if each.health not in _HEALTH:
+            errors.append(field.not_supported(f"{at}.health", each.health, _HEALTH))
+        if each.resourceID in seen:
+            errors.append(field.duplicate(f"{at}.resourceID", each.resourceID))
+        seen.add(each.resourceID)
+    return errors
