@@ -301,7 +301,9 @@ class Quantity:
             whole, exact = self.round_up(0)
             number = whole._unscaled * 10**whole._exponent
             if exact and not -1024 < number < 1024:
-                digits, times = _strip_factor(number, 1024)
+                # Of the lowest int64 upstream strips nothing: it cannot negate it.
+                lowest = number == _INT64_MIN and not self._big
+                digits, times = (number, 0) if lowest else _strip_factor(number, 1024)
                 return f"{digits}{_BINARY_NAMES.get(times * 10, '')}"
         digits, times = _strip_factor(self._unscaled, 10)
         exponent = self._exponent + times
