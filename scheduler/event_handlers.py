@@ -17,6 +17,7 @@ from scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from scheduler.framework.scheduling_groups import SchedulingGroups
 from scheduler.framework.types import PodInfo
 from scheduler.object_changes import node_changes, pod_changes
+from scheduler.queue.scheduling_queue import UNSCHEDULED_ADD
 
 ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.AssignedPod, ActionType.Add)
 ASSIGNED_POD_DELETE: Final = ClusterEvent(EventResource.AssignedPod, ActionType.Delete)
@@ -48,7 +49,8 @@ class EventHandlers:
 
     `is_ours` tells whether a profile of that scheduler name exists; `reject_waiting` ends a pod's waiting on
     Permit and tells whether it waited; `report` gets the text of what the cache could not make sense of (the
-    queue hears of the event all the same). `see` shows a pending pod with the nomination that counts.
+    queue hears of the event all the same). `see` shows a pending pod with the nomination that counts. With
+    `gangs` (GangScheduling) a pending pod that comes may be what others wait for.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class EventHandlers:
         report: Callable[[str], None] = lambda text: None,
         see: Callable[[core.Pod], core.Pod] = lambda pod: pod,
         groups: SchedulingGroups | None = None,
+        gangs: bool = False,
     ) -> None:
         self._queue = queue
         self._cache = cache
@@ -71,6 +74,7 @@ class EventHandlers:
         self._report = report
         self._see = see
         self._groups = groups or SchedulingGroups()
+        self._gangs = gangs
 
     # ---- pods ----
 
@@ -80,6 +84,8 @@ class EventHandlers:
             self._assigned_pod_added(pod, now)
         elif self._is_ours(pod.spec.schedulerName):
             self._queue.add(self._pod_info(pod), now)
+            if self._gangs:
+                self._queue.move_all(UNSCHEDULED_ADD, None, pod, now)
 
     def pod_updated(self, old: core.Pod, new: core.Pod, now: float) -> None:
         self._groups.put(new)

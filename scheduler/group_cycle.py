@@ -104,9 +104,10 @@ def run(
             _take_back(framework, cache, member)
     if error:
         is_placed = waits = False
+    refusing = _refusing(members)
     outcomes = []
     for index, member in enumerate(members):
-        outcome = _outcome(framework, cache, member, is_placed, waits, error)
+        outcome = _outcome(framework, cache, member, is_placed, waits, error, refusing)
         if isinstance(outcome, Scheduled):
             placed(index, outcome)
         outcomes.append(outcome)
@@ -147,8 +148,21 @@ def _take_back(framework: Framework, cache: Cache, member: Member) -> None:
     cache.forget_pod(member.pod)
 
 
+def _refusing(members: Sequence[Member]) -> frozenset[str]:
+    """The plugins for which the members wait: of Permit, and those that refused some of them."""
+    waited = (name for member in members if member.found is not None for name in member.found.waits)
+    refused = (member.failed.unschedulable_plugins for member in members if member.failed is not None)
+    return frozenset(waited).union(*refused)
+
+
 def _outcome(
-    framework: Framework, cache: Cache, member: Member, is_placed: bool, waits: bool, error: str
+    framework: Framework,
+    cache: Cache,
+    member: Member,
+    is_placed: bool,
+    waits: bool,
+    error: str,
+    refusing: frozenset[str],
 ) -> Scheduled | Failed:
     """What becomes of one pod."""
     found, failed = member.found, member.failed
@@ -166,14 +180,18 @@ def _outcome(
         return cycle.claim(framework, cache, member.state, member.pod, again)
     if waits:
         nomination = NominatingInfo(NominatingMode.Override, found.node_name)
-        return Failed(Reason.UNSCHEDULABLE, WAITING_FOR_PREEMPTION, nomination)
+        return Failed(Reason.UNSCHEDULABLE, WAITING_FOR_PREEMPTION, nomination, refusing)
     return _refused(member)
 
 
 def _refused(member: Member) -> Failed:
-    """It has a place, and the group has not."""
+    """It has a place, or would have one after an eviction, and the group has not.
+
+    Nobody is evicted for it (KEP-4671, delayed preemption), and it waits for what the plugins wait for that
+    held it at Permit. Upstream's 1.36 has begun the eviction by now, and lets such pods try again whenever
+    their backoff is over, as after an error.
+    """
+    assert member.found is not None
     text = f'one or more plugins asked to wait and no plugin rejected pod "{member.pod.name}"'
-    post_filter = None if member.failed is None else member.failed.post_filter
-    return Failed(
-        Reason.UNSCHEDULABLE, f"{UNSCHEDULABLE_GROUP}, {text}", CLEAR_NOMINATION, post_filter=post_filter
-    )
+    held_by = frozenset(member.found.waits)
+    return Failed(Reason.UNSCHEDULABLE, f"{UNSCHEDULABLE_GROUP}, {text}", CLEAR_NOMINATION, held_by)

@@ -306,14 +306,16 @@ class Candidate:
 class PostFilterResult:
     """What PostFilter wants: a nomination, and what must be done outside for it.
 
-    `follow_up` does the I/O (evicts the victims). When `background`, the shell starts it in its task group
-    and goes on; otherwise it awaits it, and a status that is not a success replaces PostFilter's.
+    `follow_up` does the I/O (evicts the victims). When `background`, the shell calls `begin`, starts it in
+    its task group and goes on; otherwise it awaits it, and a status that is not a success replaces
+    PostFilter's. A result that nobody follows up changes nothing.
     """
 
     nominating_info: NominatingInfo | None
     candidate: Candidate | None = None
     follow_up: Callable[[], Awaitable[Status | None]] | None = None
     background: bool = False
+    begin: Callable[[], None] | None = None
 
 
 class PostFilterPlugin(Plugin):

@@ -87,9 +87,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
             return PostFilterResult(nomination, candidate, follow_up), None
         if all(victim.is_terminating for victim in candidate.victims):
             return PostFilterResult(nomination, candidate), None  # nothing is left to be done
-        self.executor.begin(pod)
         background = partial(self.executor.run_in_background, candidate, pod)
-        return PostFilterResult(nomination, candidate, background, background=True), None
+        begin = partial(self.executor.begin, pod)
+        return PostFilterResult(nomination, candidate, background, background=True, begin=begin), None
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         if not self._asynchronous or not self.executor.is_preempting(pod.uid):

@@ -185,6 +185,7 @@ class Parts:
             report=lambda text: process.log.warning("Scheduler cache", error=text),
             see=intended.see,
             groups=self.groups,
+            gangs=gates.enabled("GangScheduling"),
         )
         slots = anyio.Semaphore(CALLS_MAX, fast_acquire=True)
         writer = StatusWriter(

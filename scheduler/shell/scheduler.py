@@ -346,6 +346,8 @@ class Scheduler:
         if result.follow_up is None:
             return failed
         if result.background:
+            if result.begin is not None:
+                result.begin()
             group.start_soon(self._evict, attempt, result)
             return failed
         status = await self._evict(attempt, result)

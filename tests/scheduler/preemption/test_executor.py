@@ -196,6 +196,9 @@ def test_post_filter_begins_nothing_when_all_victims_go_already(terminating: boo
     assert result.nominating_info.node_name == "n1"
     assert result.candidate is not None
     assert result.background is background
+    assert not stage.plugin.executor.is_preempting("uid-vip")
+    if result.begin is not None:
+        result.begin()
     assert stage.plugin.executor.is_preempting("uid-vip") is background
 
 

@@ -120,6 +120,37 @@ async def test_a_gang_that_needs_evictions_waits_for_them_as_a_whole() -> None:
     assert {api.pod(name).spec.nodeName for name in "ab"} == {"n1", "n2"}
 
 
+async def test_a_gang_that_evictions_would_not_help_evicts_nobody() -> None:
+    """One of its pods could have the small one's place; the other fits nowhere."""
+    api = FakeApi()
+    api.put(node("n1", cpu="1"))
+    api.put(pod("small", on="n1").pod)
+    api.put(gang(2))
+    async with running(api, gates=GATES) as parts:
+        put_members(api, "a", priority=10)
+        put_members(api, "b", cpu="8", priority=10)
+        await api.until(lambda: condition(api) == ("False", "Unschedulable", "pod group is unschedulable"))
+        await api.until(lambda: parts.queue.counts()["unschedulable"] == 2)
+        rejectors = {info.pod_info.name: info.rejectors for info in parts.queue.unschedulable()}
+        assert rejectors == {"a": {"GangScheduling"}, "b": {"NodeResourcesFit"}}
+        # The other pod's room is the gang's, and nothing of the eviction that was not made holds it back.
+        api.put(node("n2", cpu="9"))
+        await api.until(lambda: all(bound(api, "a", "b")))
+    assert api.writes("small") == []
+
+
+async def test_the_pod_that_completes_a_gang_brings_the_others_along() -> None:
+    api = FakeApi()
+    api.put(node("n1"))
+    api.put(gang(3))
+    async with running(api, gates=GATES) as parts:
+        put_members(api, "a", "b")
+        await api.until(lambda: gated(parts) == ["a", "b"])
+        put_members(api, "c")
+        await api.until(lambda: all(bound(api, "a", "b", "c")))
+    assert parts.metrics.group_attempts.labels("unschedulable", "default-scheduler")._value.get() == 0
+
+
 async def test_a_smaller_minimum_lets_the_gang_go() -> None:
     api = FakeApi()
     api.put(node("n1"))
