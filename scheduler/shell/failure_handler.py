@@ -65,4 +65,4 @@ class FailureHandler:
         cached = self._cached(attempt.pod.key)
         requeue_failed(self._queue, info, cached, nominating, self._queue_now())
         attempt.recorder.failed_scheduling(attempt.pod.pod, failed.message)
-        group.start_soon(self.writer.write_failure, ticket, attempt.pod.pod, failed)
+        self.writer.write_failure(ticket, attempt.pod.pod, failed, group)

@@ -4,15 +4,20 @@ A pod whose attempt failed may be tried again, and even bound, before its failur
 pod are therefore kept in order, and the binding waits for them. A write that has not begun when the next one
 is decided is left out, and the next one says what it would have said (KEP-5229, merging of calls). Each is
 compared with the newest state known, which may be the answer to the last one.
+
+Failures are written by a few tasks from a line with one place for a pod: while the API server is away the
+line holds what was last decided for each pod, and no more, and it is written when the server is back.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
+import anyio.abc
 
 from machinery import failpoints, kinds, logs
 from machinery.client import Client, retry_unavailable
@@ -28,13 +33,15 @@ from scheduler.shell import steps
 
 REMEMBERED_MAX: Final = 10_000
 ATTEMPTS_MAX: Final = 9
+WORKERS_MAX: Final = 64  # tasks that write failures
+AWAY: Final = frozenset((429, 503, 504))  # codes of an API server that cannot be reached, or is overloaded
 _log = logs.get()
 
 
 class Ticket:
     """A place in the line of one pod's writes, and the nomination to be written."""
 
-    __slots__ = ("before", "has_begun", "is_left_out", "is_over", "nominating", "number", "uid")
+    __slots__ = ("before", "has_begun", "is_awaited", "is_left_out", "is_over", "nominating", "number", "uid")
 
     def __init__(self, uid: str, nominating: NominatingInfo | None, before: Ticket | None) -> None:
         self.uid = uid
@@ -43,7 +50,17 @@ class Ticket:
         self.number = 0  # of the intention
         self.has_begun = False
         self.is_left_out = False  # the next ticket stands for this one too
+        self.is_awaited = False  # a binding waits for it
         self.is_over = anyio.Event()
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What is to be written of a pod, as it was when it was decided."""
+
+    ticket: Ticket
+    pod: core.Pod
+    failed: Failed
 
 
 class StatusWriter:
@@ -73,15 +90,24 @@ class StatusWriter:
         self._observed_generation = observed_generation
         self._last: dict[str, Ticket] = {}  # by uid, of the writes that are not over
         self._answers: OrderedDict[str, core.Pod] = OrderedDict()
+        self._line: OrderedDict[str, _Failure] = OrderedDict()  # by uid: failures that no task has begun
+        self._workers = 0
+
+    @property
+    def waiting(self) -> int:
+        """Failures that no task has begun to write."""
+        return len(self._line)
 
     async def wait(self, uid: str) -> None:
-        """Until the writes begun for the pod are over."""
+        """Until the writes decided for the pod are over, or the API server could not be reached for them."""
         last = self._last.get(uid)
         if last is not None:
+            last.is_awaited = True
             await last.is_over.wait()
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""
+        self._take_from_line(uid)
         self._answers.pop(uid, None)
         self._intended.forget(uid)
 
@@ -95,11 +121,23 @@ class StatusWriter:
             before.is_left_out = True
             if nominating is None or nominating.mode is not NominatingMode.Override:
                 nominating = before.nominating
+            former = before.before
+            if self._take_from_line(uid):
+                before = former
         ticket = Ticket(uid, nominating, before)
         if nominating is not None and nominating.mode is NominatingMode.Override:
             ticket.number = self._intended.decide(uid, nominating.node_name)
         self._last[uid] = ticket
         return ticket
+
+    def _take_from_line(self, uid: str) -> bool:
+        """The pod's failure will not be written; whether there was one in the line."""
+        left_out = self._line.pop(uid, None)
+        if left_out is None:
+            return False
+        left_out.ticket.has_begun = left_out.ticket.is_left_out = True
+        self.release(left_out.ticket)
+        return True
 
     def release(self, ticket: Ticket) -> None:
         """The ticket's write is over, or will not be made."""
@@ -115,16 +153,19 @@ class StatusWriter:
 
         `pod` is the pod as it was when it was decided.
         """
-        if ticket.before is not None:
-            await ticket.before.is_over.wait()
         revision: int | None = None
         try:
-            async with self._slots:
-                ticket.has_begun = True
-                if not ticket.is_left_out:
-                    revision = revision_of(await self._write(ticket, pod, failed))
+            revision = await self._in_turn(ticket, pod, failed)
         finally:
             self._settle(ticket, pod, revision)
+
+    async def _in_turn(self, ticket: Ticket, pod: core.Pod, failed: Failed | None) -> int | None:
+        """The revision that the pod has then; None where nothing is to be written."""
+        if ticket.before is not None:
+            await ticket.before.is_over.wait()
+        async with self._slots:
+            ticket.has_begun = True
+            return None if ticket.is_left_out else revision_of(await self._write(ticket, pod, failed))
 
     async def _write(self, ticket: Ticket, pod: core.Pod, failed: Failed | None) -> core.Pod:
         """The pod as it is then."""
@@ -165,17 +206,59 @@ class StatusWriter:
         if taken_for.status.nominatedNodeName != now_seen.status.nominatedNodeName:
             self._resync(taken_for, now_seen)
 
-    async def write_failure(self, ticket: Ticket, pod: core.Pod, failed: Failed) -> None:
-        """As `write` and then `release`; what goes wrong is logged, since the pod is retried anyway."""
+    def write_failure(
+        self, ticket: Ticket, pod: core.Pod, failed: Failed, tasks: anyio.abc.TaskGroup
+    ) -> None:
+        """Has a failure written, and its ticket released, by a task of the group."""
+        self._line[ticket.uid] = _Failure(ticket, pod, failed)
+        if self._workers < WORKERS_MAX:
+            self._workers += 1
+            tasks.start_soon(self._work)
+
+    async def _work(self) -> None:
+        """Writes failures, the oldest first, as long as there are any."""
+        try:
+            while self._line:
+                _, failure = self._line.popitem(last=False)
+                if not await self._try_failure(failure):
+                    self._line[failure.ticket.uid] = failure
+        finally:
+            self._workers -= 1
+
+    async def _try_failure(self, failure: _Failure) -> bool:
+        """False: the API server is away, and nothing newer has been decided; to be tried again.
+
+        What else goes wrong is logged, since the pod is retried anyway.
+        """
+        ticket, pod = failure.ticket, failure.pod
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        is_over = True
         try:
             await steps.STATUS_BEFORE.hit(pod=key)
-            await self.write(ticket, pod, failed)
-            await steps.STATUS_AFTER.hit(pod=key)
+            is_over = await self._write_or_wait(failure)
+            if is_over:
+                await steps.STATUS_AFTER.hit(pod=key)
         except (StatusError, failpoints.FailpointError) as error:
             _log.warning("Could not write a pod's status", pod=key, step="status", error=error)
         finally:
-            self.release(ticket)
+            if is_over:
+                self.release(ticket)
+        return is_over
+
+    async def _write_or_wait(self, failure: _Failure) -> bool:
+        """False: to be tried again. Until then what was decided counts on."""
+        ticket, revision, is_over = failure.ticket, None, True
+        try:
+            revision = await self._in_turn(ticket, failure.pod, failure.failed)
+        except StatusError as error:
+            is_over = error.code not in AWAY or ticket.is_awaited or self._last.get(ticket.uid) is not ticket
+            if is_over:
+                raise
+            ticket.has_begun = False
+        finally:
+            if is_over:
+                self._settle(ticket, failure.pod, revision)
+        return is_over
 
     async def _patch(self, pod: core.Pod, patch: dict[str, Any]) -> core.Pod:
         metadata = pod.metadata

@@ -5,12 +5,23 @@ from __future__ import annotations
 from functools import partial
 
 import anyio
+import anyio.lowlevel
 import pytest
 
+from machinery import errors, kinds
+from machinery.clock import SystemClock
 from scheduler.shell.scheduler import TURNS_MAX, turns_after
+from scheduler.shell.status_writer import ATTEMPTS_MAX, WORKERS_MAX
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
 from tests.scheduler.shell.fake_api import FakeApi
+
+
+class Hasty(SystemClock):
+    """Does not sleep."""
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.lowlevel.checkpoint()
 
 
 async def test_writes_that_wait_are_merged_into_the_last() -> None:
@@ -45,3 +56,58 @@ async def test_writes_that_wait_are_merged_into_the_last() -> None:
 @pytest.mark.parametrize(("seconds", "turns"), [(0.0, 1), (0.0004, 1), (0.02, 41), (5.0, TURNS_MAX)])
 def test_the_longer_an_attempt_the_more_turns_for_everything_else(seconds: float, turns: int) -> None:
     assert turns_after(seconds) == turns
+
+
+async def test_while_the_server_is_away_the_last_failure_of_each_pod_waits() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="1"))
+    away = errors.service_unavailable("away")
+    pods = {f"p{number}": pod(f"p{number}", cpu="3").pod for number in range(3 * WORKERS_MAX)}
+    api.refusals["patch/status"] = [away] * (ATTEMPTS_MAX * WORKERS_MAX)
+    held = api.hold["patch/status"] = anyio.Event()
+    async with running(api) as parts:
+        writer = parts.scheduler.failures.writer
+        writer._clock = Hasty()
+        for made in pods.values():
+            api.put(made)
+        await api.until(lambda: writer.waiting == len(pods) - WORKERS_MAX)
+        api.put(node("n2", cpu="1"))
+        await api.until(lambda: parts.cache.node_count == 2)
+        parts.queue.activate(list(pods.values()), parts.now())
+        # All have failed again: who was being written has a place in the line now, nobody has two.
+        attempts = parts.scheduler.attempts
+        keys = [pod(name).key for name in pods]
+        await api.until(lambda: all(attempts.of(key)[-1].message.startswith("0/2 ") for key in keys))
+        assert writer.waiting == len(pods)
+        assert writer._workers == WORKERS_MAX
+        held.set()
+        await api.until(lambda: not writer._last)
+        assert {api.pod(name).status.conditions[0].message[:4] for name in pods} == {"0/2 "}
+        assert (writer.waiting, writer._workers) == (0, 0)
+
+
+async def test_a_failure_is_written_when_the_server_is_back_though_nobody_tries_the_pod_again() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="1"))
+    api.refusals["patch/status"] = [errors.service_unavailable("away")] * (2 * ATTEMPTS_MAX)
+    async with running(api) as parts:
+        parts.scheduler.failures.writer._clock = Hasty()
+        api.put(pod("p", cpu="3").pod)
+        await api.until(lambda: bool(api.pod("p").status.conditions))
+        [record] = parts.scheduler.attempts.of(pod("p").key)
+        assert api.pod("p").status.conditions[0].message == record.message
+
+
+async def test_a_pod_that_is_gone_leaves_no_write_behind() -> None:
+    api = FakeApi()
+    api.put(node("n1", cpu="1"))
+    api.hold["patch/status"] = anyio.Event()
+    names = [f"p{number}" for number in range(WORKERS_MAX + 2)]
+    for name in names:
+        api.put(pod(name, cpu="3").pod)
+    async with running(api) as parts:
+        writer = parts.scheduler.failures.writer
+        await api.until(lambda: writer.waiting == 2)
+        for name in names:
+            api.remove(kinds.POD, name)
+        await api.until(lambda: writer.waiting == 0)
