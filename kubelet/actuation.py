@@ -212,14 +212,14 @@ def _container_call(container: ContainerResize, resource: ResourceName, *, memor
     """An update carries all values: new ones of this phase and those before, old ones of what is to come."""
     cpu = container.allocated if resource == CPU else container.actuated
     memory = container.allocated if memory_done else container.actuated
-    request = cpu.requests.number(CPU)
     limit = cpu.limits.number(CPU)
+    request = limit if cpu.requests.get(CPU) is None else cpu.requests.number(CPU)
     return Call(
         call="container",
         container=container.name,
         resource=resource,
         cpu_quota=cpu_quota(limit),
-        cpu_shares=cpu_shares(request or limit),
+        cpu_shares=cpu_shares(request),
         memory_limit=memory.limits.number(MEMORY),
     )
 

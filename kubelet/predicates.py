@@ -14,7 +14,7 @@ from kubelet.preemption import Shortage
 from machinery import node_affinity, taints
 from machinery.pb import core
 from machinery.priority import is_static
-from machinery.resources import Resources
+from machinery.resources import Resources, is_sidecar
 
 _RESOURCE_REASONS = {
     "cpu": "OutOfcpu",
@@ -101,7 +101,9 @@ def _tolerates(node: NodeState, pod: core.Pod) -> bool:
 
 
 def _host_ports(pod: core.Pod) -> Iterator[tuple[str, str, int]]:
-    for container in (*pod.spec.initContainers, *pod.spec.containers):
+    """Of containers and sidecars; other init containers hold theirs only while they run."""
+    sidecars = [container for container in pod.spec.initContainers if is_sidecar(container)]
+    for container in (*sidecars, *pod.spec.containers):
         for port in container.ports:
             if port.hostPort:
                 yield port.hostIP or "0.0.0.0", port.protocol or "TCP", port.hostPort

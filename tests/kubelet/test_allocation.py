@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kubelet import events
-from machinery.pb import core
+from kubelet import actuation, events, predicates
+from kubelet.node_state import PodRecord
+from kubelet.pod_resources import PodResources
+from kubelet.requirements import Requirements
+from machinery.pb import core, meta
 from tests.kubelet.golden_player import Player
 
 CAPACITY = {"cpu": "4", "memory": "4Gi", "pods": "3"}
@@ -111,3 +114,35 @@ def test_a_node_may_forbid_preemption_for_a_resize() -> None:
     here.send(events.NodeChanged(node=policy))
     assert here.seen.syncs == ["k"], "its status must lose the condition"
     assert here.step({"op": "tick"})["preempted"] == ["a"]
+
+
+def with_port(name: str, *, init: bool, restart: str = "") -> core.Pod:
+    pod = core.Pod(metadata=meta.ObjectMeta(name=name, uid=name))
+    container = (pod.spec.initContainers if init else pod.spec.containers).add(name="c")
+    container.ports.add(hostPort=80, containerPort=80, protocol="TCP")
+    if restart:
+        container.restartPolicy = restart
+    return pod
+
+
+def test_only_what_runs_beside_the_containers_holds_a_host_port() -> None:
+    here = player().node
+    taken = PodRecord(with_port("a", init=False), PodResources(()))
+
+    def reasons(pod: core.Pod) -> list[str]:
+        return [failure.reason for failure in predicates.failures(here, pod, {}, [taken])]
+
+    assert reasons(with_port("b", init=False)) == ["NodePorts"]
+    assert reasons(with_port("b", init=True, restart="Always")) == ["NodePorts"]
+    assert reasons(with_port("b", init=True)) == []
+
+
+def test_a_request_of_nothing_weighs_nothing_whatever_the_limit() -> None:
+    def shares(requests: dict[str, str]) -> int | None:
+        old = Requirements.from_json({"limits": {"cpu": "1"}, "requests": requests})
+        new = Requirements.from_json({"limits": {"cpu": "2"}, "requests": requests})
+        made = actuation.plan([actuation.ContainerResize(name="c", actuated=old, allocated=new)])
+        return next(call.cpu_shares for call in made.calls if call.call == "container")
+
+    assert shares({"cpu": "0"}) == actuation.CPU_SHARES_MIN
+    assert shares({}) == 2048
