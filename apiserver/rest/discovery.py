@@ -34,6 +34,10 @@ _SUBRESOURCE_KINDS = {
 }
 
 
+def verbs_of(kind: Kind[Any]) -> list[str]:
+    return _VERBS_OF.get(kind, _VERBS)
+
+
 @dataclass(frozen=True, slots=True)
 class Virtual:
     """A resource that is asked and not stored."""
@@ -155,7 +159,7 @@ def _listed(each: Kind[Any] | Virtual) -> list[dict[str, Any]]:
         "singularName": each.kind.lower(),
         "namespaced": each.namespaced,
         "kind": each.kind,
-        "verbs": list(each.verbs) if isinstance(each, Virtual) else _VERBS_OF.get(each, _VERBS),
+        "verbs": list(each.verbs) if isinstance(each, Virtual) else verbs_of(each),
     }
     if isinstance(each, Virtual):
         return [made]
@@ -222,7 +226,7 @@ def _aggregated_resource(each: Kind[Any] | Virtual) -> dict[str, Any]:
         "responseKind": _response_kind(each.kind),
         "scope": "Namespaced" if each.namespaced else "Cluster",
         "singularResource": each.kind.lower(),
-        "verbs": list(each.verbs) if isinstance(each, Virtual) else _VERBS_OF.get(each, _VERBS),
+        "verbs": list(each.verbs) if isinstance(each, Virtual) else verbs_of(each),
     }
     if isinstance(each, Virtual):
         return made

@@ -84,6 +84,11 @@ def negotiate(accept: str, *, shown: frozenset[str] = frozenset()) -> Media | No
     return None
 
 
+def accepted(accept: str) -> list[str]:
+    """The media types of an Accept header, the most wanted first; `*/*` for none."""
+    return [name for name, _ in _clauses(accept)] or ["*/*"]
+
+
 def content_type(header: str) -> str:
     """The media type of a Content-Type header, without its parameters, in lower case."""
     return header.partition(";")[0].strip().lower()

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from apiserver.rest import discovery, problems, schemas
+from apiserver.rest import discovery, openapi_protobuf, problems, schemas
 from apiserver.rest.http import Answer, Request
-from apiserver.rest.media import DEFAULT, JSON, negotiate
+from apiserver.rest.media import JSON, accepted
 from machinery import kinds
 from machinery.kinds import Kind
 from machinery.versions import Version
@@ -34,19 +34,27 @@ def answer(request: Request, version: Version) -> Answer | None:
     if path == "/openapi/v3":
         return _tagged(request, _index(found))
     if path == "/openapi/v2":
-        if negotiate(request.header("accept")) != DEFAULT:
-            raise problems.not_acceptable(JSON)
-        return _tagged(request, _whole(found))
+        return _v2(request, found)
     document = _documents(found).get(path.removeprefix("/openapi/v3/"))
     return None if document is None else _tagged(request, document)
 
 
-def _tagged(request: Request, body: bytes) -> Answer:
+def _v2(request: Request, version: Version) -> Answer:
+    """In the form that is asked for first: JSON, or the protobuf of gnostic."""
+    for name in accepted(request.header("accept")):
+        if name in openapi_protobuf.ACCEPTED:
+            return _tagged(request, _whole_in_protobuf(version), openapi_protobuf.FORM)
+        if name in (JSON, "*/*", "application/*"):
+            return _tagged(request, _whole(version))
+    raise problems.not_acceptable(f"{JSON}, {openapi_protobuf.FORM}")
+
+
+def _tagged(request: Request, body: bytes, form: str = JSON) -> Answer:
     etag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
-    headers = {"etag": etag}
+    headers = {"etag": etag, "vary": "Accept"} if form != JSON else {"etag": etag}
     if request.header("if-none-match") == etag:
-        return Answer(b"", 304, headers=headers)
-    return Answer(body, headers=headers)
+        return Answer(b"", 304, form, headers=headers)
+    return Answer(body, 200, form, headers=headers)
 
 
 def _known_version(version: Version) -> Version:
@@ -134,12 +142,11 @@ def _paths(kind: Kind[Any], schema: str, listed: str) -> dict[str, Any]:
         answered = listed if action in ("list", "deletecollection") else schema
         return _operation(method, kind.group, kind.version, kind.kind, schema, answered, action)
 
+    on_all = {"get": operation("get", "list"), "post": operation("post")}
+    if "deletecollection" in discovery.verbs_of(kind):
+        on_all["delete"] = operation("delete", "deletecollection")
     made = {
-        collection: {
-            "get": operation("get", "list"),
-            "post": operation("post"),
-            "delete": operation("delete", "deletecollection"),
-        },
+        collection: on_all,
         f"{collection}/{{name}}": {name: operation(name) for name in ("get", "put", "patch", "delete")},
     }
     if kind.namespaced:
@@ -221,6 +228,11 @@ def _v3(schema: Any, prefix: str = "#/components/schemas/") -> Any:
 
 
 @cache
+def _whole_in_protobuf(version: Version) -> bytes:
+    return openapi_protobuf.of_document(json.loads(_whole(version)))
+
+
+@cache
 def _whole(version: Version) -> bytes:
     """OpenAPI v2: all in one document."""
     definitions = _definitions(version)
@@ -270,4 +282,7 @@ def _flat(schema: Any) -> Any:
         return schema
     if "allOf" in schema and len(schema["allOf"]) == 1:
         return {**schema["allOf"][0], "description": schema.get("description", "")}
+    if "oneOf" in schema:
+        # A quantity, a number or a percentage: v2 calls them strings.
+        return {"type": "string", **{key: each for key, each in schema.items() if key != "oneOf"}}
     return {key: _flat(value) for key, value in schema.items()}
