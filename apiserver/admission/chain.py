@@ -17,6 +17,7 @@ from apiserver.admission.pod_resize_validator import PodResizeValidator
 from apiserver.admission.pod_topology_labels import PodTopologyLabels
 from apiserver.admission.priority import Priority
 from apiserver.admission.resource_quota import ResourceQuota
+from apiserver.admission.runtime_class import RuntimeClassAdmission
 from apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
 from machinery.kinds import Kind
@@ -33,6 +34,7 @@ NAMES = (
     "DefaultStorageClass",
     "StorageObjectInUseProtection",
     "PersistentVolumeClaimResize",
+    "RuntimeClass",
     "NodeDeclaredFeatureValidator",
     "PodResizeValidator",
     "PodTopologyLabels",
@@ -45,7 +47,7 @@ ABSENT = frozenset((
     "LimitPodHardAntiAffinityTopology", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook",
     "NamespaceAutoProvision", "NamespaceExists",
     "OwnerReferencesPermissionEnforcement", "PodNodeSelector", "PodSecurity", "PodTolerationRestriction",
-    "RuntimeClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
 ))  # fmt: skip
 """Upstream's plugins that are not here: to disable one is nothing."""
 
@@ -68,6 +70,7 @@ def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plu
         DefaultStorageClass(),
         StorageObjectInUseProtection(),
         PersistentVolumeClaimResize(),
+        RuntimeClassAdmission(),
         NodeDeclaredFeatureValidator(gates),
         PodResizeValidator(gates),
         PodTopologyLabels(gates),

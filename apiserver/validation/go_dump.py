@@ -23,6 +23,9 @@ _INITIALISMS = {
     "podIP": "PodIP",
     "apiGroup": "APIGroup",
     "nfs": "NFS",
+    "seLinuxOptions": "SELinuxOptions",
+    "gmsaCredentialSpecName": "GMSACredentialSpecName",
+    "gmsaCredentialSpec": "GMSACredentialSpec",
 }
 
 

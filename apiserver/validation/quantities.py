@@ -8,7 +8,7 @@ from functools import lru_cache
 from apiserver.validation import field, names
 from machinery.errors import Cause
 from machinery.pb import resource
-from machinery.quantity import Quantity
+from machinery.quantity import Quantity, QuantityError
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 _STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
@@ -108,6 +108,8 @@ def requirements(
         at = f"{path}.limits[{name}]"
         errors += pod_resource_name(at, name) if pod_level else container_resource_name(at, name)
         errors += amount(at, name, limits[name])
+        if is_huge_page(name):
+            errors += _pages(at, name, limits[name].string)
         huge, regular = huge or is_huge_page(name), regular or name in _POD_LEVEL
     for name in sorted(requests):
         at = f"{path}.requests[{name}]"
@@ -120,17 +122,31 @@ def requirements(
             errors.append(
                 field.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
             )
+        if is_huge_page(name):
+            errors += _pages(at, name, requests[name].string)
         huge, regular = huge or is_huge_page(name), regular or name in _POD_LEVEL
     if huge and not regular:
         errors.append(field.forbidden(path, "HugePages require cpu or memory"))
     return errors
 
 
+def _pages(path: str, name: str, text: str) -> list[Cause]:
+    """Whole pages of the size that the resource's name says."""
+    try:
+        size = Quantity.parse(name.removeprefix(_HUGE_PAGES))
+        whole = size.sign > 0 and size.milli_value() % 1000 == 0
+        if whole and Quantity.parse(text).value() % size.value() == 0:
+            return []
+    except QuantityError:
+        pass
+    return [field.invalid(path, text, f"{text} is not positive integer multiple of {name}")]
+
+
 def pod_resource_name(path: str, name: str) -> list[Cause]:
     """Only these may be asked for by a pod as a whole."""
-    errors = container_resource_name(path, name)
+    errors = standard_resource_name(path, name)
     if not errors and name not in _POD_LEVEL and not is_huge_page(name):
-        supported = ("cpu", "memory", _HUGE_PAGES + "*")
+        supported = ("cpu", _HUGE_PAGES, "memory")
         errors.append(field.not_supported(path, name, supported))
     return errors
 
