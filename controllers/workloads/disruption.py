@@ -91,19 +91,23 @@ class Disruption(Controller):
         pods = [pod for pod in self.pods.list(key.namespace) if self._selects(budget, pod)]
         scales = {pod.metadata.uid: self._scale_of(pod) for pod in pods}
         now = to_time(self.clock.now())
+        problem = ""
         try:
             status = status_of(budget, pods, scales, now)
         except SyncError as error:
-            note = f"Failed to calculate the number of expected pods: {error}"
-            self._tell(budget, "Warning", "CalculateExpectedPodCountFailed", note)
-            status = failed_status(budget, str(error), now)
-        else:
-            self._tell_of_pods(budget, pods, now.seconds)
+            problem = str(error)
+            status = failed_status(budget, problem, now)
         if to_json(status) != to_json(budget.status):
             new = policy.PodDisruptionBudget()
             new.CopyFrom(budget)
             new.status.CopyFrom(status)
             await self.client.update(new, subresource="status")
+            # Only what is new is told, once it is written: the write has the budget looked at again.
+            if problem:
+                note = f"Failed to calculate the number of expected pods: {problem}"
+                self._tell(budget, "Warning", "CalculateExpectedPodCountFailed", note)
+            else:
+                self._tell_of_pods(budget, pods, now.seconds)
         return recheck_seconds(status, now.seconds)
 
     def _tell(self, about: object, type_: str, reason: str, note: str) -> None:

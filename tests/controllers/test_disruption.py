@@ -1,0 +1,105 @@
+"""What the disruption controller tells: what is new, once."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from controllers.controller import Context
+from controllers.workloads.disruption import Disruption
+from machinery import errors, kinds
+from machinery.clock import FakeClock
+from machinery.errors import StatusError
+from machinery.kinds import Kind
+from machinery.objects import ObjectKey, key_of
+from machinery.pb import policy
+from machinery.wire import codec
+from tests.controllers.builders import pod
+
+KEY = ObjectKey("default", "budget")
+
+
+class Known:
+    """An informer, as far as the controller looks."""
+
+    def __init__(self) -> None:
+        self.objects: dict[ObjectKey, Any] = {}
+
+    def add_handler(self, **_: Any) -> None:
+        return
+
+    def get(self, name: str, namespace: str) -> Any:
+        return self.objects.get(ObjectKey(namespace, name))
+
+    def list(self, namespace: str) -> list[Any]:
+        return [obj for key, obj in self.objects.items() if key.namespace == namespace]
+
+
+class World:
+    """Client, informers, recorder and log at once."""
+
+    def __init__(self) -> None:
+        self.known: dict[Kind[Any], Known] = {}
+        self.told: list[str] = []
+        self.conflicts = 0
+
+    def of(self, what: Any) -> Any:
+        return self.known.setdefault(what, Known()) if isinstance(what, Kind) else self
+
+    def bind(self, **_: Any) -> World:
+        return self
+
+    def event(self, about: Any, type_: str, reason: str, **_: Any) -> None:
+        self.told.append(reason)
+
+    async def update(self, obj: Any, *, subresource: str) -> Any:
+        if self.conflicts:
+            self.conflicts -= 1
+            raise errors.conflict(kinds.of(obj), obj.metadata.name, "changed")
+        self.put(obj)
+        return obj
+
+    def put(self, obj: Any) -> None:
+        self.of(kinds.of(obj)).objects[key_of(obj)] = obj
+
+
+@pytest.fixture
+def world() -> World:
+    found = World()
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 1}
+    body = {"metadata": {"name": "budget", "namespace": "default", "generation": 1}, "spec": spec}
+    found.put(codec.from_json(policy.PodDisruptionBudget, body))
+    return found
+
+
+def controller(world: World) -> Disruption:
+    same: Any = world
+    context = Context(
+        client=same, informers=same, clock=FakeClock(), recorders=same, gates=cast("Any", None), log=same
+    )
+    return Disruption(context)
+
+
+async def test_that_there_are_no_pods_is_told_once(world: World) -> None:
+    it = controller(world)
+    await it.reconcile(KEY)
+    await it.reconcile(KEY)  # as its own write makes it
+    assert world.told == ["NoPods"]
+    world.put(pod("p", labels={"app": "web"}, ready=True))
+    await it.reconcile(KEY)
+    assert world.told == ["NoPods"]
+    world.of(kinds.POD).objects.clear()
+    await it.reconcile(KEY)
+    await it.reconcile(KEY)
+    assert world.told == ["NoPods", "NoPods"], "they have come and gone"
+
+
+async def test_what_could_not_be_written_is_not_told_yet(world: World) -> None:
+    it = controller(world)
+    world.conflicts = 1
+    with pytest.raises(StatusError):
+        await it.reconcile(KEY)
+    assert world.told == []
+    await it.reconcile(KEY)
+    assert world.told == ["NoPods"]
