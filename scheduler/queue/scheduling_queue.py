@@ -236,6 +236,7 @@ class PrioritySchedulingQueue:
                 info.consecutive_errors_count += 1
             info.timestamp = now
             info.backoff_expiration = None
+            info.was_flushed_from_unschedulable = False
             if not self._hints_enabled:
                 self._add_unschedulable_without_hints(info)
                 return
