@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from anyio import CancelScope
+
 from machinery import kinds
 from machinery.client import Client, retry_unavailable
 from machinery.clock import Clock, to_time
@@ -18,6 +20,7 @@ from scheduler.plugins.dynamic_resources.pod_claims import Claim, ClaimError, is
 
 ATTEMPTS_MAX = 5  # writes of one claim that may meet a conflict
 CONFLICT_PAUSE_SECONDS = 0.01
+OUTCOME_ATTEMPTS_MAX = 1000  # every two seconds: half an hour
 NOT_FOUND, CONFLICT = 404, 409
 
 
@@ -74,6 +77,21 @@ class ClaimWriter:
         new.metadata.ClearField("name")
         new.metadata.ClearField("uid")
         return await self._client.create(new)
+
+    async def outcome(self, claim: Claim) -> Claim | None:
+        """The claim as the API server has it; None when it is gone. Waits long for a server that is away."""
+        name, namespace = claim.metadata.name, claim.metadata.namespace
+        try:
+            found = await retry_unavailable(
+                lambda: self._client.get(kinds.RESOURCE_CLAIM, name, namespace),
+                clock=self._clock,
+                attempts_max=OUTCOME_ATTEMPTS_MAX,
+            )
+        except StatusError as error:
+            if error.code == NOT_FOUND:
+                return None
+            raise
+        return found if found.metadata.uid == claim.metadata.uid else None
 
     async def tell_pod(self, pod: core.Pod, patch: object) -> None:
         """Patches the pod's status."""
@@ -142,8 +160,15 @@ class ClaimWriter:
         raise AssertionError("the last attempt raises")
 
     async def _call(self, call: Callable[[], Awaitable[Claim]], what: str, claim: Claim) -> Claim:
+        async def once() -> Claim:
+            # What was sent is answered, or late by the client's own limit: of a binding that is stopped
+            # meanwhile nobody would know what has become.
+            with CancelScope(shield=True):
+                answer = await call()
+            return answer
+
         try:
-            return await retry_unavailable(call, clock=self._clock)
+            return await retry_unavailable(once, clock=self._clock)
         except StatusError as error:
             text = f"{what} {_key(claim)}: {error.message}"
             raise StatusError(error.code, error.reason, text, details=error.details) from error

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from machinery import failpoints, logs
-from machinery.errors import StatusError
+from machinery.errors import StatusError, is_retryable
 from machinery.failpoints import FailpointError
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ClusterEventWithHint
@@ -230,7 +230,7 @@ class DynamicResources(
         if known is None:
             return
         for index, claim in enumerate(known.claims):
-            if self._claims.land(known.uid_of(index)):
+            if index not in known.unsettled and self._claims.land(known.uid_of(index)):
                 self._claims.restore(claim.metadata.name, claim.metadata.namespace)
 
     async def after_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -238,6 +238,7 @@ class DynamicResources(
         known = self._known(state)
         if known is None:
             return
+        await self._settle(known, pod)
         for index, claim in enumerate(known.claims):
             try:
                 if index == known.extended_index:
@@ -250,6 +251,24 @@ class DynamicResources(
                 _log.warning(
                     "Could not unreserve a claim", pod=pod.key, claim=name, step="unreserve", error=error
                 )
+
+    async def _settle(self, known: ClaimsState, pod: PodInfo) -> None:
+        """Finds out whether allocations were written that nobody has waited for. Until then they count."""
+        for index in sorted(known.unsettled):
+            claim = known.claims[index]
+            try:
+                found = await self._writer().outcome(claim)
+            except StatusError as error:
+                name = claim.metadata.name
+                _log.warning(
+                    "Could not look up a claim", pod=pod.key, claim=name, step="unreserve", error=error
+                )
+                found = None
+            if found is not None:
+                known.claims[index] = found
+                self._claims.assume(found)
+            self._claims.land(known.uid_of(index))
+        known.unsettled.clear()
 
     # PreBind
 
@@ -281,6 +300,7 @@ class DynamicResources(
         if is_mine and allocation is None and not claim.spec.devices.requests:
             return  # the node's device plugin has what is asked for
         writer = self._writer()
+        is_settled = False
         try:
             if is_mine and is_in_memory(claim):
                 mine = None if known.chosen is None else known.chosen.extended
@@ -290,10 +310,20 @@ class DynamicResources(
             bound = await writer.bind(claim, pod.pod, allocation)
             known.claims[index] = bound
             self._claims.assume(bound)
+            is_settled = True
             await WRITTEN.hit(pod=pod.key, claim=bound.metadata.name)
+        except ClaimError:
+            is_settled = True
+            raise
+        except StatusError as error:
+            is_settled = not is_retryable(error)
+            raise
         finally:
             if allocation is not None:
-                self._claims.land(known.uid_of(index))
+                if is_settled or is_in_memory(known.claims[index]):
+                    self._claims.land(known.uid_of(index))
+                else:
+                    known.unsettled.add(index)  # Unreserve is to come: the devices are in use until then
         if is_mine:
             await writer.tell_pod(pod.pod, extended.pod_status_of(bound, known.asked))
 

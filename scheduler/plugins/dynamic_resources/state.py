@@ -42,6 +42,7 @@ class ClaimsState:
     barren: Status | None = None  # the verdict on nodes that reach no devices
     unavailable: set[int] = field(default_factory=set)
     decided: dict[int, devices.AllocationResult] = field(default_factory=dict)  # by Reserve
+    unsettled: set[int] = field(default_factory=set)  # decided, and nobody knows whether it is written
     chosen: OnNode | None = None
     extended_uid: str = ""  # under which the claim for extended resources is in flight
 

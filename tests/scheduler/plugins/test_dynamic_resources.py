@@ -44,7 +44,13 @@ S2 = resource_slice("s2", device("gpu-0"), node="n2")
 
 
 class DeviceApi(FakeApi):
-    """Also creates objects, and does what patches of claims and pods say."""
+    """Also creates objects, and does what patches of claims and pods say. `holds`: updates wait."""
+
+    def __init__(self, *objects: Any) -> None:
+        super().__init__(*objects)
+        self.holds = False
+        self.arrived, self.goes_on = anyio.Event(), anyio.Event()
+        self.unread: errors.StatusError | None = None
 
     async def create(self, obj: Any) -> Any:
         new = type(obj)()
@@ -54,7 +60,15 @@ class DeviceApi(FakeApi):
         self._note("create", kinds.of(obj).kind, new.metadata.name)
         return self.put(new)
 
+    async def update(self, obj: Any, *, subresource: str = "", dry_run: bool = False) -> Any:
+        if self.holds:
+            self.arrived.set()
+            await self.goes_on.wait()
+        return await super().update(obj, subresource=subresource, dry_run=dry_run)
+
     async def get(self, kind: Kind[Any], name: str, namespace: str = "") -> Any:
+        if self.unread is not None:
+            raise self.unread
         found = self.find(kind, name, namespace)
         if found is None:
             raise errors.not_found(kind, name)
@@ -313,6 +327,59 @@ async def test_somebody_else_was_faster() -> None:
     assert status is not None
     assert status.message() == "claim default/claim got allocated elsewhere in the meantime"
     assert not manager_of(stage.framework).claims.is_in_flight("uid-claim")
+
+
+async def _stopped(stage: Stage, who: PodInfo, when: str) -> None:
+    """PreBind begins and is stopped: while a write is at the API server, or between two tries."""
+    assert stage.feasible(who) == ["n1"]
+    assert stage.reserve(who, "n1") is None
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as group:
+            group.start_soon(stage.plugin.pre_bind, stage.state, who, "n1")
+            if when == "writing":
+                await stage.api.arrived.wait()
+                group.cancel_scope.cancel()
+                stage.api.goes_on.set()
+            else:
+                await stage.clock.wait_for_sleepers()
+                group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("when", "written"), [("writing", True), ("waiting", False)])
+async def test_devices_of_a_stopped_binding_are_in_use_until_it_is_known_what_was_written(
+    when: str, written: bool
+) -> None:
+    stage = Stage(mine(finalizers=[FINALIZER]), claim("other", uid="uid-other"), S1)
+    who, other = user(), user("q", "other")
+    if when == "writing":
+        stage.api.holds = True
+    else:
+        stage.api.refuse = lambda request: errors.service_unavailable("") if request[0] == "update" else None
+    await _stopped(stage, who, when)
+    before = stage.state
+    assert stage.claim().status.HasField("allocation") is written
+    stage.plugin.unreserve(before, who, "n1")
+    assert stage.feasible(other) == [], "the write might still come"
+    await stage.plugin.after_unreserve(before, who, "n1")
+    assert stage.claim().status.HasField("allocation") is written
+    assert not stage.claim().status.reservedFor
+    assert stage.feasible(other) == ([] if written else ["n1"])
+    assert not manager_of(stage.framework).claims.is_in_flight("uid-claim")
+
+
+@pytest.mark.parametrize(
+    "gone", [errors.not_found(kinds.RESOURCE_CLAIM, "claim"), errors.forbidden(None, "", "no")]
+)
+async def test_a_claim_that_cannot_be_looked_up_holds_no_devices_for_ever(gone: errors.StatusError) -> None:
+    stage = Stage(mine(finalizers=[FINALIZER]), claim("other", uid="uid-other"), S1)
+    who, other = user(), user("q", "other")
+    stage.api.refuse = lambda request: errors.service_unavailable("") if request[0] == "update" else None
+    await _stopped(stage, who, "waiting")
+    before = stage.state
+    stage.plugin.unreserve(before, who, "n1")
+    stage.api.unread = gone
+    await stage.plugin.after_unreserve(before, who, "n1")
+    assert stage.feasible(other) == ["n1"]
 
 
 async def test_an_allocation_that_is_freed_in_the_meantime_is_not_reserved() -> None:
