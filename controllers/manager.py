@@ -11,6 +11,7 @@ import click
 
 from controllers.controller import Context, InformerSet, Recorders, Runner
 from controllers.devices.claims import ResourceClaimController
+from controllers.devices.eviction import DeviceTaintEviction
 from controllers.garbage.namespaces import NamespaceController
 from controllers.garbage.owners import GarbageCollector
 from controllers.garbage.pods import PodGarbageCollector
@@ -76,6 +77,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     ),
     "garbage-collector-controller": lambda context, _: GarbageCollector(context),
     "namespace-controller": lambda context, _: NamespaceController(context),
+    "device-taint-eviction-controller": lambda context, _: DeviceTaintEviction(context),
     "resourceclaim-controller": lambda context, _: ResourceClaimController(context),
     "serviceaccount-controller": lambda context, _: ServiceAccountController(context),
     "root-ca-certificate-publisher-controller": lambda context, _: RootCertificatePublisher(context),

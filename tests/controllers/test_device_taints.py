@@ -1,0 +1,170 @@
+"""Pods whose devices get NoExecute taints: when they go, and that they do (KEP-5055)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from controllers.controller import Context, InformerSet, Recorders
+from controllers.devices.eviction import DeviceTaintEviction
+from controllers.devices.taints import ends_at, executing
+from machinery import kinds, logs
+from machinery.client import Client
+from machinery.clock import FakeClock, rfc3339
+from machinery.objects import ObjectKey, get_condition
+from machinery.pb import core, devices
+from machinery.versions import Gates, Version
+from tests.controllers.builders import pod
+from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.devices import allocation, claim, device, resource_slice, using
+
+ADDED = 1_700_000_000.0
+
+
+def taint(key: str = "dying", effect: str = "NoExecute", *, added: float | None = ADDED) -> dict[str, Any]:
+    return {"key": key, "effect": effect, **({"timeAdded": rfc3339(added)} if added is not None else {})}
+
+
+def tainted(*taints: Mapping[str, Any], generation: int = 1, name: str = "pool") -> devices.ResourceSlice:
+    found = device("gpu", taints=list(taints))
+    return resource_slice(name, found, pool="pool", generation=generation)
+
+
+def user(*tolerations: Mapping[str, Any], by: str = "uid-p") -> devices.ResourceClaim:
+    """A claim that has the device, and is used by pod p."""
+    found = allocation(("pool", "gpu"))
+    found["devices"]["results"][0]["tolerations"] = list(tolerations)
+    consumers = [{"resource": "pods", "name": "p", "uid": by}]
+    return claim("c", status={"allocation": found, "reservedFor": consumers})
+
+
+def tolerates(seconds: int | None = None, **fields: Any) -> dict[str, Any]:
+    more = {} if seconds is None else {"tolerationSeconds": seconds}
+    return {"operator": "Exists", **fields, **more}
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "after"),
+    [
+        ([], [], None),
+        ([taint(effect="NoSchedule"), taint(effect="None")], [], None),
+        ([taint()], [], 0),
+        ([taint()], [tolerates(key="other")], 0),
+        ([taint()], [tolerates(effect="NoSchedule")], 0),
+        ([taint()], [{"operator": "Equal", "key": "dying", "value": "x"}], 0),
+        ([taint()], [tolerates()], None),
+        ([taint()], [tolerates(key="dying", effect="NoExecute")], None),
+        ([taint()], [tolerates(30), tolerates(20, key="dying")], 20),
+        ([taint()], [tolerates(30), tolerates(key="dying")], None),
+        ([taint()], [tolerates(-5)], 0),
+        ([taint(), taint("late", added=ADDED + 50)], [tolerates(60, key="dying")], 50),
+    ],
+)
+def test_when_users_of_a_device_have_to_go(
+    taints: list[dict[str, Any]], tolerations: list[dict[str, Any]], after: float | None
+) -> None:
+    found = ends_at(user(*tolerations), executing([tainted(*taints)]), lambda device, taint: 0.0)
+    assert found == (None if after is None else ADDED + after)
+
+
+def test_only_the_newest_generation_of_a_pool_counts() -> None:
+    old, new = tainted(taint()), tainted(generation=2, name="newer")
+    assert executing([old]) != {}
+    assert executing([old, new]) == {}
+
+
+class Api(FakeApi):
+    async def update(self, obj: Any, *, subresource: str = "", **_: Any) -> Any:
+        await self._call(f"update/{subresource}", f"{obj.metadata.namespace}/{obj.metadata.name}", None)
+        return self.put(obj)
+
+
+@asynccontextmanager
+async def evicting(api: Api, clock: FakeClock, **gates: bool) -> AsyncIterator[None]:
+    client = cast("Client", api)
+    recorders, informers = Recorders(client, clock), InformerSet(client, clock)
+    context = Context(
+        client=client,
+        informers=informers,
+        clock=clock,
+        recorders=recorders,
+        gates=Gates("controllers", Version(1, 36), gates),
+        log=logs.get(),
+    )
+    controller = DeviceTaintEviction(context)
+    async with anyio.create_task_group() as group:
+        for run in (informers.run, recorders.run, controller.run):
+            group.start_soon(run)
+        await informers.wait_synced()
+        yield
+        group.cancel_scope.cancel()
+
+
+def running_pod(uid: str = "uid-p") -> core.Pod:
+    return using(pod("p", uid=uid, node="n1"), claim="c")
+
+
+def is_gone(api: Api) -> bool:
+    return ObjectKey("default", "p") not in api.objects[kinds.POD]
+
+
+async def test_a_pod_goes_when_its_device_is_tainted_and_says_why() -> None:
+    api, clock = Api(), FakeClock(ADDED)
+    for obj in (tainted(), user(), running_pod()):
+        api.put(obj)
+    async with evicting(api, clock):
+        api.put(tainted(taint()))
+        await api.until(lambda: is_gone(api))
+        await api.until(lambda: bool(api.events))
+    written = [obj for _, kind, type_, obj in api.log if kind is kinds.POD and type_ == "MODIFIED"]
+    reason = get_condition(written[-1].status.conditions, "DisruptionTarget")
+    assert reason is not None
+    assert (reason.status, reason.reason) == ("True", "DeletionByDeviceTaintManager")
+    assert api.events == [("DeviceTaintManagerEviction", "p", "Marking for deletion")]
+
+
+async def test_a_pod_stays_for_as_long_as_its_claim_tolerates_the_taint() -> None:
+    api, clock = Api(), FakeClock(ADDED)
+    for obj in (tainted(taint()), user(tolerates(60)), running_pod()):
+        api.put(obj)
+    async with evicting(api, clock):
+        await clock.wait_for_sleepers(1)
+        await clock.advance(59)
+        assert not is_gone(api)
+        await clock.advance(2)
+        await api.until(lambda: is_gone(api))
+
+
+async def test_a_taint_that_is_taken_away_in_time_changes_nothing() -> None:
+    api, clock = Api(), FakeClock(ADDED)
+    for obj in (tainted(taint()), user(tolerates(60)), running_pod()):
+        api.put(obj)
+    async with evicting(api, clock):
+        await clock.wait_for_sleepers(1)
+        api.put(tainted())
+        await api.until(lambda: bool(api.events))
+        await clock.advance(120)
+    assert not is_gone(api)
+    assert api.events == [("DeviceTaintManagerEviction", "p", "Cancelling deletion")]
+
+
+@pytest.mark.parametrize(
+    ("claims", "who", "gates"),
+    [
+        (user(by="uid-other"), running_pod(), {}),
+        (user(), using(pod("p", uid="uid-p"), claim="c"), {}),  # it has no node yet
+        (user(), running_pod(), {"DRADeviceTaints": False}),
+    ],
+)
+async def test_who_does_not_go(claims: devices.ResourceClaim, who: core.Pod, gates: dict[str, bool]) -> None:
+    api, clock = Api(), FakeClock(ADDED)
+    for obj in (tainted(taint()), claims, who):
+        api.put(obj)
+    async with evicting(api, clock, **gates):
+        await clock.advance(10)
+    assert not is_gone(api)
+    assert api.events == []
