@@ -7,13 +7,14 @@ uid and each extra value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 from apiserver.access.attributes import Attributes
 from apiserver.access.authorizer import Authorizer, forbidden
 from apiserver.access.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User
 from machinery import errors
+from machinery.names import go_quote
 
 PREFIX = "impersonate-"
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"
@@ -26,7 +27,7 @@ Headers = Sequence[tuple[str, str]]
 
 
 def impersonated(user: User, headers: Headers, authorizer: Authorizer) -> User:
-    """Who the user acts as. Raises 403, and 500 for groups without a user."""
+    """Who the user acts as. Raises 403, and 400 for groups without a user."""
     name = next((value for key, value in headers if key == _USER), "")
     groups = [value for key, value in headers if key == _GROUP]
     uid = next((value for key, value in headers if key == _UID), "")
@@ -36,7 +37,9 @@ def impersonated(user: User, headers: Headers, authorizer: Authorizer) -> User:
             extra.setdefault(unquote(key[len(_EXTRA) :]).lower(), []).append(value)
     if not name:
         if groups or uid or extra:
-            raise errors.internal(f"requested {[*groups, *extra]} without impersonating a user")
+            raise errors.bad_request(
+                f"requested {_shown(uid, groups, extra)} without impersonating a user name"
+            )
         return user
     account = _account(name)
     questions = [
@@ -61,6 +64,20 @@ def impersonated(user: User, headers: Headers, authorizer: Authorizer) -> User:
         groups.append(own)
     return User(
         name, tuple(groups), uid, tuple((key, tuple(values)) for key, values in sorted(extra.items()))
+    )
+
+
+def _shown(uid: str, groups: Sequence[str], extra: Mapping[str, Sequence[str]]) -> str:
+    """As Go prints the user that somebody asked for."""
+
+    def texts(found: Sequence[str]) -> str:
+        return f"{{{', '.join(map(go_quote, found))}}}" if found else "(nil)"
+
+    rows = ", ".join(f"{go_quote(key)}:[]string{texts(values)}" for key, values in sorted(extra.items()))
+    more = f"{{{rows}}}" if extra else "(nil)"
+    return (
+        f'&user.DefaultInfo{{Name:"", UID:{go_quote(uid)}, Groups:[]string{texts(groups)},'
+        f" Extra:map[string][]string{more}}}"
     )
 
 

@@ -28,6 +28,9 @@ _META = "meta.k8s.io"
 def document(found: CachedObject) -> dict[str, Any]:
     """The JSON of an object; an object of a dry run has no resource version."""
     made = codec.to_json(found.message)
+    if "kind" not in made:
+        # A Scale, which is no stored kind's message.
+        made = {"kind": found.kind.kind, "apiVersion": found.kind.api_version, **made}
     if not found.revision:
         made["metadata"].pop("resourceVersion", None)
     return made

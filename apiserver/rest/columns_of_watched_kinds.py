@@ -76,6 +76,10 @@ def _autoscaler(obj: Any, now: float) -> Row:
     return Row([*own, spec.maxReplicas, status.currentReplicas, age(obj.metadata, now)])
 
 
+def _scale(obj: Any, now: float) -> Row:
+    return Row([obj.metadata.name, obj.spec.replicas, obj.status.replicas, age(obj.metadata, now)])
+
+
 def _metrics(shown: Sequence[str]) -> str:
     if not shown:
         return "<none>"
@@ -237,6 +241,15 @@ LAYOUTS: dict[tuple[str, str], Layout] = {
             AGE,
         ),
         _autoscaler,
+    ),
+    ("autoscaling", "Scale"): Layout(
+        (
+            Column("Name", NAME.described),
+            Column("Desired", "scalespec-autoscaling-v1#replicas", "integer"),
+            Column("Available", "scalestatus-autoscaling-v1#replicas", "integer"),
+            AGE,
+        ),
+        _scale,
     ),
     ("networking.k8s.io", "Ingress"): Layout(
         (

@@ -129,12 +129,12 @@ class Resources:
     async def _get(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
         if target.subresource in ("binding", "eviction", "finalize", "token"):
             raise problems.method_not_allowed()
-        media = _negotiated(request, _ONLY_SELF if target.subresource == "scale" else _SHOWN_OBJECT)
+        media = _negotiated(request, _SHOWN_OBJECT)
         if target.subresource == "scale":
             from apiserver.registry import scale
 
             found = await self._registry.get(kind, target.namespace, target.name)
-            return _message(request, media, bodies.scale(), scale.of(found.message))
+            return self._scale(request, media, scale.of(found.message))
         found = await self._registry.get(
             kind,
             target.namespace,
@@ -230,12 +230,12 @@ class Resources:
         if target.subresource == "scale":
             from apiserver.registry import scale
 
-            media = _negotiated(request, _ONLY_SELF)
+            media = _negotiated(request, _SHOWN_OBJECT)
             body = await self._decoded(request, bodies.scale())
             scaled = await scale.put(
                 self._registry, kind, target.namespace, target.name, body.message, options
             )
-            return _message(request, media, bodies.scale(), scaled)
+            return self._scale(request, media, scaled)
         media = _negotiated(request, _SHOWN_OBJECT)
         body = await self._decoded(request, bodies.of_kind(kind))
         code = 200
@@ -270,11 +270,11 @@ class Resources:
         if target.subresource == "scale":
             from apiserver.registry import scale
 
-            media = _negotiated(request, _ONLY_SELF)
+            media = _negotiated(request, _SHOWN_OBJECT)
             scaled = await scale.patch(
                 self._registry, kind, target.namespace, target.name, patch_kind, patch, options
             )
-            return _message(request, media, bodies.scale(), scaled)
+            return self._scale(request, media, scaled)
         media = _negotiated(request, _SHOWN_OBJECT)
         code = 200
 
@@ -331,6 +331,17 @@ class Resources:
             return Answer(answers.encode(media, made, pretty=request.pretty), code, media.form)
         body = answers.of_object(media, found, pretty=request.pretty)
         return Answer(body, code, media.form)
+
+    def _scale(self, request: Request, media: Media, made: Any) -> Answer:
+        """A Scale, which nobody stores, in all forms that objects have."""
+        if not media.shown_as:
+            return _message(request, media, bodies.scale(), made)
+        from apiserver.registry import scale
+
+        named = made.metadata
+        revision = int(named.resourceVersion or 0)
+        shown = CachedObject(scale.KIND, named.namespace, named.name, revision, stored=b"", message=made)
+        return self._object(request, media, shown)
 
     def _page(self, request: Request, media: Media, kind: Kind[Any], page: ListPage) -> Answer:
         include, now = request.asked("includeObject"), self._clock.now()

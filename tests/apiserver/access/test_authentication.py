@@ -183,8 +183,17 @@ def test_acting_as_somebody_else(clock: FakeClock) -> None:
         with pytest.raises(StatusError) as refused:
             acting(*headers)
         assert (refused.value.code, refused.value.message) == (403, message)
-    with pytest.raises(StatusError, match="without impersonating a user"):
-        acting(("impersonate-group", "dev"))
+    with pytest.raises(StatusError) as refused:
+        acting(("impersonate-group", "dev"), ("impersonate-extra-a", "b"))
+    assert (refused.value.code, refused.value.message) == (
+        400,
+        'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"dev"},'
+        ' Extra:map[string][]string{"a":[]string{"b"}}} without impersonating a user name',
+    )
+    with pytest.raises(
+        StatusError, match=r'UID:"7", Groups:\[\]string\(nil\), Extra:map\[string\]\[\]string\(nil\)'
+    ):
+        acting(("impersonate-uid", "7"))
 
 
 def account(objects: Objects, uid: str = "u") -> None:

@@ -159,3 +159,33 @@ async def test_a_behavior_is_completed(rest: Rest) -> None:
             "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
         },
     }
+
+
+async def test_a_scale_is_shown_in_every_form(rest: Rest) -> None:
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    deployments = "/apis/apps/v1/namespaces/default/deployments"
+    await rest.json("POST", deployments, {"metadata": {"name": "web"}, "spec": spec})
+    path = f"{deployments}/web/scale"
+
+    def form(kind: str) -> dict[str, Any]:
+        return {"accept": f"application/json;as={kind};v=v1;g=meta.k8s.io"}
+
+    table = (await rest.json("GET", path, **form("Table"))).document
+    assert [(one["name"], one["type"]) for one in table["columnDefinitions"]] == [
+        ("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string"),
+    ]  # fmt: skip
+    assert table["rows"][0]["cells"][:3] == ["web", 2, 0]
+    assert table["rows"][0]["object"]["metadata"]["name"] == "web"
+    change = {"spec": {"replicas": 3}}
+    table = (
+        await rest.json("PATCH", path, change, {"includeObject": "Object"}, **MERGE, **form("Table"))
+    ).document
+    shown = table["rows"][0]["object"]
+    assert (shown["kind"], shown["apiVersion"], shown["spec"]) == ("Scale", "autoscaling/v1", {"replicas": 3})
+    partial = (await rest.json("GET", path, **form("PartialObjectMetadata"))).document
+    assert (partial["kind"], partial["metadata"]["name"]) == ("PartialObjectMetadata", "web")
+    protobuf = "application/vnd.kubernetes.protobuf"
+    plain = await rest.request("GET", path, headers={"accept": protobuf})
+    assert v1.Scale.FromString(envelope.unwrap(plain.body)[2]).spec.replicas == 3
