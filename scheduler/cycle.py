@@ -18,6 +18,7 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import FitError
 from scheduler.framework.interface import (
     Code,
+    FilterError,
     NominatingInfo,
     NominatingMode,
     PostFilterResult,
@@ -54,8 +55,8 @@ class Failed:
     """No node, or something broke.
 
     `nominating` says what is to happen to the nomination, None: leave it. Plugin sets say who refused the
-    pod; empty ones send it to the error backoff. `post_filter` may carry evictions to be done. `error` is the
-    exception of a plugin, for the log.
+    pod; empty ones send it to the error backoff. `post_filter` may carry evictions to be done. `error` is an
+    exception that nobody has foreseen, for the log; None where a plugin says that it cannot tell.
     """
 
     reason: Reason
@@ -97,7 +98,8 @@ def failed_without_fit_error(error: Exception) -> Failed:
         return Failed(Reason.UNSCHEDULABLE, str(error), CLEAR_NOMINATION)
     if isinstance(error, AlgorithmError):
         return failed_by(error.status)
-    return Failed(Reason.SCHEDULER_ERROR, error_text(error), CLEAR_NOMINATION, error=error)
+    cause = error.status.error if isinstance(error, FilterError) else error
+    return Failed(Reason.SCHEDULER_ERROR, error_text(error), CLEAR_NOMINATION, error=cause)
 
 
 def claim(

@@ -240,10 +240,12 @@ class Scheduler:
 
     async def _go_back(self, attempt: Attempt, outcome: Failed, group: anyio.abc.TaskGroup) -> None:
         """The pod got no node."""
-        if outcome.error is not None and not isinstance(outcome.error, StatusError):
+        if outcome.reason is Reason.SCHEDULER_ERROR:
+            unforeseen = None if isinstance(outcome.error, StatusError) else outcome.error
             _log.error(
-                "Error scheduling pod; retrying", pod=attempt.pod.key, step="cycle", exc_info=outcome.error
-            )
+                "Error scheduling pod; retrying", pod=attempt.pod.key, step="cycle", error=outcome.message,
+                exc_info=unforeseen,
+            )  # fmt: skip
         if outcome.post_filter is not None:
             outcome = await self._make_room(attempt, outcome, outcome.post_filter, group)
         self._failed(attempt, outcome, group)

@@ -262,3 +262,19 @@ def test_a_plugin_that_breaks_is_named_and_its_error_kept_for_the_log() -> None:
     assert "AttributeError: nodeNam" in outcome.message
     assert isinstance(outcome.error, AttributeError)
     assert outcome.error.__traceback__ is not None
+
+
+class CannotTell(FilterPlugin):
+    name = "CannotTell"
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return Status(Code.Error, ("CEL runtime error: no such key: x",))
+
+
+def test_a_plugin_that_says_that_it_cannot_tell_leaves_no_traceback() -> None:
+    at = desk(CannotTell())
+    at.add_nodes(node("n1"))
+    outcome = failed(run(at, pod("p")))
+    assert outcome.message == 'running "CannotTell" filter plugin: CEL runtime error: no such key: x'
+    assert outcome.reason is Reason.SCHEDULER_ERROR
+    assert outcome.error is None
