@@ -68,7 +68,7 @@ def verdict(case: Mapping[str, Any]) -> dict[str, Any]:
             continue
         try:
             hints.append((registration.hint(PodInfo(pod), old, new).value, "plugin"))
-        except TypeError as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, its words are compared
             hints.append((f"error: {error}", "plugin"))
     said = next((h for h in hints if h[0] != "QueueSkip"), hints[0])
     return {"registered": True, "hint": said[0], "via": said[1]}
