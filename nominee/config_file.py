@@ -15,12 +15,26 @@ names.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nominee.options import OptionError, parse_components, parse_gates, parse_versions, target
 
 _OPTION = "--config"
+_SECONDS_MAX = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """One key. `read` may raise TypeError, AttributeError or ValueError: then `takes` says what to write."""
+
+    takes: str
+    example: str
+    read: Callable[[Path, Any], tuple[str, Any]]
+
+    def refusal(self, key: str, value: Any) -> str:
+        return f"{value!r} is not {self.takes}; write for example `{key}: {self.example}`"
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -35,42 +49,63 @@ def read_config(path: Path) -> dict[str, Any]:
         raise OptionError(_OPTION, f"{path} is not a mapping of options")
     settings = {}
     for key, value in document.items():
-        reader = _READERS.get(key)
-        if reader is None:
-            raise OptionError(_OPTION, f"{path}: unknown key {key!r}; known are {', '.join(_READERS)}")
+        setting = _SETTINGS.get(key) if isinstance(key, str) else None
+        if setting is None:
+            raise OptionError(_OPTION, f"{path}: unknown key {key!r}; known are {', '.join(_SETTINGS)}")
         try:
-            name, settings_value = reader(path.parent, value)
+            name, settings_value = setting.read(path.parent, value)
         except (TypeError, AttributeError, ValueError) as error:
-            text = error.message if isinstance(error, OptionError) else f"{value!r} is not what it takes"
+            text = error.message if isinstance(error, OptionError) else setting.refusal(key, value)
             raise OptionError(_OPTION, f"{path}: {key}: {text}") from None
         settings[name] = settings_value
     return settings
 
 
 def _components(_base: Path, value: Any) -> tuple[str, Any]:
-    return "components", parse_components(_OPTION, value if isinstance(value, str) else ",".join(value))
+    if isinstance(value, str):
+        return "components", parse_components(_OPTION, value)
+    if not isinstance(value, list):
+        raise TypeError(value)
+    return "components", parse_components(_OPTION, ",".join(value))
 
 
 def _integer(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
     def read(_base: Path, value: Any) -> tuple[str, Any]:
-        if not isinstance(value, int) or isinstance(value, bool):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise ValueError(value)
         return name, value
 
     return read
 
 
+def _text(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
+    def read(_base: Path, value: Any) -> tuple[str, Any]:
+        if not isinstance(value, str) or not value:
+            raise TypeError(value)
+        return name, value
+
+    return read
+
+
+def _seconds(_base: Path, value: Any) -> tuple[str, Any]:
+    if isinstance(value, bool) or not 0 < (seconds := float(value)) <= _SECONDS_MAX:
+        raise ValueError(value)
+    return "ready_seconds_max", seconds
+
+
 def _path(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
     def read(base: Path, value: Any) -> tuple[str, Any]:
         path = (base / value).absolute()
         if not path.is_file():
-            raise OptionError(_OPTION, f"there is no file {path}")
+            raise OptionError(_OPTION, f"there is no file {path}; a path is relative to the file of options")
         return name, path
 
     return read
 
 
 def _versions(_base: Path, value: Any) -> tuple[str, Any]:
+    if not isinstance(value, Mapping | str | float):
+        raise TypeError(value)
     items = value.items() if isinstance(value, Mapping) else [("", value)]
     texts = [f"{component}={version}" if component else str(version) for component, version in items]
     return "versions", parse_versions(_OPTION, texts)
@@ -87,39 +122,44 @@ def _gates(_base: Path, value: Any) -> tuple[str, Any]:
 
 def _texts(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
     def read(_base: Path, value: Any) -> tuple[str, Any]:
-        return name, {
-            target(_OPTION, component): [texts] if isinstance(texts, str) else [str(text) for text in texts]
-            for component, texts in value.items()
-        }
+        settings = {}
+        for component, texts in value.items():
+            given = [texts] if isinstance(texts, str) else texts
+            if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+                raise TypeError(texts)
+            settings[target(_OPTION, component)] = given
+        return name, settings
 
     return read
 
 
 def _insecure(_base: Path, value: Any) -> tuple[str, Any]:
     if not isinstance(value, bool):
-        raise OptionError(_OPTION, f"{value!r} is not true or false")
+        raise TypeError(value)
     return "secure", not value
 
 
 def _restart(_base: Path, value: Any) -> tuple[str, Any]:
     if value not in ("always", "never"):
-        raise OptionError(_OPTION, f"{value!r} is not always or never")
+        raise ValueError(value)
     return "restart", value == "always"
 
 
-_READERS: Mapping[str, Callable[[Path, Any], tuple[str, Any]]] = {
-    "components": _components,
-    "nodes": _integer("nodes"),
-    "kubelets": _integer("kubelets"),
-    "emulatedVersion": _versions,
-    "featureGates": _gates,
-    "failpoints": _texts("failpoints"),
-    "args": _texts("arguments"),
-    "schedulerConfig": _path("scheduler_config"),
-    "nodeGroups": _path("node_groups"),
-    "etcdServers": lambda _base, value: ("etcd_servers", str(value)),
-    "insecure": _insecure,
-    "authorizationMode": lambda _base, value: ("authorization_mode", str(value)),
-    "restart": _restart,
-    "timeout": lambda _base, value: ("ready_seconds_max", float(value)),
+_SETTINGS: Mapping[str, _Setting] = {
+    "components": _Setting("a list of components", "[etcd, apiserver, scheduler]", _components),
+    "nodes": _Setting("a number of nodes", "10", _integer("nodes")),
+    "kubelets": _Setting("a number of processes", "2", _integer("kubelets")),
+    "emulatedVersion": _Setting("a version, or versions by component", '{scheduler: "1.36"}', _versions),
+    "featureGates": _Setting("true or false by component and gate", "{scheduler: {Gate: true}}", _gates),
+    "failpoints": _Setting(
+        "a list of texts by component", '{scheduler: ["scheduler.bind.before=crash"]}', _texts("failpoints")
+    ),
+    "args": _Setting("a list of texts by component", '{kubelet: ["--start-delay=1s"]}', _texts("arguments")),
+    "schedulerConfig": _Setting("the path of a file", "scheduler.yaml", _path("scheduler_config")),
+    "nodeGroups": _Setting("the path of a file", "groups.yaml", _path("node_groups")),
+    "etcdServers": _Setting("a text with addresses", "http://127.0.0.1:2379", _text("etcd_servers")),
+    "insecure": _Setting("true or false", "true", _insecure),
+    "authorizationMode": _Setting("a text with modes", "Node,RBAC", _text("authorization_mode")),
+    "restart": _Setting("always or never", "never", _restart),
+    "timeout": _Setting("a number of seconds up to a day", "60", _seconds),
 }
