@@ -253,7 +253,8 @@ class DeploymentStatusStrategy(_ReplicasStatusStrategy):
         keep(new.metadata, old.metadata, "labels")
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return metadata_rules.object_meta_update(new.metadata, old.metadata) + deployments.status(new.status)
+        changed = metadata_rules.object_meta_update(new.metadata, old.metadata)
+        return changed + deployments.status(new.status, old.status)
 
 
 class LeaseStrategy(Strategy):

@@ -152,6 +152,12 @@ def _check_type(document: Mapping[str, Any], wanted: Expected, data: bytes) -> N
         if value is not None and not isinstance(value, str):
             problem = f"json: cannot unmarshal {json_type(value)} into Go struct field .{key} of type string"
             raise unrecognized(wanted.kind, f"json parse error: {problem}", data)
+    version = str(document.get("apiVersion") or "")
+    if version.count("/") > 1:
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type {wanted.kind}): unexpected GroupVersion"
+            f" string: {version} ({_summary(data)})"
+        )
     check_gvk(document.get("apiVersion") or wanted.api_version, document.get("kind") or wanted.kind, wanted)
 
 

@@ -72,8 +72,8 @@ def _is_zero(value: intstr.IntOrString) -> bool:
     return value.intVal == 0 if value.type == _INT else value.strVal == "0%"
 
 
-def status(found: apps.DeploymentStatus) -> list[Cause]:
-    """The status."""
+def status(found: apps.DeploymentStatus, old: apps.DeploymentStatus) -> list[Cause]:
+    """The status; collisions are only ever counted up."""
     errors: list[Cause] = []
     counted = (
         "observedGeneration",
@@ -85,6 +85,9 @@ def status(found: apps.DeploymentStatus) -> list[Cause]:
     )
     for name in counted:
         errors += field.non_negative(f"status.{name}", getattr(found, name))
+    for name in ("terminatingReplicas", "collisionCount"):
+        if found.HasField(name):
+            errors += field.non_negative(f"status.{name}", getattr(found, name))
     for name in ("updatedReplicas", "readyReplicas", "availableReplicas"):
         if getattr(found, name) > found.replicas:
             problem = "cannot be greater than status.replicas"
@@ -92,4 +95,6 @@ def status(found: apps.DeploymentStatus) -> list[Cause]:
     if found.availableReplicas > found.readyReplicas:
         problem = "cannot be greater than readyReplicas"
         errors.append(field.invalid("status.availableReplicas", found.availableReplicas, problem))
+    if old.HasField("collisionCount") and found.collisionCount < old.collisionCount:
+        errors.append(field.invalid("status.collisionCount", found.collisionCount, "cannot be decremented"))
     return errors

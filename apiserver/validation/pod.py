@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from apiserver.validation import containers, field, metadata, names, pod_annotations, scheduling_terms
 from apiserver.validation.equality import same
+from apiserver.validation.go_dump import dump
 from apiserver.validation.pod_spec import INT32_MAX, in_range, pod_spec
 from machinery.errors import Cause
 from machinery.pb import core
@@ -194,16 +195,16 @@ def _gated_affinity(new: core.NodeAffinity, old: core.NodeAffinity) -> list[Caus
         return []
     terms = new.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms
     before = old.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms
-    if len(terms) != len(before):
+    if before and len(terms) != len(before):
         return [
             field.invalid(
                 f"{path}.nodeSelectorTerms",
-                field.OMIT,
+                [dump(term) for term in terms] or None,
                 "no additions/deletions to non-empty NodeSelectorTerms list are allowed",
             )
         ]
     errors: list[Cause] = []
-    for index, (term, was) in enumerate(zip(terms, before, strict=True)):
+    for index, (term, was) in enumerate(zip(terms, before, strict=False)):
         empty = not was.matchExpressions and not was.matchFields
         kept = list(term.matchExpressions)[: len(was.matchExpressions)] == list(was.matchExpressions)
         kept = kept and list(term.matchFields)[: len(was.matchFields)] == list(was.matchFields)
@@ -211,7 +212,7 @@ def _gated_affinity(new: core.NodeAffinity, old: core.NodeAffinity) -> list[Caus
             errors.append(
                 field.invalid(
                     f"{path}.nodeSelectorTerms[{index}]",
-                    field.OMIT,
+                    dump(term),
                     "only additions are allowed (no mutations or deletions)",
                 )
             )

@@ -70,6 +70,8 @@ def status(found: apps.ReplicaSetStatus) -> list[Cause]:
     counted = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
     for name in counted:
         errors += field.non_negative(f"status.{name}", getattr(found, name))
+    if found.HasField("terminatingReplicas"):
+        errors += field.non_negative("status.terminatingReplicas", found.terminatingReplicas)
     for name in counted[1:4]:
         if getattr(found, name) > found.replicas:
             problem = "cannot be greater than status.replicas"

@@ -25,7 +25,13 @@ def _namespace(obj: core.Namespace, gates: Gates) -> None:
 
 
 def _node(obj: core.Node, gates: Gates) -> None:
-    status = obj.status
+    spec, status = obj.spec, obj.status
+    if spec.podCIDR and spec.podCIDR not in spec.podCIDRs[:1]:
+        # The field's first form, which counts where they differ.
+        del spec.podCIDRs[:]
+        spec.podCIDRs.append(spec.podCIDR)
+    elif spec.podCIDRs:
+        spec.podCIDR = spec.podCIDRs[0]
     quantities.resource_list(status.capacity)
     quantities.resource_list(status.allocatable)
     if not status.allocatable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableSequence
+from collections.abc import Iterable, MutableMapping, MutableSequence
 from functools import lru_cache
 from typing import Any
 
@@ -44,8 +44,12 @@ def pod(obj: core.Pod, gates: Gates) -> None:
         _requests_from_limits(container)
     if spec.HasField("resources") and gates.enabled("PodLevelResources"):
         _pod_level_requests(spec)
+    if obj.metadata.annotations:
+        _drop_old_annotations(obj.metadata.annotations)
     if obj.HasField("status"):
         status = obj.status
+        if status.podIP or status.podIPs:
+            _addresses(status)
         for statuses in (
             status.containerStatuses,
             status.initContainerStatuses,
@@ -57,7 +61,25 @@ def pod(obj: core.Pod, gates: Gates) -> None:
                     quantities.requirements(row.resources)
 
 
+def _addresses(status: core.PodStatus) -> None:
+    """The first address has a field of its own, which counts where they differ."""
+    if status.podIP and (not status.podIPs or status.podIPs[0].ip != status.podIP):
+        del status.podIPs[:]
+        status.podIPs.add(ip=status.podIP)
+    elif status.podIPs[0].ip != status.podIP:
+        status.podIP = status.podIPs[0].ip
+
+
+def _drop_old_annotations(annotations: MutableMapping[str, str]) -> None:
+    """Init containers were annotations once; old kubelets would read them still."""
+    for stage in ("alpha", "beta"):
+        for what in ("init-containers", "init-container-statuses"):
+            annotations.pop(f"pod.{stage}.kubernetes.io/{what}", None)
+
+
 def pod_template(template: core.PodTemplateSpec) -> None:
+    if template.metadata.annotations:
+        _drop_old_annotations(template.metadata.annotations)
     pod_spec(template.spec)
 
 

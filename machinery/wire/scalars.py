@@ -122,9 +122,7 @@ def _quantity_from_json(value: Any, message: Any, path: str) -> None:
     if value is None:
         message.string = "0"
         return
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise DecodeError(path, f"expected a quantity, got {json_type(value)}")
-    # Upstream ignores blanks around the text.
+    # Upstream reads the JSON as a text, whatever it is, and ignores blanks around it.
     text = value.strip() if isinstance(value, str) else json.dumps(value)
     try:
         message.string = _quantity_text(text)
@@ -174,11 +172,14 @@ def parse_time(text: str) -> tuple[int, int]:
     raise ValueError(go_time.problem(text) or f"parsing time {go_time.quoted(text)}: not supported")
 
 
+_MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
+
+
 def _check_micro(text: str) -> None:
     """A MicroTime has exactly six digits of a second; ValueError in Go's words."""
     fraction = text[19:]
     digits = len(fraction) - len(fraction[1:].lstrip("0123456789")) - 1 if fraction[0] == "." else 0
-    layout = f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00"'
+    layout = f'parsing time "{text}" as "{_MICRO_LAYOUT}"'
     if digits < 6:
         raise ValueError(f'{layout}: cannot parse "{fraction}" as ".000000"')
     if digits > 6:
@@ -192,7 +193,7 @@ def _time_codec(*, micro: bool) -> OwnCodec:
         return format_time(message.seconds, message.nanos, micro=micro)
 
     def from_json(value: Any, message: Any, path: str) -> None:
-        if value is None or value == "":
+        if value is None:
             return
         try:
             text = _string(value, path)
@@ -202,7 +203,10 @@ def _time_codec(*, micro: bool) -> OwnCodec:
         except ValueError as error:
             if isinstance(error, DecodeError):
                 raise
-            raise DecodeError(path, str(error)) from None
+            problem = (
+                str(error).replace(f'as "{go_time.LAYOUT}"', f'as "{_MICRO_LAYOUT}"') if micro else str(error)
+            )
+            raise DecodeError(path, problem) from None
         message.seconds = seconds
         message.nanos = nanos // 1000 * 1000 if micro else 0
 

@@ -9,6 +9,7 @@ from apiserver.registry.pods import disabled_fields
 from apiserver.registry.strategy import Environment, Strategy, keep
 from apiserver.validation import pod as validation
 from apiserver.validation import pod_status, pod_warnings
+from apiserver.validation.equality import same
 from machinery import qos
 from machinery.errors import Cause
 from machinery.kinds import POD
@@ -84,7 +85,7 @@ class PodStatusStrategy(PodStrategy):
 
 
 def bump_generation(new: core.Pod, old: core.Pod) -> None:
-    if new.spec != old.spec:
+    if not same(new.spec, old.spec):
         new.metadata.generation = old.metadata.generation + 1
 
 
