@@ -33,6 +33,7 @@ from scheduler.framework.interface import (
 )
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.types import PodInfo, QueuedPodInfo
+from scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
 from scheduler.queue.hints import HintMap, Registration
 from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 
@@ -72,6 +73,15 @@ class PriorityOrder(QueueSortPlugin):
         return (-pod.pod_info.priority, pod.timestamp)
 
 
+def _lacks_a_claim(info: PodInfo) -> bool:
+    """Whether the pod waits for a claim: the recorded queue saw none at all."""
+    try:
+        claims_of(info.pod, lambda namespace, name: None)
+    except ClaimError:
+        return True
+    return False
+
+
 class Gate(PreEnqueuePlugin):
     """Holds pods back for which `holds` is true."""
 
@@ -101,6 +111,7 @@ class World:
         gates = (
             Gate("SchedulingGates", lambda info: bool(info.pod.spec.schedulingGates)),
             Gate("DefaultPreemption", lambda info: info.name in self.preempting),
+            Gate("DynamicResources", _lacks_a_claim),
         )
         self.queue = PrioritySchedulingQueue(
             profiles={"default-scheduler": QueueProfile(gates, HintMap(self.registrations))},
