@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from apiserver.cached_object import CachedObject
 from apiserver.list_options import InvalidResourceVersion, parse_revision
 from apiserver.registry.strategy import Strategy
 from apiserver.validation import field
 from machinery import errors
 from machinery.errors import StatusError
+from machinery.kinds import Kind
 from machinery.pb import meta
 
 
@@ -21,6 +24,12 @@ def check_name(name: str, metadata: meta.ObjectMeta) -> None:
         raise errors.bad_request(
             f"the name of the object ({metadata.name}) does not match the name on the URL ({name})"
         )
+
+
+def check_scope(kind: Kind[Any], namespace: str) -> None:
+    """Nothing is listed or watched in a namespace that is in none."""
+    if namespace and not kind.namespaced:
+        raise errors.unknown_resource()
 
 
 def check_namespace(strategy: Strategy, namespace: str, metadata: meta.ObjectMeta) -> None:

@@ -32,7 +32,7 @@ from apiserver.registry import (
     tracking,
     two_faces,
 )
-from apiserver.registry.agreement import check_name, check_namespace, check_revision
+from apiserver.registry.agreement import check_name, check_namespace, check_revision, check_scope
 from apiserver.registry.deletion import Deletion
 from apiserver.registry.pods.binding import bind
 from apiserver.registry.pods.eviction import EvictionRequest
@@ -175,10 +175,12 @@ class Registry:
 
     @_statuses
     async def list(self, kind: Kind[Any], namespace: str, options: ListOptions) -> ListPage:
+        check_scope(kind, namespace)
         return await self._reader().list(kind, namespace, options, convert=two_faces.conversion(kind))
 
     @_statuses
     async def watch(self, kind: Kind[Any], namespace: str, options: WatchOptions) -> Watcher:
+        check_scope(kind, namespace)
         return await self._reader().watch(kind, namespace, options, convert=two_faces.conversion(kind))
 
     def _reader(self) -> Reader:

@@ -10,7 +10,7 @@ import pytest
 from apiserver.admission.chain import NAMES
 from apiserver.registry import Registry, bootstrap
 from apiserver.registry.generate_name import ALPHABET
-from apiserver.requests import PatchKind, WriteOptions
+from apiserver.requests import ListOptions, PatchKind, WatchOptions, WriteOptions
 from machinery import errors, kinds
 from machinery.errors import StatusError
 from machinery.kinds import Kind
@@ -181,6 +181,17 @@ async def test_a_namespace_goes_when_its_finalizer_does_and_takes_nothing_new(et
         assert await bench.storage.get("/registry/namespaces/team") is None
         with pytest.raises(StatusError, match="this namespace may not be deleted"):
             await registry.delete(kinds.NAMESPACE, "", "default", meta.DeleteOptions())
+
+
+async def test_nothing_is_listed_in_a_namespace_that_is_in_none(etcd: ThrowawayEtcd) -> None:
+    async with running(etcd) as bench:
+        registry = await started(bench)
+        for asked in (
+            registry.list(kinds.NAMESPACE, "default", ListOptions()),
+            registry.watch(kinds.NAMESPACE, "default", WatchOptions()),
+        ):
+            with pytest.raises(StatusError, match="could not find the requested resource"):
+                await asked
 
 
 async def test_events_of_both_groups_are_one_store(etcd: ThrowawayEtcd) -> None:
