@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 import os
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from scheduler.object_changes import node_changes, pod_changes
 
 GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", "tests/golden"))
 CASES = [json.loads(line) for line in (GOLDEN / "events.jsonl").read_text(encoding="utf-8").splitlines()]
-PRIORITIES = range(-20, 30)
+LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
 
 
 def in_words(event: ClusterEvent) -> dict[str, Any]:
@@ -30,6 +31,18 @@ def in_words(event: ClusterEvent) -> dict[str, Any]:
 
 def name_of(obj: Any) -> str | None:
     return None if obj is None else str(obj.metadata.name)
+
+
+def priority_limit(only: Callable[[PodInfo], bool]) -> int:
+    """The highest priority that passes; every lower one does, and no higher one."""
+
+    def passes(priority: int) -> bool:
+        return only(PodInfo(core.Pod(spec=core.PodSpec(priority=priority))))
+
+    limit = LOWEST + bisect.bisect_left(range(LOWEST, HIGHEST + 1), True, key=lambda p: not passes(p)) - 1
+    near = [p for p in (*range(limit - 20, limit + 21), LOWEST, 0, HIGHEST) if LOWEST <= p <= HIGHEST]
+    assert [p for p in near if passes(p)] == [p for p in near if p <= limit], "not a limit on priority"
+    return limit
 
 
 class RecordingQueue:
@@ -62,9 +75,7 @@ class RecordingQueue:
             "old": name_of(old),
         }
         if only is not None:
-            chosen = [p for p in PRIORITIES if only(PodInfo(core.Pod(spec=core.PodSpec(priority=p))))]
-            assert chosen == list(range(PRIORITIES.start, chosen[-1] + 1)), "not a limit on priority"
-            call["onlyPodsWithPriorityAtMost"] = chosen[-1]
+            call["onlyPodsWithPriorityAtMost"] = priority_limit(only)
         self.calls.append(call)
 
 
