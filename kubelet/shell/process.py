@@ -246,15 +246,15 @@ class Kubelet:
                 if not agent.stopped:
                     await attempt(what, agent, call)
 
-        def due() -> None:
+        def due() -> bool:
             if not agent.stopped:
                 self.group.start_soon(beat)
-                self.timers.after(interval, due)
+            return not agent.stopped
 
         place = crc32(f"{what}/{agent.name}".encode()) / 2**32
         if now:
             self.group.start_soon(beat)
-        self.timers.after(interval * (place if not now else 0.5 + 0.5 * place), due)
+        self.timers.every(interval, due, first=interval * (place if not now else 0.5 + 0.5 * place))
 
     # Pods
 

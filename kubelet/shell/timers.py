@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Callable
 
 import anyio
@@ -28,7 +29,26 @@ class Timers:
 
     def after(self, seconds: float, callback: Callable[[], None]) -> None:
         """Calls back once, from the loop. There is no cancel: a callback looks whether it still matters."""
-        when = self._clock.monotonic() + max(seconds, 0.0)
+        self._at(self._clock.monotonic() + max(seconds, 0.0), callback)
+
+    def every(self, interval: float, callback: Callable[[], bool], *, first: float) -> None:
+        """Calls back after `first` seconds and from then on every `interval`, until it says False.
+
+        Each call keeps its place in the interval: where the process stood still and several are late, they
+        are made up for at once, but they stay as far apart as they were.
+        """
+        when = self._clock.monotonic() + first
+
+        def due() -> None:
+            nonlocal when
+            if callback():
+                missed = math.floor((self._clock.monotonic() - when) / interval)
+                when += interval * (max(missed, 0) + 1)
+                self._at(when, due)
+
+        self._at(when, due)
+
+    def _at(self, when: float, callback: Callable[[], None]) -> None:
         heapq.heappush(self._heap, (when, next(self._order), callback))
         if self._heap[0][0] == when:
             self._changed.set()

@@ -38,6 +38,34 @@ async def test_timers_call_in_order_of_time() -> None:
         group.cancel_scope.cancel()
 
 
+async def test_beats_stay_as_far_apart_as_they_were_whatever_stands_still() -> None:
+    clock, called, ended = FakeClock(), list[tuple[str, float]](), set[str]()
+    timers = Timers(clock)
+
+    def beat(name: str) -> bool:
+        called.append((name, round(clock.monotonic(), 3)))
+        return name not in ended
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(timers.run)
+        await clock.settle()
+        timers.every(1, lambda: beat("a"), first=0.2)
+        timers.every(1, lambda: beat("b"), first=0.7)
+        await clock.advance(1.5)
+        assert called == [("a", 0.2), ("b", 0.7), ("a", 1.2)]
+        called.clear()
+        clock.set(clock.now() + 3.0)  # the process got no time for so long
+        await clock.settle()
+        assert called == [("b", 4.5), ("a", 4.5)], "both are late, and are made up for once"
+        called.clear()
+        await clock.advance(1.5)
+        assert called == [("b", 4.7), ("a", 5.2), ("b", 5.7)]
+        ended.add("a")
+        await clock.advance(2.0)
+        assert [name for name, _ in called].count("a") == 2, "the last one was the one that said no"
+        group.cancel_scope.cancel()
+
+
 async def test_a_key_has_one_worker_and_is_done_again_when_added_meanwhile() -> None:
     running, seen, gate = set[str](), list[str](), anyio.Event()
 

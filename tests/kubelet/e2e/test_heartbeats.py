@@ -5,12 +5,11 @@ from __future__ import annotations
 import anyio
 
 from machinery import kinds
-from machinery.clock import from_time
 from tests.kubelet.e2e.support import KUBELET, lab
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 
 
-async def test_leases_are_renewed_and_not_all_at_once(cluster: Cluster) -> None:
+async def test_leases_are_renewed(cluster: Cluster) -> None:
     async with lab(cluster, "--node-lease-duration", "4s", nodes=20) as here:
         before = {row.metadata.name: row for row in (await here.client.list(kinds.LEASE)).items}
         with anyio.fail_after(WAIT_SECONDS_MAX):
@@ -22,8 +21,6 @@ async def test_leases_are_renewed_and_not_all_at_once(cluster: Cluster) -> None:
                 ):
                     break
                 await anyio.sleep(0.1)
-        times = sorted(from_time(row.spec.renewTime) for row in now.values())
-        assert times[-1] - times[0] > 0.3, "spread over the second between two renewals"
 
 
 async def test_a_status_that_another_wrote_is_set_right(cluster: Cluster) -> None:
