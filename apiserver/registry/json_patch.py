@@ -1,13 +1,15 @@
 """JSON patches (RFC 6902) as kube-apiserver applies them.
 
-Its library differs from the RFC where clients have come to rely on it: `replace` of a missing member adds it,
-a path may lack its first slash, indexes may be negative, `remove` of a missing member of an object is an
-error. Source: tests/golden (api_patch.jsonl, family json). Every failure has one message.
+Its library (evanphx/json-patch 4) differs from the RFC where clients have come to rely on it: `replace` of a
+missing member adds it, `copy` of one copies null, a path may lack its first slash, indexes may be negative,
+`remove` of a missing member of an object is an error. Source: tests/golden (api_patch.jsonl, family json).
+Every failure has one message.
 """
 
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 from machinery.errors import StatusError
@@ -15,7 +17,7 @@ from machinery.pb import meta
 
 OPERATIONS_MAX = 10_000
 _COPIED_NODES_MAX = 100_000
-_MISSING = object()
+_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class Rejected(Exception):
@@ -38,140 +40,108 @@ def apply(document: Any, patch: list[Any]) -> Any:
         name, path = operation.get("op"), operation.get("path")
         if not isinstance(path, str):
             raise Rejected("no path")
-        steps = _steps(path)
         if name in ("move", "copy"):
             source = operation.get("from")
             if not isinstance(source, str):
                 raise Rejected("no from")
-            start = _steps(source)
-            value = _get(made, start)
-            if value is _MISSING:
-                raise Rejected("nothing at from")
+            value = _value(made, source)
             if name == "move":
-                _remove(made, start)
+                _remove(made, source)
             else:
                 value = copy.deepcopy(value)
                 copied += _size(value)
                 if copied > _COPIED_NODES_MAX:
                     raise Rejected("too much is copied")
-            made = _add(made, steps, value)
+            _add(made, path, value)
         elif name == "remove":
-            _remove(made, steps)
+            _remove(made, path)
         elif name in ("add", "replace", "test"):
             value = copy.deepcopy(operation.get("value"))
             if name == "test":
-                _test(made, steps, value, "value" in operation)
+                _test(made, path, value, "value" in operation)
             elif name == "add":
-                made = _add(made, steps, value)
+                _add(made, path, value)
+            elif path:
+                _replace(made, path, value)
             else:
-                made = _replace(made, steps, value)
+                made = value
         else:
             raise Rejected(f"unknown operation {name!r}")
     return made
 
 
-def _steps(path: str) -> list[str]:
-    # What precedes the first slash does not count.
-    parts = path.split("/")
-    return [part.replace("~1", "/").replace("~0", "~") for part in parts[1:]]
-
-
 def _index(text: str, length: int) -> int:
-    try:
-        index = int(text)
-    except ValueError:
-        raise Rejected(f"{text!r} is no index") from None
-    if index < 0:
-        index += length
-    if index < 0:
-        raise Rejected("an index before the first element")
+    """The element's place; it must be there."""
+    if not _NUMBER.fullmatch(text):
+        raise Rejected(f"{text!r} is no index")
+    index = int(text)
+    index += length if index < 0 else 0
+    if not 0 <= index < length:
+        raise Rejected("an index outside of the list")
     return index
 
 
-def _child(value: Any, step: str) -> Any:
-    if isinstance(value, dict):
-        return value.get(step, _MISSING)
-    if isinstance(value, list):
-        index = _index(step, len(value))
-        return value[index] if index < len(value) else _MISSING
-    return _MISSING
+def _child(parent: Any, step: str) -> Any:
+    """None for a member that an object lacks, as for one that is null."""
+    return parent.get(step) if isinstance(parent, dict) else parent[_index(step, len(parent))]
 
 
-def _get(document: Any, steps: list[str]) -> Any:
-    for step in steps:
-        document = _child(document, step)
-        if document is _MISSING:
-            return _MISSING
-    return document
-
-
-def _parent(document: Any, steps: list[str]) -> tuple[Any, str]:
+def _parent(document: Any, path: str) -> tuple[Any, str]:
+    """What holds the last step. What precedes the first slash does not count; the whole has no parent."""
+    steps = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
     if not steps:
         raise Rejected("the whole document")
-    parent = _get(document, steps[:-1])
-    if not isinstance(parent, dict | list):
-        raise Rejected("no parent")
-    return parent, steps[-1]
+    for step in steps[:-1]:
+        document = _child(document, step)
+        if not isinstance(document, dict | list):
+            raise Rejected("no parent")
+    return document, steps[-1]
 
 
-def _add(document: Any, steps: list[str], value: Any) -> Any:
-    parent, last = _parent(document, steps)
+def _value(document: Any, path: str) -> Any:
+    parent, last = _parent(document, path)
+    return _child(parent, last)
+
+
+def _add(document: Any, path: str, value: Any) -> None:
+    parent, last = _parent(document, path)
     if isinstance(parent, dict):
         parent[last] = value
     elif last == "-":
         parent.append(value)
     else:
-        try:
-            index = int(last)
-        except ValueError:
-            raise Rejected(f"{last!r} is no index") from None
-        if index < 0:
-            index += len(parent) + 1
-        if not 0 <= index <= len(parent):
-            raise Rejected("an index beyond the end")
-        parent.insert(index, value)
-    return document
+        # One place more than there are elements.
+        parent.insert(_index(last, len(parent) + 1), value)
 
 
-def _replace(document: Any, steps: list[str], value: Any) -> Any:
-    if not steps:
-        return value
-    parent, last = _parent(document, steps)
-    if isinstance(parent, dict):
-        parent[last] = value
-    else:
-        index = _index(last, len(parent))
-        if index >= len(parent):
-            raise Rejected("an index beyond the end")
-        parent[index] = value
-    return document
+def _replace(document: Any, path: str, value: Any) -> None:
+    parent, last = _parent(document, path)
+    parent[last if isinstance(parent, dict) else _index(last, len(parent))] = value
 
 
-def _remove(document: Any, steps: list[str]) -> None:
-    parent, last = _parent(document, steps)
+def _remove(document: Any, path: str) -> None:
+    parent, last = _parent(document, path)
     if isinstance(parent, dict):
         if last not in parent:
             raise Rejected("nothing to remove")
         del parent[last]
     else:
-        index = _index(last, len(parent))
-        if index >= len(parent):
-            raise Rejected("an index beyond the end")
-        del parent[index]
+        del parent[_index(last, len(parent))]
 
 
-def _test(document: Any, steps: list[str], value: Any, given: bool) -> None:
-    found = _get(document, steps)
-    if found is _MISSING or found is None:
-        if value is not None or not given:
+def _test(document: Any, path: str, value: Any, given: bool) -> None:
+    found = _value(document, path) if path else document
+    if found is None:
+        # No value is as good as null.
+        if value is not None:
             raise Rejected("the test fails")
-    elif not _equal(found, value):
+    elif not given or not _equal(found, value):
         raise Rejected("the test fails")
 
 
 def _equal(left: Any, right: Any) -> bool:
-    """Equal as JSON: true is not 1."""
-    if isinstance(left, bool) != isinstance(right, bool):
+    """Equal as JSON texts: true is not 1, nor is 1.0."""
+    if type(left) is not type(right):
         return False
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(_equal(left[key], right[key]) for key in left)

@@ -21,6 +21,7 @@ from machinery.versions import Version
 from machinery.wire import codec
 from machinery.wire.scalars import DecodeError, json_type
 
+_NO_MERGE_PATCH = "Invalid JSON Patch"
 _PARTS = frozenset({"metadata", "spec", "status"})
 
 
@@ -35,30 +36,50 @@ class Validation:
 
 
 def parse(patch_kind: PatchKind, patch: bytes, validation: Validation | None = None) -> Any:
-    """The JSON of a patch that is no apply; 400 for what is no JSON object."""
+    """The JSON of a patch that is no apply; 400 for what is no patch of its kind."""
     try:
         parsed = parse_json(patch.decode("utf-8", "replace"))
     except SyntaxProblem as problem:
-        raise _undecodable(patch_kind, str(problem)) from None
+        raise _undecodable(patch_kind, str(problem), validation) from None
     document = parsed.value
     wanted = list if patch_kind is PatchKind.JSON else dict
     if document is None:
+        if patch_kind is PatchKind.MERGE:
+            raise bad_request(_NO_MERGE_PATCH)
         document = wanted()
     if not isinstance(document, wanted):
-        go_type = "jsonpatch.Patch" if patch_kind is PatchKind.JSON else "map[string]interface {}"
-        text = f"json: cannot unmarshal {json_type(document)} into Go value of type {go_type}"
-        raise _undecodable(patch_kind, text)
-    if patch_kind is PatchKind.JSON and len(document) > json_patch.OPERATIONS_MAX:
-        text = f"The allowed maximum operations in a JSON patch is {json_patch.OPERATIONS_MAX}"
-        raise request_too_large(f"{text}, got {len(document)}")
+        # Field validation reads a JSON patch first, and does not know what an operation is.
+        go_type = "map[string]interface {}"
+        if patch_kind is PatchKind.JSON:
+            go_type = "jsonpatch.Patch" if validation is None else "[]interface {}"
+        raise _undecodable(patch_kind, _no_such(document, go_type), validation)
+    if isinstance(document, list):
+        _check_operations(document)
     if validation is not None:
         prefix = "json patch " if patch_kind is PatchKind.JSON else ""
         validation.duplicates = [f"{prefix}{text}" for text in parsed.duplicates]
     return document
 
 
-def _undecodable(patch_kind: PatchKind, problem: str) -> StatusError:
-    return bad_request(problem if patch_kind is PatchKind.STRATEGIC else f"error decoding patch: {problem}")
+def _check_operations(operations: list[Any]) -> None:
+    for operation in operations:
+        if operation is not None and not isinstance(operation, dict):
+            raise bad_request(_no_such(operation, "jsonpatch.Operation"))
+    if len(operations) > json_patch.OPERATIONS_MAX:
+        text = f"The allowed maximum operations in a JSON patch is {json_patch.OPERATIONS_MAX}"
+        raise request_too_large(f"{text}, got {len(operations)}")
+
+
+def _no_such(value: Any, go_type: str) -> str:
+    return f"json: cannot unmarshal {json_type(value)} into Go value of type {go_type}"
+
+
+def _undecodable(patch_kind: PatchKind, problem: str, validation: Validation | None) -> StatusError:
+    if patch_kind is PatchKind.STRATEGIC:
+        return bad_request(problem)
+    if validation is not None:
+        return bad_request(f"error decoding patch: {problem}")
+    return bad_request(_NO_MERGE_PATCH if patch_kind is PatchKind.MERGE else problem)
 
 
 def apply(
