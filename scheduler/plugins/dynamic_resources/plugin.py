@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from machinery import failpoints, logs
-from machinery.errors import StatusError, is_retryable
+from machinery.errors import StatusError, is_not_found, is_retryable
 from machinery.failpoints import FailpointError
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ClusterEventWithHint
@@ -247,6 +247,8 @@ class DynamicResources(
                 elif is_allocated(claim) and is_reserved_for(claim, pod.uid):
                     self._claims.assume(await self._writer().unreserve(claim, pod.uid))
             except StatusError as error:
+                if is_not_found(error):
+                    continue  # it went with its pod
                 name = claim.metadata.name
                 _log.warning(
                     "Could not unreserve a claim", pod=pod.key, claim=name, step="unreserve", error=error
