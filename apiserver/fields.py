@@ -12,7 +12,7 @@ from typing import Any
 from machinery import kinds
 from machinery.kinds import Kind
 from machinery.names import go_quote
-from machinery.pb import batch, core, devices
+from machinery.pb import batch, certificates, core, devices
 
 
 def _bool(value: bool) -> str:
@@ -98,6 +98,10 @@ def _resource_slice(found: devices.ResourceSlice) -> dict[str, str]:
     }
 
 
+def _signing_request(found: certificates.CertificateSigningRequest) -> dict[str, str]:
+    return {"metadata.name": found.metadata.name, "spec.signerName": found.spec.signerName}
+
+
 _VALUES: dict[Kind[Any], Callable[[Any], dict[str, str]]] = {
     kinds.POD: _pod,
     kinds.NODE: _node,
@@ -108,6 +112,7 @@ _VALUES: dict[Kind[Any], Callable[[Any], dict[str, str]]] = {
     kinds.REPLICATION_CONTROLLER: _replication_controller,
     kinds.JOB: _job,
     kinds.RESOURCE_SLICE: _resource_slice,
+    kinds.CERTIFICATE_SIGNING_REQUEST: _signing_request,
 }
 
 # events.k8s.io asks by its own names for the fields of the core Event that lies in etcd.
@@ -133,6 +138,7 @@ _LABELS: dict[Kind[Any], frozenset[str]] = {
     kinds.SERVICE: frozenset(_service(core.Service())),
     kinds.REPLICATION_CONTROLLER: frozenset(_replication_controller(core.ReplicationController())),
     kinds.JOB: frozenset(_job(batch.Job())),
+    kinds.CERTIFICATE_SIGNING_REQUEST: frozenset(_signing_request(certificates.CertificateSigningRequest())),
     kinds.RESOURCE_SLICE: frozenset(_resource_slice(devices.ResourceSlice())),
 }
 _ONLY_METADATA = ("metadata.name", "metadata.namespace")

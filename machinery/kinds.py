@@ -17,6 +17,7 @@ from machinery.pb import (
     autoscaling,
     autoscaling_v1,
     batch,
+    certificates,
     coordination,
     core,
     devices,
@@ -301,6 +302,12 @@ VOLUME_ATTRIBUTES_CLASS = Kind(
     storage.VolumeAttributesClass, storage.VolumeAttributesClassList, namespaced=False, short_names=("vac",),
 )  # fmt: skip
 
+CERTIFICATE_SIGNING_REQUEST = Kind(
+    "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests",
+    certificates.CertificateSigningRequest, certificates.CertificateSigningRequestList, namespaced=False,
+    short_names=("csr",), subresources=_subresources("approval", "status"),
+)  # fmt: skip
+
 KINDS: tuple[Kind[Any], ...] = (
     NAMESPACE,
     NODE,
@@ -354,6 +361,7 @@ KINDS: tuple[Kind[Any], ...] = (
     SERVICE_CIDR,
     RUNTIME_CLASS,
     VOLUME_ATTRIBUTES_CLASS,
+    CERTIFICATE_SIGNING_REQUEST,
     POD_GROUP,
     WORKLOAD,
 )

@@ -10,6 +10,7 @@ from k8s.io.api.apps.v1 import generated_pb2 as apps
 from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling_v1
 from k8s.io.api.autoscaling.v2 import generated_pb2 as autoscaling
 from k8s.io.api.batch.v1 import generated_pb2 as batch
+from k8s.io.api.certificates.v1 import generated_pb2 as certificates
 from k8s.io.api.coordination.v1 import generated_pb2 as coordination
 from k8s.io.api.core.v1 import generated_pb2 as core
 from k8s.io.api.discovery.v1 import generated_pb2 as discovery
@@ -33,6 +34,7 @@ __all__ = [
     "autoscaling",
     "autoscaling_v1",
     "batch",
+    "certificates",
     "coordination",
     "core",
     "devices",

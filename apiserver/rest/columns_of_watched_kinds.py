@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apiserver.rest.layout import AGE, NAME, Column, Layout, wide
-from apiserver.rest.row import NONE, Row, age, balancer_addresses, since
+from apiserver.rest.row import NONE, Row, age, balancer_addresses, duration, or_none, since
 from machinery.objects import controller_of
 from machinery.selectors import shown_label_selector
 
@@ -74,6 +74,16 @@ def _autoscaler(obj: Any, now: float) -> Row:
     shown = [_metric(metric, status.currentMetrics, index) for index, metric in enumerate(spec.metrics)]
     own = [obj.metadata.name, f"{target.kind}/{target.name}", _metrics(shown), least]
     return Row([*own, spec.maxReplicas, status.currentReplicas, age(obj.metadata, now)])
+
+
+def _certificate_request(obj: Any, now: float) -> Row:
+    spec = obj.spec
+    wanted = duration(spec.expirationSeconds) if spec.HasField("expirationSeconds") else NONE
+    types = {row.type for row in obj.status.conditions}
+    verdict = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
+    verdict += ",Failed" * ("Failed" in types) + ",Issued" * bool(obj.status.certificate)
+    own = [obj.metadata.name, age(obj.metadata, now), or_none(spec.signerName), spec.username]
+    return Row([*own, wanted, verdict])
 
 
 def _scale(obj: Any, now: float) -> Row:
@@ -193,6 +203,7 @@ def _attributes_class(obj: Any, now: float) -> Row:
 
 _IMAGES = "Images referenced by each container in the template."
 _CONTAINERS = "Names of each container in the template."
+_REQUEST = "certificatesigningrequestspec-certificates-v1"
 _SPEC = "horizontalpodautoscalerspec-autoscaling-v2"
 
 LAYOUTS: dict[tuple[str, str], Layout] = {
@@ -250,6 +261,17 @@ LAYOUTS: dict[tuple[str, str], Layout] = {
             AGE,
         ),
         _scale,
+    ),
+    ("certificates.k8s.io", "CertificateSigningRequest"): Layout(
+        (
+            NAME,
+            AGE,
+            Column("SignerName", f"{_REQUEST}#signerName"),
+            Column("Requestor", f"{_REQUEST}#request"),
+            Column("RequestedDuration", f"{_REQUEST}#expirationSeconds"),
+            Column("Condition", "certificatesigningrequeststatus-certificates-v1#conditions"),
+        ),
+        _certificate_request,
     ),
     ("networking.k8s.io", "Ingress"): Layout(
         (

@@ -325,6 +325,7 @@ OWN: dict[str, OwnCodec] = {
     f"{_META}.Verbs": _LIST,
     "k8s.io.api.authentication.v1.ExtraValue": _LIST,
     "k8s.io.api.authorization.v1.ExtraValue": _LIST,
+    "k8s.io.api.certificates.v1.ExtraValue": _LIST,
     "k8s.io.apimachinery.pkg.runtime.RawExtension": _raw_codec("raw"),
     "k8s.io.apimachinery.pkg.util.intstr.IntOrString": OwnCodec(
         _int_or_string_to_json, _int_or_string_from_json

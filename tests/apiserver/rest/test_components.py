@@ -42,12 +42,13 @@ SCHEDULER = """
     /apis/storage.k8s.io/v1/csistoragecapacities /apis/storage.k8s.io/v1/storageclasses
     /apis/storage.k8s.io/v1/volumeattachments
 """
-# Not here: admissionregistration, apiextensions, apiregistration and certificates, which nothing serves yet.
+# Not here: admissionregistration, apiextensions and apiregistration, which nothing serves yet.
 CONTROLLER_MANAGER = """
     /api/v1/configmaps /api/v1/endpoints /api/v1/limitranges /api/v1/podtemplates /api/v1/resourcequotas
     /api/v1/secrets /api/v1/serviceaccounts /apis/apps/v1/controllerrevisions /apis/apps/v1/daemonsets
     /apis/apps/v1/deployments /apis/autoscaling/v2/horizontalpodautoscalers /apis/batch/v1/cronjobs
-    /apis/batch/v1/jobs /apis/coordination.k8s.io/v1/leases /apis/discovery.k8s.io/v1/endpointslices
+    /apis/batch/v1/jobs /apis/certificates.k8s.io/v1/certificatesigningrequests
+    /apis/coordination.k8s.io/v1/leases /apis/discovery.k8s.io/v1/endpointslices
     /apis/flowcontrol.apiserver.k8s.io/v1/flowschemas
     /apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations
     /apis/networking.k8s.io/v1/ingressclasses /apis/networking.k8s.io/v1/ingresses
@@ -131,7 +132,7 @@ async def test_what_a_scheduler_finds_at_its_start(etcd: ThrowawayEtcd) -> None:
 
 # Resources of the real server that are not here.
 NOT_SERVED = {
-    "componentstatuses", "apiservices", "certificatesigningrequests", "customresourcedefinitions",
+    "componentstatuses", "apiservices", "customresourcedefinitions",
     "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
     "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
 }  # fmt: skip
