@@ -22,6 +22,7 @@ from apiserver.rest import (
     answers,
     compression,
     deadline,
+    deprecated,
     door,
     flow,
     meta_paths,
@@ -110,6 +111,7 @@ class RestFront:
             seconds = None if watch else deadline.seconds_of(request)
             user = door.admit(self._options.access, request)
             CURRENT.set(user)
+            request.warnings.extend(deprecated.warnings(target, self._options.version))
             try:
                 async with asyncio.timeout(seconds):
                     found = await self._found(request, target, user, watch=watch)
@@ -171,7 +173,9 @@ class RestFront:
         ticket.leave()
         frames = watching.Frames(watch.media, request.asked("includeObject"), self._clock)
         form = watching.content_type(watch.media)
-        start = Answer(content_type=form, pieces=_nothing(), headers=flow.headers(ticket))
+        start = Answer(
+            content_type=form, pieces=_nothing(), headers=flow.headers(ticket), warnings=request.warnings
+        )
         labels = _labels(request, target)._replace(verb="WATCH")
 
         async def write(data: bytes) -> None:

@@ -221,3 +221,12 @@ async def test_a_job_selects_its_own_pods() -> None:
     labels = made["spec"]["template"]["metadata"]["labels"]
     assert labels["job-name"] == "x"
     assert labels["batch.kubernetes.io/controller-uid"] == uid
+
+
+async def test_who_asks_for_endpoints_is_told_of_their_successor() -> None:
+    rest = await in_memory()
+    told = ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
+    made = await create(rest, kinds.ENDPOINTS, {})
+    assert (made.code, made.warnings) == (201, told)
+    assert (await rest.json("GET", f"{collection(kinds.ENDPOINTS)}/none")).warnings == told
+    assert not (await rest.json("GET", f"{collection(kinds.ENDPOINT_SLICE)}/none")).warnings
