@@ -95,6 +95,9 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
         )
     if sandbox is not None:
         _write_conditions(status, view, sandbox, features, now)
+    elif view.outcome is not None and not view.outcome.preempted:
+        for name in _CONDITION_ORDER:  # a pod that was refused has none of the kubelet's own
+            objects.remove_condition(status.conditions, name)
     if features.resize and sandbox is not None and view.allocated is not None:
         write_resources(pod, status, view.allocated, sandbox, pod_level=features.resize_pod_level)
     _write_resize(status, view, features)
@@ -212,7 +215,9 @@ def _write_conditions(
     has_sandbox = bool(sandbox.ip) and not view.terminal
     _set(status, "PodReadyToStartContainers", has_sandbox, "", "", view, features, now)
     waiting = [one.name for one in sandbox.containers if one.init and one.state == "waiting"]
-    if waiting and status.phase != "Succeeded":
+    if status.phase == "Succeeded":
+        _set(status, "Initialized", True, "PodCompleted", "", view, features, now)
+    elif waiting:
         message = f"containers with incomplete status: [{' '.join(waiting)}]"
         _set(status, "Initialized", False, "ContainersNotInitialized", message, view, features, now)
     else:
@@ -222,6 +227,8 @@ def _write_conditions(
     if not reason:
         reason, message = _unmet_gates(status, view.pod)
     _set(status, "Ready", not reason, reason, message, view, features, now)
+    # It is here, whoever has sent it: a pod that was made for this node has met no scheduler.
+    _set(status, "PodScheduled", True, "", "", view, features, now)
 
 
 def _unmet_gates(status: core.PodStatus, pod: core.Pod) -> tuple[str, str]:

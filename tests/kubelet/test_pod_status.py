@@ -147,3 +147,37 @@ def test_a_deferred_pod_tells_that_its_node_forbids_preemption() -> None:
     off = status_features(Version(1, 37), Gates("kubelet"))
     fresh = build(view(a_pod(), preemption_disabled=True), off)
     assert objects.get_condition(fresh.conditions, "PodResizePreemptionDisabled") is None
+
+
+def conditions(pod: core.Pod, **changes: Any) -> dict[str, tuple[str, str]]:
+    """Type -> status and reason."""
+    known = status_features(Version(1, 36), Gates("kubelet", Version(1, 36)))
+    status = build(view(pod, pending=None, **changes), known)
+    return {row.type: (row.status, row.reason) for row in status.conditions}
+
+
+def test_a_pod_that_met_no_scheduler_is_scheduled_all_the_same() -> None:
+    pod = a_pod()
+    pod.status.ClearField("conditions")
+    assert conditions(pod)["PodScheduled"] == ("True", "")
+
+
+def test_a_completed_pod_says_so_in_all_its_conditions() -> None:
+    pod = a_pod()
+    started = view(pod).sandbox
+    assert started is not None
+    assert conditions(pod, sandbox=runtime.stop(started, now=NOW), terminal=True) == {
+        "PodReadyToStartContainers": ("False", ""),
+        "Initialized": ("True", "PodCompleted"),
+        "Ready": ("False", "PodCompleted"),
+        "ContainersReady": ("False", "PodCompleted"),
+        "PodScheduled": ("True", ""),
+        "example.com/own": ("True", ""),
+    }
+
+
+def test_a_rejected_pod_keeps_what_others_own() -> None:
+    outcome = Outcome(reason="OutOfcpu", message="Pod was rejected: no room")
+    assert conditions(a_pod(), sandbox=None, outcome=outcome, terminal=True) == {
+        "example.com/own": ("True", "")
+    }
