@@ -13,12 +13,14 @@ _NOT_POSITIVE = "must be greater than 0"
 def config_map(obj: core.ConfigMap) -> list[Cause]:
     errors: list[Cause] = []
     size = 0
-    for key, text in obj.data.items():
+    for key in sorted(obj.data):
+        text = obj.data[key]
         errors += [field.invalid(f"data[{key}]", key, problem) for problem in names.config_key(key)]
         if key in obj.binaryData:
             errors.append(field.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         size += len(text.encode())
-    for key, value in obj.binaryData.items():
+    for key in sorted(obj.binaryData):
+        value = obj.binaryData[key]
         errors += [field.invalid(f"binaryData[{key}]", key, problem) for problem in names.config_key(key)]
         size += len(value)
     if size > SIZE_BYTES_MAX:

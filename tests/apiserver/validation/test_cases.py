@@ -1,0 +1,118 @@
+"""What upstream's sources say of objects and their changes: `cases.yaml`, a test a verb and kind."""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from machinery import kinds
+from tests.apiserver.rest.asgi import Reply, Rest, in_memory
+
+_TEMPLATE = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "img"}]}}
+_WORKLOAD = {"selector": {"matchLabels": {"app": "x"}}, "template": _TEMPLATE}
+_STORAGE = {"accessModes": ["ReadWriteOnce"]}
+_PLAIN: dict[str, tuple[str, dict[str, Any]]] = {
+    "Pod": ("v1", {"spec": {"containers": [{"name": "c", "image": "img"}]}}),
+    "Node": ("v1", {}),
+    "Namespace": ("v1", {}),
+    "ConfigMap": ("v1", {}),
+    "PersistentVolumeClaim": ("v1", {"spec": {**_STORAGE, "resources": {"requests": {"storage": "1Gi"}}}}),
+    "PersistentVolume": (
+        "v1", {"spec": {**_STORAGE, "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/a"}}}
+    ),
+    "Service": ("v1", {"spec": {"ports": [{"port": 80}]}}),
+    "PodDisruptionBudget": (
+        "policy/v1", {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}}
+    ),
+    "Deployment": ("apps/v1", {"spec": _WORKLOAD}),
+    "ReplicaSet": ("apps/v1", {"spec": _WORKLOAD}),
+    "Lease": ("coordination.k8s.io/v1", {"spec": {}}),
+    "ResourceClaim": (
+        "resource.k8s.io/v1",
+        {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}},
+    ),
+    "StorageClass": ("storage.k8s.io/v1", {"provisioner": "p"}),
+    "PriorityClass": ("scheduling.k8s.io/v1", {"value": 1}),
+}  # fmt: skip
+
+
+@cache
+def _cases() -> dict[tuple[str, str], list[dict[str, Any]]]:
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    text = (Path(__file__).parent / "cases.yaml").read_text(encoding="utf-8")
+    for case in yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        found.setdefault((case["verb"], case["kind"]), []).append(case)
+    return found
+
+
+def _document(kind: str, changes: dict[str, Any]) -> dict[str, Any]:
+    version, plain = _PLAIN[kind]
+    document = {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, **copy.deepcopy(plain)}
+    _set(document, changes)
+    return document
+
+
+def _set(document: dict[str, Any], changes: dict[str, Any]) -> None:
+    """Dotted paths; null takes a member away."""
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        inner: Any = document
+        for part in parents:
+            inner = inner[int(part)] if isinstance(inner, list) else inner.setdefault(part, {})
+        if isinstance(inner, list):
+            inner[int(last)] = value
+        elif value is None:
+            inner.pop(last, None)
+        else:
+            inner[last] = value
+
+
+def _path(document: dict[str, Any]) -> str:
+    kind = kinds.by_kind(document["apiVersion"], document["kind"])
+    assert kind is not None
+    base = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    return f"{base}/namespaces/default/{kind.plural}" if kind.namespaced else f"{base}/{kind.plural}"
+
+
+async def _play(rest: Rest, case: dict[str, Any]) -> Reply:
+    if case["verb"] == "create":
+        document = _document(case["kind"], case["set"])
+        return await rest.json("POST", _path(document), document, {"dryRun": "All"})
+    document = _document(case["kind"], case.get("have") or {})
+    path = _path(document)
+    made = await rest.json("POST", path, document)
+    assert made.code == 201, made.document
+    live = (await rest.json("GET", f"{path}/x")).document
+    _set(live, case["set"])
+    return await rest.json("PUT", f"{path}/x" + ("/status" if case["verb"] == "status" else ""), live)
+
+
+def _told(reply: Reply) -> list[str]:
+    if reply.code < 300:
+        return []
+    document = reply.document
+    causes = (document.get("details") or {}).get("causes") or [{"message": document["message"]}]
+    return [
+        f"{cause['field']}: {cause['message']}" if "field" in cause else cause["message"] for cause in causes
+    ]
+
+
+def _fits(told: list[str], want: list[str]) -> bool:
+    return len(told) == len(want) and all(map(str.startswith, told, want))
+
+
+@pytest.mark.parametrize(("verb", "kind"), sorted(_cases()))
+async def test_objects_are_judged_as_upstreams_sources_say(verb: str, kind: str) -> None:
+    shared = await in_memory()
+    failures = []
+    for case in _cases()[verb, kind]:
+        reply = await _play(shared if verb == "create" else await in_memory(), case)
+        told, code = _told(reply), case.get("code", 422 if case["want"] else 201 if verb == "create" else 200)
+        if reply.code != code or not _fits(told, case["want"]):
+            failures.append(f"{case['of']} {case['set']}: {reply.code}\n  got {told}\n  want {case['want']}")
+    assert not failures, "\n".join(failures)
