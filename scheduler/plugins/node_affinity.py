@@ -12,6 +12,7 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
+from machinery import names
 from machinery.node_affinity import (
     NAME_FIELD,
     NodeSelector,
@@ -200,10 +201,21 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
         if self._added is not None and not self._added.matches(new.metadata.labels, name):
             return QueueingHint.Skip
         required = RequiredNodeAffinity.of(pod.pod)
-        if not required.matches(new.metadata.labels, name):
+        if not _is_met(required, new):
             return QueueingHint.Skip
-        matched_before = isinstance(old, core.Node) and required.matches(old.metadata.labels, name)
+        matched_before = isinstance(old, core.Node) and _is_met(required, old)
         return QueueingHint.Skip if matched_before else QueueingHint.Queue
+
+
+def _is_met(required: RequiredNodeAffinity, node: core.Node) -> bool:
+    """Whether the node is allowed; SelectorError where it is not, and a term could not be understood."""
+    labels, name = node.metadata.labels, node.metadata.name
+    if required.matches(labels, name):
+        return True
+    selected = all(labels.get(key) == value for key, value in required.node_selector)
+    if selected and required.affinity is not None and required.affinity.errors:
+        raise SelectorError(names.aggregate(list(required.affinity.errors)))
+    return False
 
 
 def _names_required(terms: Sequence[core.NodeSelectorTerm]) -> frozenset[str] | None:

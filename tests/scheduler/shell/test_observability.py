@@ -79,7 +79,7 @@ async def test_plugins_are_timed_in_every_tenth_attempt() -> None:
     api.put(node("small", cpu="1"))
     async with running(api) as parts:
         for number in range(20):
-            api.put(pod(f"p{number}", cpu="500m", ports=[]).pod)
+            api.put(pod(f"p{number}", cpu="500m").pod)
         await api.until(lambda: all(api.pod(f"p{number}").spec.nodeName for number in range(20)))
         found = samples(parts.metrics)
     timed = "scheduler_plugin_execution_duration_seconds_count"
