@@ -20,6 +20,8 @@ ADMIN = "admin"
 _EVERYWHERE = ("0.0.0.0:", "[::]:")
 Metadata = tuple[tuple[str, str], ...]
 Options = Sequence[tuple[str, int | str]]
+# gRPC would ask the proxy of `http_proxy` for the loopback too, as Go's clients do not.
+DIRECTLY = ("grpc.enable_http_proxy", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ def find(run_file: RunFile | None, directory: Path | str | None, name: str) -> C
 
 
 def channel(address: str, credential: Credential | None, options: Options = ()) -> grpc.aio.Channel:
-    """A channel to an address, secure where there is a credential."""
+    """A channel to an address, secure where there is a credential, past any proxy."""
+    options = [*options, DIRECTLY]
     if credential is None:
         return grpc.aio.insecure_channel(address, options=options)
     if address.startswith(_EVERYWHERE):

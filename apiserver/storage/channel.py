@@ -22,6 +22,7 @@ from apiserver.storage.interface import (
     StorageError,
     StorageUnavailable,
 )
+from machinery.credentials import DIRECTLY
 from machinery.endpoints import endpoints as endpoints
 
 # How long one operation may take, retries included; kube-apiserver's own requests have 60 s, but here a
@@ -38,6 +39,7 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
     ("grpc.use_local_subchannel_pool", 1),
+    DIRECTLY,
 )
 
 

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 
 from autoscaler.planning.observation import CloudView, Instance, NodeGroup
 from autoscaler.ports import CloudError
+from machinery import credentials
 from machinery.clock import Clock
 from machinery.pb import core
 from machinery.wire.scalars import parse_seconds
@@ -67,13 +68,13 @@ class CloudConfig:
     def channel(self) -> grpc.aio.Channel:
         """Without a certificate in the clear, with one by mutual TLS."""
         if not self.cert:
-            return grpc.aio.insecure_channel(self.address)
-        credentials = grpc.ssl_channel_credentials(
+            return credentials.channel(self.address, None)
+        mutual = grpc.ssl_channel_credentials(
             root_certificates=Path(self.cacert).read_bytes() if self.cacert else None,
             private_key=Path(self.key).read_bytes(),
             certificate_chain=Path(self.cert).read_bytes(),
         )
-        return grpc.aio.secure_channel(self.address, credentials)
+        return grpc.aio.secure_channel(self.address, mutual)
 
 
 class ExternalProvider:

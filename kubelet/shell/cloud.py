@@ -14,7 +14,7 @@ import grpc.aio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
 
-from machinery import logs
+from machinery import credentials, logs
 from machinery.clock import Clock
 from machinery.errors import StatusError
 from machinery.failpoints import FailpointError
@@ -58,7 +58,7 @@ class CloudWatcher:
 
     async def _follow(self, address: str) -> None:
         """Polls one address until that fails."""
-        async with grpc.aio.insecure_channel(address) as channel:
+        async with credentials.channel(address, None) as channel:
             stub = cloud_grpc.CloudProviderStub(channel)
             while True:
                 try:

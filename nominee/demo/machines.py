@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import anyio
-import grpc
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
+from machinery import credentials
 from machinery.objects import condition_is
 from machinery.pb import core
 from machinery.run_files import RunFile
@@ -55,7 +55,7 @@ class Machines:
     async def order(self, group: str, count: int = 1) -> list[core.Node]:
         """Asks for machines of a group, and waits until their nodes take pods. Returns the group's nodes."""
         wanted = len(nodes_of(self._stage, group)) + count
-        async with grpc.aio.insecure_channel(self._address) as channel:
+        async with credentials.channel(self._address, None) as channel:
             stub = protocol_grpc.CloudProviderStub(channel)
             await stub.NodeGroupIncreaseSize(
                 protocol.NodeGroupIncreaseSizeRequest(id=group, delta=count), timeout=_CALL_SECONDS_MAX
@@ -73,7 +73,7 @@ class Machines:
         doomed = nodes_of(self._stage, group)
         if not doomed:
             return
-        async with grpc.aio.insecure_channel(self._address) as channel:
+        async with credentials.channel(self._address, None) as channel:
             stub = protocol_grpc.CloudProviderStub(channel)
             nodes = [
                 protocol.ExternalGrpcNode(name=node.metadata.name, providerID=node.spec.providerID)
