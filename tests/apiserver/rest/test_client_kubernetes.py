@@ -187,3 +187,23 @@ def test_dynamic_client_and_manifests(api: Any) -> None:
     pods = dynamic.DynamicClient(api).resources.get(api_version="v1", kind="Pod")
     assert pods.get(name="made", namespace=NAMESPACE).metadata.name == "made"
     pods.delete(name="made", namespace=NAMESPACE)
+
+
+def test_autoscalers_of_both_versions_and_the_default_account(api: Any, core: Any) -> None:
+    client = library("kubernetes.client")
+
+    target = client.V1CrossVersionObjectReference(api_version="apps/v1", kind="Deployment", name="web")
+    spec = client.V1HorizontalPodAutoscalerSpec(
+        scale_target_ref=target, max_replicas=3, target_cpu_utilization_percentage=50
+    )
+    older = client.AutoscalingV1Api(api)
+    older.create_namespaced_horizontal_pod_autoscaler(
+        NAMESPACE, client.V1HorizontalPodAutoscaler(metadata={"name": "web"}, spec=spec)
+    )
+    newer = client.AutoscalingV2Api(api)
+    (found,) = newer.list_namespaced_horizontal_pod_autoscaler(NAMESPACE).items
+    assert found.spec.metrics[0].resource.target.average_utilization == 50
+    newer.delete_namespaced_horizontal_pod_autoscaler("web", NAMESPACE)
+    assert not older.list_namespaced_horizontal_pod_autoscaler(NAMESPACE).items
+    accounts = eventually(lambda: core.list_namespaced_service_account(NAMESPACE).items, bool)
+    assert [account.metadata.name for account in accounts] == ["default"]
