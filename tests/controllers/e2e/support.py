@@ -77,11 +77,12 @@ class Lab:
         """All objects of a kind, as soon as they are good together."""
         return await self.until(lambda: self.all(kind), good)
 
-    async def event(self, reason: str, name: str) -> events.Event:
-        """The first event about an object with a reason."""
+    async def event(self, reason: str, name: str, note: str = "") -> events.Event:
+        """The first event about an object with a reason, and with `note` in what it says."""
 
         def of(found: list[events.Event]) -> list[events.Event]:
-            return [e for e in found if e.reason == reason and e.regarding.name == name]
+            about = [e for e in found if e.reason == reason and e.regarding.name == name]
+            return [e for e in about if note in e.note]
 
         return of(await self.listed(kinds.EVENTS_EVENT, lambda found: bool(of(found))))[0]
 
