@@ -8,7 +8,7 @@ KEP-1923 (the nominated node first) and KEP-5278 (what a failure does to the nom
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -78,9 +78,25 @@ def run(
     start: int,
     percentage: int | None,
     rng: random.Random,
+    nodes: Collection[str] | None = None,
 ) -> Scheduled | Failed:
-    """One cycle. The framework's snapshot is brought up to date first."""
+    """One cycle. The framework's snapshot is brought up to date first. `nodes`: only these are looked at."""
     cache.update_snapshot(framework.snapshot)
+    if nodes is not None:
+        with framework.within(nodes):
+            return _decide(framework, cache, state, pod, start, percentage, rng)
+    return _decide(framework, cache, state, pod, start, percentage, rng)
+
+
+def _decide(
+    framework: Framework,
+    cache: Cache,
+    state: CycleState,
+    pod: PodInfo,
+    start: int,
+    percentage: int | None,
+    rng: random.Random,
+) -> Scheduled | Failed:
     try:
         result = schedule_pod(
             framework, state, pod, framework.snapshot, start=start, percentage=percentage, rng=rng

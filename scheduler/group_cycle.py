@@ -1,8 +1,9 @@
 """The scheduling cycle of a pod group: all its pods are tried at once, and enough of them go on or none does.
 
 Pure as `cycle` is. Each pod is tried as if those before it had their nodes; everything is taken back at the
-end, and done again for good if the group as a whole can be placed.
-Source: KEP-4671; kube-scheduler 1.36, pod group scheduling cycle.
+end, and done again for good if the group as a whole can be placed. A group that must be in one domain of a
+topology is tried in each, and goes where most of its pods find room.
+Source: KEP-4671, KEP-5732; kube-scheduler 1.36, pod group scheduling cycle, PodGroupPodsCount.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import NominatingInfo, NominatingMode
 from scheduler.framework.runtime import Framework
 from scheduler.framework.types import PodInfo
+from scheduler.placements import EVERYWHERE, Placement
 
 UNSCHEDULABLE_GROUP: Final = "pod group is unschedulable"
 WAITING_FOR_PREEMPTION: Final = f"{UNSCHEDULABLE_GROUP}, pod group is waiting for preemption to complete"
@@ -51,6 +53,7 @@ class Verdict:
     error: str
     outcomes: Sequence[Scheduled | Failed]
     next_start: int
+    refusal: str = UNSCHEDULABLE_GROUP
 
     @property
     def result(self) -> str:
@@ -68,7 +71,21 @@ class Verdict:
             return self.error
         if self.is_placed:
             return ""
-        return WAITING_FOR_PREEMPTION if self.waits_for_evictions else UNSCHEDULABLE_GROUP
+        return WAITING_FOR_PREEMPTION if self.waits_for_evictions else self.refusal
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What came of the members in one placement."""
+
+    members: Sequence[Member]
+    is_placed: bool = False
+    waits: bool = False
+    error: str = ""
+
+    @property
+    def placed_count(self) -> int:
+        return sum(member.found is not None for member in self.members)
 
 
 def run(
@@ -79,45 +96,90 @@ def run(
     start: int,
     percentage: int | None,
     rng: random.Random,
-    placed: Callable[[int, Scheduled], None],
+    placed: Callable[[int, CycleState, Scheduled], None],
+    placements: Sequence[Placement] | None = None,
 ) -> Verdict:
     """One cycle. Pods that go on are assumed, reserved and permitted when this returns; others are not.
 
-    `placed` is called for each of them (by its place among the members) as soon as it is: the Permit of one
-    after it may let it go on.
+    `placed` is called for each of them (by its place among the members, with what its plugins wrote down) as
+    soon as it is: the Permit of one after it may let it go on. `placements`: None does not look at topology.
     """
-    is_placed = waits = needs_eviction = False
-    error = ""
+    attempts: list[_Attempt] = []
+    for placement in (EVERYWHERE,) if placements is None else placements:
+        own = members if not attempts else [_anew(member) for member in members]
+        attempt, start = _try_all(framework, cache, own, placement, start, percentage, rng)
+        attempts.append(attempt)
+        if attempt.error:
+            break
+    refusal = UNSCHEDULABLE_GROUP
+    if placements is not None:
+        count = f"0/{len(placements)} placements are available"
+        refusal = f"{count}, first placement status: {UNSCHEDULABLE_GROUP}" if placements else count
+    chosen = _chosen(attempts, rng) if attempts else _Attempt(members, error="")
+    refusing = _refusing(chosen.members)
+    outcomes: list[Scheduled | Failed] = []
+    for index, member in enumerate(chosen.members):
+        outcome = _outcome(framework, cache, member, chosen, refusing, refusal)
+        if isinstance(outcome, Scheduled):
+            placed(index, member.state, outcome)
+        outcomes.append(outcome)
+    return Verdict(chosen.is_placed, chosen.waits, chosen.error, outcomes, start, refusal)
+
+
+def _anew(member: Member) -> Member:
+    state = CycleState()
+    state.record_plugin_metrics = member.state.record_plugin_metrics
+    return Member(member.pod, state)
+
+
+def _chosen(attempts: Sequence[_Attempt], rng: random.Random) -> _Attempt:
+    """One that broke; else of those with room the one with most pods; else the first."""
+    if attempts[-1].error:
+        return attempts[-1]
+    good = [attempt for attempt in attempts if attempt.is_placed or attempt.waits]
+    if not good:
+        return attempts[0]
+    most = max(attempt.placed_count for attempt in good)
+    best = [attempt for attempt in good if attempt.placed_count == most]
+    return best[rng.randrange(len(best))] if len(best) > 1 else best[0]
+
+
+def _try_all(
+    framework: Framework,
+    cache: Cache,
+    members: Sequence[Member],
+    placement: Placement,
+    start: int,
+    percentage: int | None,
+    rng: random.Random,
+) -> tuple[_Attempt, int]:
+    """One placement, and where the next search begins. Nothing stays taken."""
+    attempt = _Attempt(members)
+    needs_eviction = False
     for member in members:
-        start = _try(framework, cache, member, start=start, percentage=percentage, rng=rng)
+        start = _try(framework, cache, member, placement, start=start, percentage=percentage, rng=rng)
         if member.found is None:
             assert member.failed is not None
             if member.failed.reason is Reason.SCHEDULER_ERROR:
-                error = f"failed to schedule other pod from a pod group: {member.failed.message}"
+                attempt.error = f"failed to schedule other pod from a pod group: {member.failed.message}"
                 break
             continue
         needs_eviction = needs_eviction or member.needs_eviction
         if not member.found.waits:
-            is_placed, waits = not needs_eviction, needs_eviction
+            attempt.is_placed, attempt.waits = not needs_eviction, needs_eviction
     for member in reversed(members):
         if member.found is not None:
             _take_back(framework, cache, member)
-    if error:
-        is_placed = waits = False
-    refusing = _refusing(members)
-    outcomes = []
-    for index, member in enumerate(members):
-        outcome = _outcome(framework, cache, member, is_placed, waits, error, refusing)
-        if isinstance(outcome, Scheduled):
-            placed(index, outcome)
-        outcomes.append(outcome)
-    return Verdict(is_placed, waits, error, outcomes, start)
+    if attempt.error:
+        attempt.is_placed = attempt.waits = False
+    return attempt, start
 
 
 def _try(
     framework: Framework,
     cache: Cache,
     member: Member,
+    placement: Placement,
     *,
     start: int,
     percentage: int | None,
@@ -125,7 +187,14 @@ def _try(
 ) -> int:
     """Fills in what the member's attempt came to; where the next search begins."""
     outcome = cycle.run(
-        framework, cache, member.state, member.pod, start=start, percentage=percentage, rng=rng
+        framework,
+        cache,
+        member.state,
+        member.pod,
+        start=start,
+        percentage=percentage,
+        rng=rng,
+        nodes=placement.nodes,
     )
     if isinstance(outcome, Scheduled):
         member.found = outcome
@@ -159,26 +228,25 @@ def _outcome(
     framework: Framework,
     cache: Cache,
     member: Member,
-    is_placed: bool,
-    waits: bool,
-    error: str,
+    attempt: _Attempt,
     refusing: frozenset[str],
+    refusal: str,
 ) -> Scheduled | Failed:
     """What becomes of one pod."""
-    found, failed = member.found, member.failed
+    found, failed, error = member.found, member.failed, attempt.error
     if error:
         if found is None and failed is not None and failed.reason is Reason.SCHEDULER_ERROR:
             return failed
         return Failed(Reason.SCHEDULER_ERROR, error, CLEAR_NOMINATION)
     if found is None:
-        assert failed is not None
-        return failed
+        # Nothing was tried where there is no placement at all.
+        return failed or Failed(Reason.UNSCHEDULABLE, refusal, CLEAR_NOMINATION, refusing)
     if failed is not None:
-        return failed if waits else _refused(member)
-    if is_placed:
+        return failed if attempt.waits else _refused(member)
+    if attempt.is_placed:
         again = ScheduleResult(found.node_name, found.evaluated, found.feasible, found.next_start)
         return cycle.claim(framework, cache, member.state, member.pod, again)
-    if waits:
+    if attempt.waits:
         nomination = NominatingInfo(NominatingMode.Override, found.node_name)
         return Failed(Reason.UNSCHEDULABLE, WAITING_FOR_PREEMPTION, nomination, refusing)
     return _refused(member)

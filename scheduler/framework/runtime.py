@@ -7,7 +7,8 @@ Source: kube-scheduler 1.36, framework runtime. A plugin that raises is an Error
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
@@ -118,6 +119,19 @@ class Framework(PluginHandle):
                 raise PluginConfigError(f"plugin {enabled.name} does not extend {point.value} plugin")
             found.append(plugin)
         return found
+
+    @contextmanager
+    def within(self, nodes: Collection[str] | None) -> Iterator[None]:
+        """While the block runs, plugins see these nodes only (None: all that there are)."""
+        if nodes is None:
+            yield
+            return
+        whole = self.environment.snapshot
+        self.environment.snapshot = Snapshot(info for info in whole.nodes if info.name in nodes)
+        try:
+            yield
+        finally:
+            self.environment.snapshot = whole
 
     # Queueing
 

@@ -15,7 +15,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from machinery import logs
+from machinery import kinds, logs
 from machinery.clock import Clock
 from machinery.errors import StatusError
 from machinery.failpoints import FailpointError
@@ -31,6 +31,8 @@ from scheduler.framework.interface import PostFilterResult, Status, is_success
 from scheduler.framework.runtime import Framework
 from scheduler.framework.scheduling_groups import SchedulingGroups, group_of
 from scheduler.framework.types import QueuedPodInfo
+from scheduler.placements import Placement, PlacementError, topology_key
+from scheduler.placements import placements as placements_of
 from scheduler.queue.scheduling_queue import (
     FLUSH_BACKOFF_PERIOD_SECONDS,
     FLUSH_UNSCHEDULABLE_PERIOD_SECONDS,
@@ -266,10 +268,21 @@ class Scheduler:
             await steps.CYCLE_BEFORE.hit(pod=first.pod.key)
         except (StatusError, FailpointError) as failure:
             error = str(failure)
+        placements = None
+        if not error:
+            try:
+                placements = self._placements(first.framework, key)
+            except PlacementError as failure:
+                error = str(failure)
         if error:
             for attempt in attempts:
                 self._failed(attempt, Failed(Reason.SCHEDULER_ERROR, error, CLEAR_NOMINATION), group)
             return
+
+        def placed(index: int, state: CycleState, outcome: Scheduled) -> None:
+            attempts[index].state = state
+            self.bindings.begin(attempts[index], outcome)
+
         with self._groups.trying({attempt.pod.uid for attempt in attempts}):
             verdict = group_cycle.run(
                 first.framework,
@@ -278,7 +291,8 @@ class Scheduler:
                 start=self._start_index,
                 percentage=self._percentage,
                 rng=self._rng,
-                placed=lambda index, outcome: self.bindings.begin(attempts[index], outcome),
+                placed=placed,
+                placements=placements,
             )
         self._start_index = verdict.next_start
         seconds = self._clock.monotonic() - first.started
@@ -292,6 +306,16 @@ class Scheduler:
                 await self._tasks.acquire()
                 group.start_soon(self._bind, attempt, group)
         self._group_conditions.decided(first.framework, key, verdict, group)
+
+    def _placements(self, framework: Framework, key: ObjectKey) -> list[Placement] | None:
+        """Where the group may be tried; None without TopologyAwareWorkloadScheduling. PlacementError."""
+        if not framework.gates.enabled("TopologyAwareWorkloadScheduling"):
+            return None
+        self.cache.update_snapshot(framework.snapshot)
+        group = framework.lister(kinds.POD_GROUP).get(key.name, key.namespace)
+        members = self._groups.members(key).items()
+        nodes = (pod.spec.nodeName or self.cache.node_of(uid) for uid, pod in members)
+        return placements_of(topology_key(group), framework.snapshot, {node for node in nodes if node})
 
     async def _decide(self, attempt: Attempt) -> Scheduled | Failed:
         """The cycle. Without extenders nothing is awaited in it."""

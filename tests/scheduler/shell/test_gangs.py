@@ -9,7 +9,7 @@ import anyio.lowlevel
 
 from machinery import kinds
 from machinery.objects import ObjectKey
-from machinery.pb import workloads
+from machinery.pb import core, workloads
 from machinery.wire import codec
 from scheduler.shell.run import Parts
 from tests.scheduler.builders import node, pod
@@ -197,3 +197,73 @@ async def test_a_gang_that_fits_nowhere_is_not_tried_all_the_time() -> None:
             await anyio.lowlevel.checkpoint()
         tried = [parts.queue.get(ObjectKey("default", name)) for name in "abc"]
         assert max(info.attempts for info in tried if info is not None) < 20  # one a second, not every turn
+
+
+TOPOLOGY = {**GATES, "TopologyAwareWorkloadScheduling": True}
+
+
+def racked(name: str, rack: str, cpu: str) -> core.Node:
+    made = node(name, cpu=cpu)
+    made.metadata.labels["rack"] = rack
+    return made
+
+
+def together(min_count: int) -> workloads.PodGroup:
+    """A gang all of whose pods must be in one rack."""
+    made = gang(min_count)
+    made.spec.schedulingConstraints.topology.add(key="rack")
+    return made
+
+
+async def test_a_gang_goes_to_the_rack_that_has_room_for_it() -> None:
+    """Each rack has room for one pod on its roomiest node; only one has it for both."""
+    api = FakeApi()
+    for made in (racked("a1", "a", "9"), racked("b1", "b", "4"), racked("b2", "b", "4"), node("n", cpu="9")):
+        api.put(made)
+    api.put(together(2))
+    async with running(api, gates=TOPOLOGY):
+        put_members(api, "p", "q", cpu="4", topologySpreadConstraints=spread_over_hosts())
+        await api.until(lambda: all(bound(api, "p", "q")))
+        assert {api.pod(name).spec.nodeName for name in "pq"} == {"b1", "b2"}
+        # Those that come later must join them.
+        put_members(api, "late", cpu="4")
+        await api.until(lambda: message(api, "late") != "")
+        assert message(api, "late").startswith("0/2 nodes are available: 2 Insufficient cpu.")
+
+
+async def test_the_rack_with_room_for_more_pods_is_taken() -> None:
+    api = FakeApi()
+    for made in (racked("a1", "a", "2"), racked("b1", "b", "3"), racked("c1", "c", "1")):
+        api.put(made)
+    api.put(together(2))
+    async with running(api, gates=TOPOLOGY):
+        put_members(api, "p", "q", "r")
+        await api.until(lambda: all(bound(api, "p", "q", "r")))
+        assert {api.pod(name).spec.nodeName for name in "pqr"} == {"b1"}
+
+
+async def test_a_gang_for_which_no_rack_has_room_is_refused_and_nothing_stays_taken() -> None:
+    api = FakeApi()
+    for made in (racked("a1", "a", "1"), racked("b1", "b", "1")):
+        api.put(made)
+    api.put(together(2))
+    async with running(api, gates=TOPOLOGY) as parts:
+        put_members(api, "p", "q")
+        text = "0/2 placements are available, first placement status: pod group is unschedulable"
+        await api.until(lambda: condition(api) == ("False", "Unschedulable", text))
+        assert parts.cache.assumed_pods() == {}
+        api.put(racked("b2", "b", "1"))
+        await api.until(lambda: all(bound(api, "p", "q")))
+    assert {api.pod(name).spec.nodeName for name in "pq"} == {"b1", "b2"}
+
+
+def spread_over_hosts() -> list[dict[str, Any]]:
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchExpressions": [{"key": "no", "operator": "DoesNotExist"}]},
+            "minDomains": 2,
+        }
+    ]
