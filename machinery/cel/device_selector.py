@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from machinery.cel.checked import read
+from machinery.cel.cost import COST_MAX, MOST, worst_cost
 from machinery.cel.errors import CompileError, CostError, EvaluationError, compile_text, evaluation_text
 from machinery.cel.functions import quantity_value, semver_value
 from machinery.cel.semver import SemverError
@@ -59,10 +61,11 @@ def compile_selector(expression: str, features: Features = Features()) -> Device
     """The compiled expression, from a cache of the last ones; CompileError."""
     from machinery.cel import environment  # the library loads with the first expression
 
-    checked = _checked(expression, features, environment)
-    if checked not in (environment.BOOL, environment.DYN):
-        raise CompileError(f"must evaluate to bool or the unknown type, not {checked.name().lower()}")
-    if size_at_worst(expression) > SIZE_MAX:
+    compiled = _checked(expression, features, environment)
+    type_ = compiled.return_type()
+    if type_ not in (environment.BOOL, environment.DYN):
+        raise CompileError(f"must evaluate to bool or the unknown type, not {type_.name().lower()}")
+    if size_at_worst(expression) > SIZE_MAX or _worst_cost(compiled, features) > COST_MAX:
         raise CostError("too complex, exceeds cost limit")
     evaluating = environment.evaluating(list_attributes=features.list_attributes)
     try:
@@ -73,19 +76,26 @@ def compile_selector(expression: str, features: Features = Features()) -> Device
     return DeviceSelector(expression, program, environment.ERROR)
 
 
+def _worst_cost(compiled: Any, features: Features) -> int:
+    try:
+        return worst_cost(read(compiled.serialize()), list_attributes=features.list_attributes)
+    except RecursionError:
+        return MOST
+
+
 def _checked(expression: str, features: Features, environment: Any) -> Any:
-    """The expression's type."""
+    """The expression as the library has checked it."""
     how = {
         "list_attributes": features.list_attributes,
         "multiple_allocations": features.multiple_allocations,
     }
     try:
-        return environment.checking(**how).compile(expression).return_type()
+        return environment.checking(**how).compile(expression)
     except RuntimeError as error:
         text = str(error)
     if "undeclared reference to 'device' " in text:
         try:
-            return environment.checking(**how, whole=True).compile(expression).return_type()
+            return environment.checking(**how, whole=True).compile(expression)
         except RuntimeError as error:
             text = str(error)
     raise CompileError(f"compilation failed: {compile_text(text)}")

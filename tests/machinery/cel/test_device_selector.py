@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from machinery.cel import device_selector
 from machinery.cel.device_selector import Features, compile_selector, device_value
 from machinery.cel.errors import CompileError, CostError, EvaluationError
 from machinery.cel.semver import Semver, SemverError
@@ -149,13 +150,17 @@ def test_a_wrong_version_is_told_with_its_attribute() -> None:
         matches("true", device)
 
 
-def test_nested_loops_end() -> None:
+def test_nested_loops_are_refused_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     big = str(list(range(10)))
     nested = "true"
     for name in "abcdefg":
         nested = f"{big}.all({name}, {nested})"
+    with pytest.raises(CostError, match="too complex, exceeds cost limit"):
+        compile_selector(nested)
+    monkeypatch.setattr(device_selector, "_worst_cost", lambda compiled, features: 0)
     with pytest.raises(EvaluationError, match="cost limit exceeded"):
         matches(nested)
+    compile_selector.cache_clear()
 
 
 @pytest.mark.parametrize(
