@@ -11,6 +11,7 @@ from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 from machinery import errors
 from machinery.kinds import Kind
 from machinery.pb import core, meta, policy
+from machinery.remembered import Verdicts
 from machinery.wire import envelope
 from machinery.wire.text_check import unreadable
 
@@ -38,8 +39,16 @@ def decode(kind: Kind[Any], subresource: str, body: bytes) -> Message:
         raise errors.bad_request(f"the body cannot be understood: {error}") from None
 
 
+_unreadable_spec = Verdicts[core.PodSpec, str](unreadable)
+
+
 def _readable(message: Message) -> Message:
-    problem = unreadable(message)
+    if isinstance(message, core.Pod):
+        problem = unreadable(message.metadata) or _unreadable_spec(message.spec)
+        if not problem and message.HasField("status"):
+            problem = unreadable(message.status)
+    else:
+        problem = unreadable(message)
     if problem:
         raise DecodeError(problem)
     return message

@@ -15,10 +15,10 @@ from google.protobuf.message import Message
 
 from apiserver.cached_object import CachedObject
 from apiserver.storage.interface import KeyExists, RevisionMismatch, Storage, StoredValue
-from machinery import errors
+from machinery import errors, kinds
 from machinery.errors import StatusError
 from machinery.kinds import Kind
-from machinery.wire import envelope
+from machinery.wire import envelope, presence
 
 UPDATE_ATTEMPTS_MAX = 64
 """Of one change against other writers; each failure means that somebody else's write succeeded."""
@@ -238,6 +238,8 @@ class Store:
 def encode(kind: Kind[Any], obj: Any, *, filled: bool = False) -> bytes:
     """An object as it is stored: without a resource version, which is the key's revision."""
     obj.metadata.resourceVersion = ""
-    if filled:
-        return envelope.wrap(kind, obj.SerializeToString(deterministic=True))
-    return envelope.encode(obj)
+    if not filled:
+        if kind is not kinds.POD:
+            return envelope.encode(obj)
+        presence.fill_pod(obj)
+    return envelope.wrap(kind, obj.SerializeToString(deterministic=True))

@@ -10,6 +10,7 @@ from apiserver.validation.go_dump import dump
 from apiserver.validation.pod_spec import INT32_MAX, in_range, pod_spec
 from machinery.errors import Cause
 from machinery.pb import core
+from machinery.remembered import Verdicts
 
 UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -22,13 +23,22 @@ def pod(obj: core.Pod, old: core.Pod | None = None) -> list[Cause]:
     """What holds whenever a pod is written."""
     errors = metadata.object_meta(obj.metadata, namespaced=True, name_rule=names.dns_subdomain)
     errors += pod_annotations.pod_annotations(obj, old)
-    errors += pod_spec("spec", obj.spec, in_template=False, pod=obj.metadata.name)
-    if not obj.spec.serviceAccountName and obj.spec.volumes:
-        errors += _tokens(obj.spec)
+    # Only volumes have to do with the name of the pod that they are of.
+    errors += _spec(obj.spec, obj.metadata.name) if obj.spec.volumes else _spec_without_volumes(obj.spec)
+    return errors
+
+
+def _spec(spec: core.PodSpec, pod_name: str) -> list[Cause]:
+    errors = pod_spec("spec", spec, in_template=False, pod=pod_name)
+    if not spec.serviceAccountName and spec.volumes:
+        errors += _tokens(spec)
     for name in ("containers", "initContainers"):
-        for index, container in enumerate(getattr(obj.spec, name)):
+        for index, container in enumerate(getattr(spec, name)):
             errors += containers.untrimmed_image(f"spec.{name}[{index}]", container)
     return errors
+
+
+_spec_without_volumes = Verdicts[core.PodSpec, tuple[Cause, ...]](lambda spec: tuple(_spec(spec, "")))
 
 
 def _tokens(spec: core.PodSpec) -> list[Cause]:

@@ -13,6 +13,7 @@ from apiserver.validation import names
 from apiserver.validation.field import quoted
 from machinery.pb import core, meta
 from machinery.quantity import Quantity
+from machinery.remembered import Verdicts
 
 _DEPRECATED_LABELS = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
@@ -48,7 +49,9 @@ _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 def of_pod(pod: core.Pod) -> list[str]:
     """Of a new pod."""
-    return [*of_name(pod.metadata.name, "the Pod's hostname"), *of_template(pod.metadata, pod.spec, "")]
+    metadata = pod.metadata
+    of_spec = of_template(metadata, pod.spec, "") if metadata.annotations else _of_spec(pod.spec)
+    return [*of_name(metadata.name, "the Pod's hostname"), *of_spec]
 
 
 def of_name(name: str, used_in: str) -> list[str]:
@@ -105,6 +108,9 @@ def of_template(metadata: meta.ObjectMeta, spec: core.PodSpec, at: str) -> list[
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         found.append(f"{at}spec.terminationGracePeriodSeconds: {text}")
     return found + _affinity(spec.affinity, f"{at}spec.affinity") if spec.HasField("affinity") else found
+
+
+_of_spec = Verdicts[core.PodSpec, list[str]](lambda spec: of_template(meta.ObjectMeta(), spec, ""))
 
 
 def deprecated_label(label: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from machinery.remembered import Changes
 from machinery.wire.schema import messages
 
 # Time and MicroTime write no seconds when they are zero; a set one always writes both.
@@ -98,3 +99,16 @@ def _fill(message: Any, plan: _Plan) -> None:
 def fill(message: Message) -> None:
     """Set, in place, every field that Go always writes."""
     _fill(message, _plan_of(message.DESCRIPTOR.full_name))
+
+
+_fill_pod_spec = Changes[Any](fill)
+
+
+def fill_pod(pod: Any) -> None:
+    """`fill` of a pod, quicker where its spec is one that came before.
+
+    Whoever holds a part of the spec holds the old one afterwards.
+    """
+    fill(pod.metadata)
+    _fill_pod_spec(pod.spec)
+    fill(pod.status)

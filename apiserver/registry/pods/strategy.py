@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from apiserver.registry.pods import disabled_fields
@@ -15,9 +16,20 @@ from machinery.errors import Cause
 from machinery.kinds import POD
 from machinery.label_keys import merge_label_keys
 from machinery.pb import core, meta
+from machinery.remembered import Verdicts
 
 GATED_REASON = "SchedulingGated"
 _GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
+
+
+def _qos_class(spec: core.PodSpec, *, pod_level: bool) -> str:
+    return qos.qos_class(core.Pod(spec=spec), pod_level=pod_level)
+
+
+_QOS = {
+    pod_level: Verdicts[core.PodSpec, str](partial(_qos_class, pod_level=pod_level))
+    for pod_level in (False, True)
+}
 
 
 class PodStrategy(Strategy):
@@ -34,7 +46,7 @@ class PodStrategy(Strategy):
         new.ClearField("status")
         new.status.phase = "Pending"
         self.drop_disabled(new, None, env)
-        new.status.qosClass = qos.qos_class(new, pod_level=env.gates.enabled("PodLevelResources"))
+        new.status.qosClass = _QOS[env.gates.enabled("PodLevelResources")](new.spec)
         if new.spec.schedulingGates:
             condition = new.status.conditions.add(
                 type="PodScheduled", status="False", reason=GATED_REASON, message=_GATED_MESSAGE
