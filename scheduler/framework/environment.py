@@ -37,6 +37,10 @@ def _no_waiting_pod(uid: str) -> WaitingPod | None:
     return None
 
 
+def _not_noted(metric: str, labels: tuple[str, ...], value: float) -> None:
+    return None
+
+
 def _no_activation(pods: Mapping[str, core.Pod]) -> None:
     return None
 
@@ -57,3 +61,4 @@ class Environment:
     recorder: EventRecorder | None = None
     waiting_pod: Callable[[str], WaitingPod | None] = _no_waiting_pod
     activate: Callable[[Mapping[str, core.Pod]], None] = _no_activation
+    note: Callable[[str, tuple[str, ...], float], None] = _not_noted

@@ -79,5 +79,8 @@ class PluginHandle:
     def waiting_pod(self, uid: str) -> WaitingPod | None:
         return self.environment.waiting_pod(uid)
 
+    def note(self, metric: str, labels: tuple[str, ...], value: float = 1.0) -> None:
+        self.environment.note(metric, labels, value)
+
     def activate(self, pods: Mapping[str, core.Pod]) -> None:
         self.environment.activate(pods)

@@ -488,6 +488,10 @@ class Handle(Protocol):
 
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...
 
+    def note(self, metric: str, labels: tuple[str, ...], value: float = 1.0) -> None:
+        """Counts, or observes, for a metric of the plugin's own; nothing where nobody keeps it."""
+        ...
+
     def activate(self, pods: Mapping[str, core.Pod]) -> None:
         """Move pods to the active queue; by `ns/name`."""
         ...

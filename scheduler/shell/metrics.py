@@ -146,6 +146,37 @@ class Metrics:
             registry=registry,
         )
 
+        # By the names under which plugins note them.
+        self._noted: dict[str, Counter | Durations] = {
+            "resourceclaim_creates_total": Counter(
+                "scheduler_resourceclaim_creates",
+                "[ALPHA] Claims that the scheduler made for extended resources, by what came of it.",
+                ("status",),
+                registry=registry,
+            ),
+            "dra_bindingconditions_allocations_total": Counter(
+                "scheduler_dra_bindingconditions_allocations",
+                "[ALPHA] Devices with binding conditions that pods were to be bound with.",
+                ("profile", "driver", "status"),
+                registry=registry,
+            ),
+            "dra_bindingconditions_wait_duration_seconds": Durations(
+                "scheduler_dra_bindingconditions_wait_duration_seconds",
+                "[ALPHA] How long a pod waited for its devices' binding conditions.",
+                ("profile", "driver", "status"),
+                _doubling(0.1, 14),
+                registry,
+            ),
+        }
+
+    def note(self, metric: str, labels: tuple[str, ...], value: float) -> None:
+        """What a plugin notes; nothing for a metric that is not known."""
+        found = self._noted.get(metric)
+        if isinstance(found, Durations):
+            found.of(*labels).observe(value)
+        elif found is not None:
+            found.labels(*labels).inc(value)
+
     def group_decided(self, result: str, profile: str, seconds: float) -> None:
         """One attempt at a pod group is over."""
         self.group_algorithm_seconds.observe(seconds)

@@ -170,6 +170,7 @@ class Parts:
                 recorder=by_profile[profile.name],
                 waiting_pod=lambda uid: self.scheduler.bindings.stoppable(uid),
                 activate=lambda pods: self.queue.activate(pods.values(), self.now()),
+                note=self.metrics.note,
             )
             self.frameworks[profile.name] = _framework(
                 profile, classes, environment, metrics, records=records

@@ -46,6 +46,9 @@ from scheduler.plugins.dynamic_resources.binding import ClaimWriter
 from scheduler.plugins.dynamic_resources.filtering import NAME, Filtering, Settings, failed, unschedulable
 from scheduler.plugins.dynamic_resources.hints import Hints
 from scheduler.plugins.dynamic_resources.pod_claims import (
+    BindingFailedError,
+    BindingTimeoutError,
+    Claim,
     ClaimError,
     claims_of,
     is_allocated,
@@ -308,7 +311,7 @@ class DynamicResources(
                 mine = None if known.chosen is None else known.chosen.extended
                 if mine is None:
                     raise ClaimError("extended resource claim not found for node")
-                claim = known.claims[index] = await writer.create(mine)
+                claim = known.claims[index] = await self._create(writer, mine)
             bound = await writer.bind(claim, pod.pod, allocation)
             known.claims[index] = bound
             self._claims.assume(bound)
@@ -329,6 +332,15 @@ class DynamicResources(
         if is_mine:
             await writer.tell_pod(pod.pod, extended.pod_status_of(bound, known.asked))
 
+    async def _create(self, writer: ClaimWriter, wanted: Claim) -> Claim:
+        outcome = "failure"
+        try:
+            made = await writer.create(wanted)
+            outcome = "success"
+            return made
+        finally:
+            self._handle.note("resourceclaim_creates_total", (outcome,))
+
     async def _wait_until_ready(self, known: ClaimsState, pod: PodInfo, node_name: str) -> None:
         """Until the devices' drivers say that they are ready; ClaimError when they fail or are late."""
         allocated = [claim for claim in known.claims if is_allocated(claim)]
@@ -340,12 +352,32 @@ class DynamicResources(
                 pod.pod, "Normal", "BindingConditionsPending", action="Scheduling", note=note
             )
         clock, timeout = self._handle.clock, self._settings.binding_timeout_seconds
-        deadline = clock.monotonic() + timeout
-        while not self._are_ready(known, timeout):
-            left = deadline - clock.monotonic()
-            if left <= 0:
-                raise ClaimError("device binding timeout")
-            await clock.sleep(min(READY_POLL_SECONDS, left))
+        began, outcome = clock.monotonic(), "error"
+        try:
+            while not self._are_ready(known, timeout):
+                left = began + timeout - clock.monotonic()
+                if left <= 0:
+                    raise BindingTimeoutError("device binding timeout")
+                await clock.sleep(min(READY_POLL_SECONDS, left))
+            outcome = "success"
+        except BindingTimeoutError:
+            outcome = "timeout"
+            raise
+        except BindingFailedError:
+            outcome = "failure"
+            raise
+        finally:
+            self._note_waiting(known, outcome, clock.monotonic() - began)
+
+    def _note_waiting(self, known: ClaimsState, outcome: str, seconds: float) -> None:
+        """As upstream: the wait once for every device, and the devices that were waited for."""
+        profile = self._handle.profile_name
+        for claim in known.claims:
+            for result in claim.status.allocation.devices.results:
+                labels = (profile, result.driver, outcome)
+                self._handle.note("dra_bindingconditions_wait_duration_seconds", labels, seconds)
+                if result.bindingConditions:
+                    self._handle.note("dra_bindingconditions_allocations_total", labels)
 
     def _are_ready(self, known: ClaimsState, timeout_seconds: float) -> bool:
         for index, claim in enumerate(known.claims):
@@ -358,7 +390,7 @@ class DynamicResources(
             known.claims[index] = found
             if not readiness.is_ready(found):
                 if readiness.is_late(found, self._handle.clock.now(), timeout_seconds):
-                    raise ClaimError(f"claim {name} binding timeout")
+                    raise BindingTimeoutError(f"claim {name} binding timeout")
                 return False
         return True
 

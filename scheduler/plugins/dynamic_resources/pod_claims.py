@@ -18,6 +18,14 @@ class ClaimError(Exception):
     """Why the pod cannot use a claim (yet)."""
 
 
+class BindingFailedError(ClaimError):
+    """A device's driver says that it cannot be prepared."""
+
+
+class BindingTimeoutError(ClaimError):
+    """A device was not prepared in time."""
+
+
 def claim_name(pod: core.Pod, reference: core.PodResourceClaim) -> tuple[str | None, bool]:
     """The claim's name, and whether it must have been made for the pod. None: none was needed.
 

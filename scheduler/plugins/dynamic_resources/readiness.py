@@ -9,7 +9,7 @@ from __future__ import annotations
 from machinery.clock import from_time
 from machinery.objects import condition_is, get_condition
 from machinery.pb import devices
-from scheduler.plugins.dynamic_resources.pod_claims import Claim, ClaimError, is_allocated
+from scheduler.plugins.dynamic_resources.pod_claims import BindingFailedError, Claim, is_allocated
 
 
 def has_conditions(claim: Claim) -> bool:
@@ -18,7 +18,7 @@ def has_conditions(claim: Claim) -> bool:
 
 
 def is_ready(claim: Claim) -> bool:
-    """Whether all conditions are true; ClaimError when one says that it failed."""
+    """Whether all conditions are true; BindingFailedError when one says that it failed."""
     if not is_allocated(claim):
         return False
     for result in claim.status.allocation.devices.results:
@@ -31,7 +31,7 @@ def is_ready(claim: Claim) -> bool:
             failed = get_condition(status.conditions, name)
             if failed is not None and failed.status == "True":
                 text = f'reason={failed.reason}, message="{failed.message}"'
-                raise ClaimError(f"claim {claim.metadata.name} binding failed: {text}")
+                raise BindingFailedError(f"claim {claim.metadata.name} binding failed: {text}")
         if not all(condition_is(status.conditions, name) for name in result.bindingConditions):
             return False
     return True

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from prometheus_client import CollectorRegistry
 
 from machinery import errors, kinds
 from machinery.clock import FakeClock, to_time
@@ -22,6 +23,7 @@ from scheduler.framework.profile import ArgumentError
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.dynamic_resources import DynamicResources, arguments
 from scheduler.plugins.dynamic_resources.tracker import manager_of
+from scheduler.shell.metrics import Metrics
 from tests.scheduler.builders import UNREAD, VERSION, desk, node, pod
 from tests.scheduler.fake_api import FakeApi
 from tests.scheduler.plugins.test_volume_binding import claim as volume_claim
@@ -464,15 +466,17 @@ def set_condition(stage: Stage, type_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "text"),
+    ("condition", "text", "outcome"),
     [
-        ("ready", ""),
-        ("failed", 'claim claim binding failed: reason=Broken, message="no power"'),
-        ("", "device binding timeout"),
+        ("ready", "", "success"),
+        ("failed", 'claim claim binding failed: reason=Broken, message="no power"', "failure"),
+        ("", "device binding timeout", "timeout"),
     ],
 )
-async def test_binding_conditions(condition: str, text: str) -> None:
+async def test_binding_conditions(condition: str, text: str, outcome: str) -> None:
     stage = Stage(mine(), CONDITIONS)
+    metrics = Metrics(CollectorRegistry())
+    stage.framework.environment.note = metrics.note
     who = user()
     assert stage.feasible(who) == ["n1"]
     assert stage.reserve(who, "n1") is None
@@ -490,6 +494,9 @@ async def test_binding_conditions(condition: str, text: str) -> None:
             while not result:
                 await stage.clock.advance(100.0)
     assert (result[0].message() if result[0] else "") == text
+    labels = {"profile": "default-scheduler", "driver": "gpu.example.com", "status": outcome}
+    for name in ("allocations_total", "wait_duration_seconds_count"):
+        assert metrics.registry.get_sample_value(f"scheduler_dra_bindingconditions_{name}", labels) == 1
 
 
 def test_a_claim_that_does_not_get_ready_is_freed() -> None:

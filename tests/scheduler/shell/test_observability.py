@@ -12,6 +12,7 @@ from scheduler.framework.interface import Code, Status
 from scheduler.framework.types import PodInfo
 from scheduler.shell import debug
 from scheduler.shell.metrics import Metrics
+from scheduler.shell.run import Parts
 from tests.scheduler.builders import Scripted, node, pod
 from tests.scheduler.shell.conftest import running
 from tests.scheduler.shell.fake_api import FakeApi
@@ -27,6 +28,17 @@ def samples(metrics: Metrics) -> dict[str, float]:
     return found
 
 
+async def all_seen_bound(api: FakeApi, parts: Parts, count: int) -> None:
+    """Pods p0, p1 and so on are bound, their bindings are over, and the scheduler has heard of it."""
+
+    def is_seen(name: str) -> bool:
+        found = parts.informers.pods.get(name, "default")
+        return found is not None and bool(found.spec.nodeName)
+
+    await api.until(lambda: all(is_seen(f"p{number}") for number in range(count)))
+    await api.until(lambda: not parts.scheduler.bindings.binding)
+
+
 async def test_metrics_of_scheduled_and_unschedulable_pods() -> None:
     api = FakeApi()
     api.put(node("n1", cpu="10"))
@@ -35,7 +47,7 @@ async def test_metrics_of_scheduled_and_unschedulable_pods() -> None:
             api.put(pod(f"p{number}").pod)
         api.put(pod("big", cpu="11").pod)
         await api.until(lambda: parts.queue.counts()["unschedulable"] == 1)
-        await api.until(lambda: all(api.pod(f"p{number}").spec.nodeName for number in range(10)))
+        await all_seen_bound(api, parts, 10)
         found = samples(parts.metrics)
     profile = 'profile="default-scheduler"'
     attempts = "scheduler_schedule_attempts_total"
@@ -80,7 +92,7 @@ async def test_plugins_are_timed_in_every_tenth_attempt() -> None:
     async with running(api) as parts:
         for number in range(20):
             api.put(pod(f"p{number}", cpu="500m").pod)
-        await api.until(lambda: all(api.pod(f"p{number}").spec.nodeName for number in range(20)))
+        await all_seen_bound(api, parts, 20)
         found = samples(parts.metrics)
     timed = "scheduler_plugin_execution_duration_seconds_count"
 
