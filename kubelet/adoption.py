@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubelet import crash_loop
 from kubelet.requirements import Requirements
 from kubelet.runtime import Container, PodSandbox
 from machinery import clock
@@ -65,5 +66,10 @@ def _container(spec: core.Container, row: core.ContainerStatus, init: bool) -> C
         finished=clock.from_time(ended.finishedAt) if exited else 0.0,
         exit_code=ended.exitCode,
         ready=row.ready,
+        last_id=row.lastState.terminated.containerID,
+        last_started=clock.from_time(row.lastState.terminated.startedAt),
+        last_finished=clock.from_time(row.lastState.terminated.finishedAt),
+        last_exit_code=row.lastState.terminated.exitCode,
+        crashes=row.restartCount + 1 if row.state.waiting.reason == crash_loop.REASON else 0,
         resources=Requirements.from_message(source),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from kubelet import crash_loop
 from machinery.events import reference
 from machinery.pb import core
 from machinery.versions import Version
@@ -24,6 +25,7 @@ class Told:
     regarding: core.ObjectReference
     reason: str
     note: str
+    type: str = "Normal"
 
 
 def _refer(pod: core.Pod, name: str) -> core.ObjectReference:
@@ -57,6 +59,12 @@ def stopping(pod: core.Pod, names: Iterable[str]) -> Iterator[Told]:
     """That containers are about to be stopped for good."""
     for name in names:
         yield Told(_refer(pod, name), "Killing", f"Stopping container {name}")
+
+
+def backing_off(pod: core.Pod, names: Iterable[str]) -> Iterator[Told]:
+    """That containers which have ended wait before they run again."""
+    for name in names:
+        yield Told(_refer(pod, name), "BackOff", crash_loop.note(pod, name), "Warning")
 
 
 def restarting(pod: core.Pod, names: Iterable[str]) -> Iterator[Told]:

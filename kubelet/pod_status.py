@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kubelet import crash_loop
 from kubelet.conditions import DEFERRED, ResizeCondition
 from kubelet.features import StatusFeatures
 from kubelet.pod_conditions import (
@@ -123,7 +124,7 @@ def _phase(view: View) -> str:
         succeeded = all(
             container.exit_code == 0
             for container in sandbox.containers
-            if container.state == "exited" and not container.init
+            if (container.state == "exited" or container.crashed) and not container.init
         )
         return "Succeeded" if succeeded else "Failed"
     if sandbox is not None and sandbox.begun:
@@ -184,7 +185,10 @@ def _write_container(row: core.ContainerStatus, container: Container, image: str
 
 
 def _write_state(state: core.ContainerState, container: Container, pod: core.Pod) -> None:
-    if container.state == "waiting":
+    if container.crashed:
+        state.waiting.reason = crash_loop.REASON
+        state.waiting.message = crash_loop.message(pod, container.name, container.crashes)
+    elif container.state == "waiting":
         state.waiting.reason = "PodInitializing" if pod.spec.initContainers and not container.init else ""
         state.waiting.reason = state.waiting.reason or "ContainerCreating"
     elif container.state == "running":

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from kubelet import crash_loop
 from kubelet.pod_resources import PodResources
 from kubelet.requirements import EMPTY, Requirements
 from machinery.pb import core
@@ -39,6 +40,13 @@ class Container:
     last_started: float = 0.0
     last_finished: float = 0.0
     last_exit_code: int = 0
+    crashes: int = 0
+    """How often in a row it ended and is to run again."""
+
+    @property
+    def crashed(self) -> bool:
+        """Whether it waits to run again."""
+        return self.state == "waiting" and bool(self.last_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +76,12 @@ class PodSandbox:
     @property
     def begun(self) -> bool:
         """Whether any container ever ran."""
-        return any(container.state != "waiting" for container in self.containers)
+        return any(container.state != "waiting" or container.crashed for container in self.containers)
+
+    @property
+    def crashed(self) -> tuple[Container, ...]:
+        """The containers that wait to run again."""
+        return tuple(container for container in self.containers if container.crashed)
 
     @property
     def ready(self) -> bool:
@@ -146,6 +159,47 @@ def restart(
     return replace(sandbox, containers=tuple(rows))
 
 
+def crash(sandbox: PodSandbox, *, now: float, exit_code: int) -> PodSandbox:
+    """The containers end, and are to run again; sidecars go on."""
+
+    def ended(container: Container) -> Container:
+        calm = now - container.started >= crash_loop.CALM_SECONDS
+        return replace(
+            container,
+            state="waiting",
+            ready=False,
+            finished=now,
+            exit_code=exit_code,
+            last_id=container.id,
+            last_started=container.started,
+            last_finished=now,
+            last_exit_code=exit_code,
+            crashes=1 if calm else container.crashes + 1,
+        )
+
+    rows = (
+        ended(container) if container.state == "running" and not container.init else container
+        for container in sandbox.containers
+    )
+    return replace(sandbox, containers=tuple(rows))
+
+
+def rerun(sandbox: PodSandbox, resources: PodResources, *, now: float) -> PodSandbox:
+    """What has crashed runs again, with what is allocated now."""
+    rows = (
+        _run(
+            sandbox.uid,
+            replace(container, restarts=container.restarts + 1),
+            resources.of(container.name),
+            now,
+        )
+        if container.crashed
+        else container
+        for container in sandbox.containers
+    )
+    return replace(sandbox, containers=tuple(rows))
+
+
 def with_resources(
     sandbox: PodSandbox,
     resources: Mapping[str, Requirements],
@@ -166,13 +220,14 @@ def with_resources(
 def stop(sandbox: PodSandbox, *, now: float, exit_code: int = 0) -> PodSandbox:
     """No container runs any more."""
 
+    def end(container: Container) -> Container:
+        if container.state == "running":
+            return replace(container, state="exited", finished=now, exit_code=exit_code, ready=False)
+        # Its last run is how it ended.
+        return replace(container, state="exited") if container.crashed else container
+
     def ended(containers: tuple[Container, ...]) -> tuple[Container, ...]:
-        return tuple(
-            replace(container, state="exited", finished=now, exit_code=exit_code, ready=False)
-            if container.state == "running"
-            else container
-            for container in containers
-        )
+        return tuple(map(end, containers))
 
     return replace(sandbox, containers=ended(sandbox.containers), ephemeral=ended(sandbox.ephemeral))
 

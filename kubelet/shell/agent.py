@@ -48,6 +48,7 @@ class Due:
     actuates: PodResources | None = None
     """The allocation that `actuate` is about."""
     end: float | None = None
+    restart: float | None = None
 
 
 @dataclass(slots=True)
@@ -263,7 +264,7 @@ class Agent:
         """Records what happens to containers."""
         for each in told:
             self.around.container_recorder.event(
-                each.regarding, "Normal", each.reason, action="", note=each.note, instance=self.name
+                each.regarding, each.type, each.reason, action="", note=each.note, instance=self.name
             )
 
     def now(self) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubelet import actuation, events, lifecycle, runtime
+from kubelet import actuation, crash_loop, events, lifecycle, runtime
 from kubelet.node_state import TERMINAL_PHASES, PodRecord
 from kubelet.options import Delays, exit_code, pre_stop_sleep, run_duration
 from kubelet.pod_resources import PodResources
@@ -78,6 +78,7 @@ class PodWorker:
         sandbox = await self._start(agent, record, delays)
         if sandbox is None:
             return
+        sandbox = await self._rerun(agent, record, sandbox)
         sandbox = await self._make_ready(agent, sandbox, delays)
         if await self._ended(agent, record, sandbox):
             return
@@ -118,18 +119,44 @@ class PodWorker:
         return sandbox
 
     async def _ended(self, agent: Agent, record: PodRecord, sandbox: PodSandbox) -> bool:
-        """Ends a pod whose annotation says that it does its work and goes."""
-        duration = run_duration(record.pod)
-        if duration is None or record.pod.spec.restartPolicy == "Always":
+        """Ends containers whose pod's annotation says so: the pod, or for its restartPolicy only this run."""
+        duration, code, due = run_duration(record.pod), exit_code(record.pod), self._due(agent, record.uid)
+        if duration is None or not sandbox.running:
             return False
-        if self._waits(agent, record.uid, self._due(agent, record.uid), "end", duration):
+        if self._waits(agent, record.uid, due, "end", duration):
             return False
-        stopped = runtime.stop(sandbox, now=agent.now(), exit_code=exit_code(record.pod))
+        policy = record.pod.spec.restartPolicy
+        if policy == "Always" or (policy == "OnFailure" and code):
+            due.end = None
+            agent.set_sandbox(runtime.crash(sandbox, now=agent.now(), exit_code=code))
+            await agent.checkpointer.saved()
+            agent.around.enqueue(agent.name, record.uid)
+            return True
+        stopped = runtime.stop(sandbox, now=agent.now(), exit_code=code)
         agent.set_sandbox(stopped)
         await agent.checkpointer.saved()
         agent.send(events.PodTerminated(uid=record.uid, now=agent.now()))
         await self._finish(agent, record)
         return True
+
+    async def _rerun(self, agent: Agent, record: PodRecord, sandbox: PodSandbox) -> PodSandbox:
+        """Runs what has crashed again, once its back-off is over."""
+        crashed, due = sandbox.crashed, self._due(agent, record.uid)
+        if not crashed:
+            return sandbox
+        names = [container.name for container in crashed]
+        until = max(one.last_finished + crash_loop.seconds(one.crashes) for one in crashed)
+        begins = due.restart is None
+        if self._waits(agent, record.uid, due, "restart", max(until - agent.now(), 0.0)):
+            if begins:
+                agent.tell(lifecycle.backing_off(record.pod, names))
+            return sandbox
+        due.restart = due.ready = None
+        sandbox = runtime.rerun(sandbox, agent.state.allocated(record), now=agent.now())
+        agent.set_sandbox(sandbox)
+        await agent.checkpointer.saved()
+        agent.tell(lifecycle.started(record.pod, names, agent.around.version))
+        return sandbox
 
     async def _debug(self, agent: Agent, record: PodRecord, sandbox: PodSandbox) -> PodSandbox:
         """Starts the ephemeral containers that are new in a running pod (kubectl debug)."""
@@ -212,6 +239,8 @@ class PodWorker:
             agent.set_sandbox(runtime.stop(sandbox, now=agent.now()))
             await agent.checkpointer.saved()
             await TERMINATE_AFTER.hit(pod=key_of(record.pod), node=agent.name)
+        elif sandbox is not None and sandbox.crashed:
+            agent.set_sandbox(runtime.stop(sandbox, now=agent.now()))
         if not record.terminated:
             agent.send(events.PodTerminated(uid=uid, now=agent.now()))
         await self._finish(agent, record)

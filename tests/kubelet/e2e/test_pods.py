@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from machinery import kinds
 from machinery.clock import from_time
 from machinery.pb import core
@@ -109,6 +111,31 @@ async def test_an_annotated_pod_ends_by_itself(cluster: Cluster) -> None:
         await here.create(made)
         seen = await here.pod("job", lambda one: one.status.phase == "Failed")
         assert seen.status.containerStatuses[0].state.terminated.exitCode == 3
+
+
+@pytest.mark.parametrize(("policy", "code"), [("OnFailure", 3), ("Always", 0)])
+async def test_a_container_that_ends_is_run_again_and_then_waits(
+    cluster: Cluster, policy: str, code: int
+) -> None:
+    async with lab(cluster) as here:
+        made = pod("loop", {"cpu": "1"}, restartPolicy=policy)
+        made.metadata.annotations["nominee.dev/run-duration"] = "100ms"
+        made.metadata.annotations["nominee.dev/exit-code"] = str(code)
+        await here.create(made)
+
+        def waits(one: core.Pod) -> bool:
+            return any(row.state.waiting.reason == "CrashLoopBackOff" for row in one.status.containerStatuses)
+
+        seen = await here.pod("loop", waits)
+        (row,) = seen.status.containerStatuses
+        assert seen.status.phase == "Running"
+        assert row.state.waiting.message == (
+            f"back-off 10s restarting failed container=main pod=loop_default({seen.metadata.uid})"
+        )
+        assert (row.restartCount, row.ready, row.lastState.terminated.exitCode) == (1, False, code)
+        assert "BackOff" in await here.told("loop", until="BackOff")
+        await here.client.delete(kinds.POD, "loop", "default")
+        await here.gone("loop")
 
 
 async def test_a_restarted_kubelet_keeps_what_runs(cluster: Cluster) -> None:
