@@ -95,7 +95,10 @@ def _schedule(
     asks = any(extender.filter_verb or extender.prioritize_verb for extender in extenders)
     if not asks and not framework.has_score_plugins:
         limit = 1
-    search = algorithm.search_rows(framework, state, pod, snapshot, narrowed, limit=limit, start=start)
+    search = framework.run_search(
+        state,
+        lambda: algorithm.search_rows(framework, state, pod, snapshot, narrowed, limit=limit, start=start),
+    )
     next_start = (start + search.processed) % total
     diagnosis: Diagnosis | None = None
     rows = search.rows

@@ -113,7 +113,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
         try:
             _, reasons = self.binder.find(self._claims(state, pod), node)
         except VolumeError as error:
-            return Status.as_error(error, self.name)
+            return self._stage_failed("predicate", error)
         if not reasons:
             return None
         return Status(Code.UnschedulableAndUnresolvable, tuple(reasons), self.name)
@@ -193,7 +193,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
         try:
             volumes, reasons = self.binder.find(known.claims, node)
         except VolumeError as error:
-            return Status.as_error(error, self.name)
+            return self._stage_failed("assume", error)
         if reasons:
             return Status(Code.Error, tuple(reasons), self.name)
         known.volumes = self.binder.assume(volumes, node_name)
@@ -226,8 +226,12 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
         try:
             await self.binder.bind(pod, known.volumes, node_name, timeout_seconds=self._timeout_seconds)
         except (VolumeError, StatusError) as error:
-            return Status.as_error(error, self.name)
+            return self._stage_failed("bind", error)
         return None
+
+    def _stage_failed(self, stage: str, error: Exception) -> Status:
+        self._handle.note("volume_scheduling_stage_error_total", (stage,))
+        return Status.as_error(error, self.name)
 
     # Queueing
 

@@ -154,6 +154,12 @@ class Metrics:
                 ("status",),
                 registry=registry,
             ),
+            "volume_scheduling_stage_error_total": Counter(
+                "scheduler_volume_scheduling_stage_error",
+                "[ALPHA] Failures to bind a pod's volumes, by stage.",
+                ("operation",),
+                registry=registry,
+            ),
             "dra_bindingconditions_allocations_total": Counter(
                 "scheduler_dra_bindingconditions_allocations",
                 "[ALPHA] Devices with binding conditions that pods were to be bound with.",

@@ -166,11 +166,14 @@ async def test_the_provisioner_is_told_and_waited_for() -> None:
 
 async def test_the_time_runs_out() -> None:
     stage = Stage(claim(), waiting_class(), timeout=90)
+    noted: list[Any] = []
+    stage.desk.framework.environment.note = lambda *seen: noted.append(seen)
     stage.feasible()
     stage.reserve("n1")
     status = await finish(stage)
     assert status is not None
     assert status.reasons == ("binding volumes: context deadline exceeded",)
+    assert noted == [("volume_scheduling_stage_error_total", ("bind",), 1.0)]
     stage.plugin.unreserve(stage.state, stage.pod, "n1")
     assert stage.feasible() == ["n1"]  # the annotation stays and pins the pod
 
