@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from apiserver.validation import names
+from apiserver.validation import addresses, names
 from apiserver.validation.field import quoted
 from machinery.pb import core, meta
 from machinery.quantity import Quantity
@@ -98,8 +98,7 @@ def of_template(metadata: meta.ObjectMeta, spec: core.PodSpec, at: str) -> list[
         ports = ports or bool(container.ports)
         if annotations:
             found += _container_annotations(container, annotations, spec, at)
-        found += _fractions(container.resources.limits, f"{path}.resources.limits")
-        found += _fractions(container.resources.requests, f"{path}.resources.requests")
+        found += _fractions_of(container.resources, f"{path}.resources")
         if len(container.env) > 1:
             found += _hidden(container.env, path)
     if ports:
@@ -107,7 +106,13 @@ def of_template(metadata: meta.ObjectMeta, spec: core.PodSpec, at: str) -> list[
     if spec.terminationGracePeriodSeconds < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         found.append(f"{at}spec.terminationGracePeriodSeconds: {text}")
-    return found + _affinity(spec.affinity, f"{at}spec.affinity") if spec.HasField("affinity") else found
+    if spec.HasField("affinity"):
+        found += _affinity(spec.affinity, f"{at}spec.affinity")
+    for index, server in enumerate(spec.dnsConfig.nameservers if spec.HasField("dnsConfig") else ()):
+        found += addresses.warnings(f"{at}spec.dnsConfig.nameservers[{index}]", server)
+    for index, alias in enumerate(spec.hostAliases):
+        found += addresses.warnings(f"{at}spec.hostAliases[{index}].ip", alias.ip)
+    return found
 
 
 _of_spec = Verdicts[core.PodSpec, list[str]](lambda spec: of_template(meta.ObjectMeta(), spec, ""))
@@ -154,6 +159,35 @@ def _volumes(spec: core.PodSpec, at: str) -> Iterator[str]:
         for name, text in _DEPRECATED_VOLUMES.items():
             if source.HasField(name):
                 yield f"{at}[{index}].{_VOLUME_PATHS.get(name, name)}: {text}"
+        if source.HasField("ephemeral"):
+            requests = source.ephemeral.volumeClaimTemplate.spec.resources.requests
+            path = f"{at}[{index}].ephemeral.volumeClaimTemplate.spec.resources.requests"
+            yield from _fractions(requests, path, ("storage",))
+    yield from _beside_tokens(spec, at)
+
+
+def _beside_tokens(spec: core.PodSpec, at: str) -> Iterator[str]:
+    """Files of projected volumes that a token's hides; the paths are upstream's."""
+    projected = [(index, volume.volumeSource.projected.sources) for index, volume in enumerate(spec.volumes)]
+    tokens = {
+        source.serviceAccountToken.path
+        for _, sources in projected
+        for source in sources
+        if source.HasField("serviceAccountToken")
+    }
+    for index, sources in projected if tokens else ():
+        path = f"{at}[{index}].projected.sources"
+        for source in sources:
+            files: tuple[tuple[str, Iterable[Any]], ...] = (
+                ("configMap", source.configMap.items),
+                ("secrets", source.secret.items),
+                ("downwardAPI", source.downwardAPI.items),
+            )
+            for name, items in files:
+                for number, item in enumerate(items):
+                    if item.path in tokens:
+                        text = f"has duplicated path with ServiceAccountToken {quoted(item.path)}"
+                        yield f"{path}.{name}[{number}]: {text}"
 
 
 def _twice(values: Sequence[str], at: str, name: str) -> Iterator[str]:
@@ -164,9 +198,21 @@ def _twice(values: Sequence[str], at: str, name: str) -> Iterator[str]:
         seen.add(value)
 
 
-def _fractions(amounts: Mapping[str, Any], at: str) -> list[str]:
+def _fractions_of(resources: core.ResourceRequirements, at: str) -> list[str]:
+    limits, requests = resources.limits, resources.requests
+    if not limits and not requests:
+        return []
+    return [
+        problem
+        for name in _WHOLE_BYTES
+        for part, amounts in (("limits", limits), ("requests", requests))
+        for problem in _fractions(amounts, f"{at}.{part}", (name,))
+    ]
+
+
+def _fractions(amounts: Mapping[str, Any], at: str, names: tuple[str, ...] = _WHOLE_BYTES) -> list[str]:
     found: list[str] = []
-    for name in _WHOLE_BYTES if amounts else ():
+    for name in names if amounts else ():
         if name in amounts and not _is_whole(amounts[name].string):
             text = quoted(amounts[name].string)
             found.append(f"{at}[{name}]: fractional byte value {text} is invalid, must be an integer")

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from apiserver.validation import pod_warnings
+from apiserver.validation import addresses, pod_warnings
 from apiserver.validation.service_addresses import is_headless
 from machinery import kinds
 from machinery.kinds import Kind
-from machinery.pb import apps, batch, core, storage
+from machinery.pb import apps, batch, core, discovery, storage
 from machinery.quantity import Quantity
 
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
 _HINTS_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
+_MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+_OUR_SLICES = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
 _VOLUME_TYPES = {
     "photonPersistentDisk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     "scaleIO": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
@@ -43,6 +45,8 @@ def _node(node: core.Node, _: core.Node | None) -> Iterator[str]:
         yield "spec.configSource: the feature is no longer supported"
     if node.spec.externalID:
         yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+    for index, cidr in enumerate(node.spec.podCIDRs):
+        yield from addresses.range_warnings(f"spec.podCIDRs[{index}]", cidr)
 
 
 def _class_annotation(obj: core.PersistentVolume | core.PersistentVolumeClaim) -> Iterator[str]:
@@ -88,14 +92,13 @@ def _storage_class(obj: storage.StorageClass, _: storage.StorageClass | None) ->
 
 
 def _service(service: core.Service, _: core.Service | None) -> Iterator[str]:
+    """In upstream's order: GetWarningsForService."""
     spec = service.spec
     if _HINTS_ANNOTATION in service.metadata.annotations:
-        text = "this annotation is deprecated, please use service.kubernetes.io/topology-mode instead"
-        yield f"metadata.annotations[{_HINTS_ANNOTATION}]: {text}"
-    if spec.type == "ExternalName" and spec.externalIPs:
-        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
-    if spec.type != "ExternalName" and spec.externalName:
-        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+        instead = "service.kubernetes.io/topology-mode"
+        yield f"annotation {_HINTS_ANNOTATION} is deprecated, please use {instead} instead"
+    for index, address in enumerate(() if is_headless(spec) else spec.clusterIPs):
+        yield from addresses.warnings(f"spec.clusterIPs[{index}]", address)
     if is_headless(spec):
         if spec.loadBalancerIP:
             yield "spec.loadBalancerIP is ignored for headless services"
@@ -103,6 +106,28 @@ def _service(service: core.Service, _: core.Service | None) -> Iterator[str]:
             yield "spec.externalIPs is ignored for headless services"
         if spec.sessionAffinity != "None":
             yield "spec.SessionAffinity is ignored for headless services"
+    for index, address in enumerate(spec.externalIPs):
+        yield from addresses.warnings(f"spec.externalIPs[{index}]", address)
+    yield from addresses.warnings("spec.loadBalancerIP", spec.loadBalancerIP)
+    for index, cidr in enumerate(spec.loadBalancerSourceRanges):
+        yield from addresses.range_warnings(f"spec.loadBalancerSourceRanges[{index}]", cidr)
+    if spec.type == "ExternalName" and spec.externalIPs:
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if spec.type != "ExternalName" and spec.externalName:
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if spec.trafficDistribution == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+
+
+def _endpoint_slice(endpoints: discovery.EndpointSlice, old: discovery.EndpointSlice | None) -> Iterator[str]:
+    """Those of our own controllers are not looked at, as upstream."""
+    if old is None and endpoints.addressType == "FQDN":
+        yield "spec.addressType: FQDN endpoints are deprecated"
+    if endpoints.metadata.labels.get(_MANAGED_BY) in _OUR_SLICES:
+        return
+    for index, endpoint in enumerate(endpoints.endpoints):
+        for number, address in enumerate(endpoint.addresses):
+            yield from addresses.warnings(f"endpoints[{index}].addresses[{number}]", address)
 
 
 def _secret(secret: core.Secret, _: core.Secret | None) -> Iterator[str]:
@@ -146,6 +171,7 @@ _TABLE: dict[Kind[Any], Callable[[Any, Any], Any]] = {
     kinds.PERSISTENT_VOLUME_CLAIM: _claim,
     kinds.STORAGE_CLASS: _storage_class,
     kinds.SERVICE: _service,
+    kinds.ENDPOINT_SLICE: _endpoint_slice,
     kinds.SECRET: _secret,
     kinds.DAEMON_SET: _template,
     kinds.STATEFUL_SET: _stateful_set,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, MutableMapping, MutableSequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from machinery.defaults import quantities
 from machinery.pb import core
@@ -19,13 +20,27 @@ _PROBE_SUCCESSES, _PROBE_FAILURES = 1, 3
 _POD_LEVEL_RESOURCES = ("cpu", "memory")
 
 
+_ALNUM = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_DOMAIN_PART = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+_IMAGE = re.compile(
+    rf"(?:(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_ALNUM}(?:/{_ALNUM})*"
+    r"(?::(?P<tag>[\w][\w.-]{0,127}))?"
+    r"(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
+_IDENTIFIER = re.compile("[a-f0-9]{64}")
+
+
 @lru_cache(maxsize=4096)
 def pull_policy(image: str) -> str:
-    """Always for a `latest` image (also one without tag and digest), else IfNotPresent."""
-    name, at, _ = image.partition("@")
-    last = name.rpartition("/")[2]
-    _, colon, tag = last.partition(":")
-    latest = tag == "latest" if colon else not at
+    """Always for a `latest` image (also one without tag and digest), else IfNotPresent.
+
+    What is no image's name at all has no tag either (distribution/reference, ParseNormalizedNamed).
+    """
+    match = _IMAGE.fullmatch(image)
+    if match is None or _IDENTIFIER.fullmatch(image):
+        return "IfNotPresent"
+    latest = match["tag"] == "latest" if match["tag"] else not match["digest"]
     return "Always" if latest else "IfNotPresent"
 
 
@@ -250,6 +265,8 @@ def _requests_from_limits(container: core.Container) -> None:
 def _pod_level_requests(spec: core.PodSpec) -> None:
     """Where the pod itself has limits: its requests are what its containers request, else the limits."""
     limits, requests = spec.resources.limits, spec.resources.requests
+    if limits or requests:
+        _huge_page_limits(spec)
     if not limits:
         return
     for name in _POD_LEVEL_RESOURCES:
@@ -263,14 +280,33 @@ def _pod_level_requests(spec: core.PodSpec) -> None:
             requests[name].string = limits[name].string
 
 
+def _huge_page_limits(spec: core.PodSpec) -> None:
+    """Of huge pages the pod has what its containers have, where it does not say itself."""
+    limits, requests = spec.resources.limits, spec.resources.requests
+    found = {
+        name
+        for container in (*spec.containers, *spec.initContainers)
+        for name in container.resources.limits
+        if name.startswith("hugepages-")
+    }
+    for name in sorted(found):
+        total = _effective(spec, name, "limits")
+        if name not in requests and name not in limits and total is not None:
+            limits[name].string = str(total)
+
+
 def container_requests(spec: core.PodSpec, name: str) -> Quantity | None:
     """The effective request of all containers for one resource, None where none asks for it."""
-    total = _sum(spec.containers, name)
+    return _effective(spec, name, "requests")
+
+
+def _effective(spec: core.PodSpec, name: str, part: Literal["requests", "limits"]) -> Quantity | None:
+    total = _sum(spec.containers, name, part)
     sidecars: Quantity | None = None
     peak: Quantity | None = None
     for container in spec.initContainers:
-        requests = container.resources.requests
-        own = Quantity.parse(requests[name].string) if name in requests else None
+        amounts = getattr(container.resources, part)
+        own = Quantity.parse(amounts[name].string) if name in amounts else None
         if container.restartPolicy == "Always":
             sidecars = _plus(sidecars, own)
             at_start = sidecars
@@ -284,12 +320,12 @@ def container_requests(spec: core.PodSpec, name: str) -> Quantity | None:
     return total
 
 
-def _sum(containers: MutableSequence[Any], name: str) -> Quantity | None:
+def _sum(containers: MutableSequence[Any], name: str, part: str) -> Quantity | None:
     total: Quantity | None = None
     for container in containers:
-        requests = container.resources.requests
-        if name in requests:
-            total = _plus(total, Quantity.parse(requests[name].string))
+        amounts = getattr(container.resources, part)
+        if name in amounts:
+            total = _plus(total, Quantity.parse(amounts[name].string))
     return total
 
 

@@ -16,6 +16,7 @@ from machinery.versions import Gates
 from machinery.wire import codec
 
 GATES = Gates("apiserver")
+DIGEST = "0123456789abcdef" * 4
 
 
 @pytest.mark.parametrize(
@@ -41,8 +42,9 @@ def test_names(rule: Any, good: list[str], bad: list[str]) -> None:
         ("img:1.2", "IfNotPresent"),
         ("reg:5000/img", "Always"),
         ("reg:5000/img:2", "IfNotPresent"),
-        ("img@sha256:abc", "IfNotPresent"),
-        ("img:latest@sha256:abc", "Always"),
+        (f"img@sha256:{DIGEST}", "IfNotPresent"),
+        ("img:latest@sha256:abc", "IfNotPresent"),
+        (f"img:latest@sha256:{DIGEST}", "Always"),
     ],
 )
 def test_the_pull_policy_follows_from_the_tag(image: str, policy: str) -> None:

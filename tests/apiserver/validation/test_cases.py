@@ -113,6 +113,8 @@ async def test_objects_are_judged_as_upstreams_sources_say(verb: str, kind: str)
     for case in _cases()[verb, kind]:
         reply = await _play(shared if verb == "create" else await in_memory(), case)
         told, code = _told(reply), case.get("code", 422 if case["want"] else 201 if verb == "create" else 200)
-        if reply.code != code or not _fits(told, case["want"]):
-            failures.append(f"{case['of']} {case['set']}: {reply.code}\n  got {told}\n  want {case['want']}")
+        want, warned = case["want"], reply.warnings
+        if reply.code != code or not _fits(told, want) or warned != case.get("warn", warned):
+            got = told + warned
+            failures.append(f"{case['of']} {case['set']}: {reply.code}\n  got {got}\n  want {want}")
     assert not failures, "\n".join(failures)
