@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass
 
 from machinery.node_affinity import NodeSelector
+from machinery.versions import Version
 from scheduler.framework.interface import Code, Handle, Status
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.device_allocation.allocator import Allocator, Solution
@@ -33,6 +34,7 @@ NAME = "DynamicResources"
 _CANNOT_ALLOCATE = "cannot allocate all claims"
 _NOT_AVAILABLE = "resourceclaim not available on the node"
 _TIMED_OUT = "timed out trying to allocate devices"
+_TIMEOUT_IS_ERROR = Version(1, 36)  # to be tried again after backoff: no event may come of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,9 @@ class Filtering:
         try:
             found = allocator.solve(node, claims, expired)
         except DeadlineError:
-            return unschedulable(_TIMED_OUT)
+            if self._handle.version < _TIMEOUT_IS_ERROR:
+                return unschedulable(_TIMED_OUT)
+            return failed(f"node {node.name}: {_TIMED_OUT}")
         except NodeAllocationError as error:
             return unschedulable(str(error))
         except AllocationError as error:

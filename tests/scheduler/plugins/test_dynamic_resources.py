@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import anyio
+import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -92,14 +93,16 @@ class DeviceApi(FakeApi):
 class Stage:
     """Two nodes, and what the test adds; one pod's cycle after the other."""
 
-    def __init__(self, *objects: Any, gates: Mapping[str, bool] | None = None) -> None:
+    def __init__(
+        self, *objects: Any, gates: Mapping[str, bool] | None = None, version: Version = VERSION
+    ) -> None:
         self.clock = FakeClock()
         self.api = DeviceApi(node("n1"), node("n2"), device_class(), *objects)
         self.desk = desk(
             without=("DefaultPreemption",),
             environment={
                 "client": self.api, "listers": self.api.listers(), "clock": self.clock,
-                "gates": Gates("scheduler", VERSION, gates or {}),
+                "gates": Gates("scheduler", version, gates or {}), "version": version,
             },
         )  # fmt: skip
         self.framework = self.desk.framework
@@ -521,6 +524,24 @@ def test_earlier_alternatives_score_more() -> None:
     assert [stage.plugin.score(stage.state, who, nodes[name]) for name in ("n1", "n2")] == [8, 7]
 
 
+def test_claims_allocated_earlier_count_for_every_node() -> None:
+    big = resource_slice("s1", device("gpu-0", attributes={"size": 2}), node="n1")
+    small = resource_slice("s2", device("gpu-0", attributes={"size": 1}), node="n2")
+    best = request("best", where='device.attributes["gpu.example.com"].size > 1')
+    result = {"request": "r/b", "driver": "gpu.example.com", "pool": "net", "device": "nic"}
+    shared = claim(
+        "shared", first_of("r", request("a"), request("b")),
+        uid="uid-shared", status={"allocation": {"devices": {"results": [result]}}},
+    )  # fmt: skip
+    stage = Stage(claim("claim", first_of("r", best, request("any"))), shared, big, small)
+    who = user("p", "shared", "claim")
+    assert stage.feasible(who) == ["n1", "n2"]
+    nodes = {n.name: n for n in stage.framework.snapshot.nodes}
+    scores = [stage.plugin.score(stage.state, who, nodes[name]) for name in ("n1", "n2")]
+    assert scores == [7 + 8, 7 + 7]
+    assert list(stage.plugin.normalize(stage.state, who, np.array(scores))) == [100, 93]
+
+
 # Extended resources
 
 GPUS = device_class("gpu", extendedResourceName="example.com/gpu")
@@ -609,13 +630,28 @@ def test_arguments() -> None:
     assert arguments.read(given, gates) == arguments.Timeouts(90.0, 1.5)
 
 
-def test_the_search_of_a_node_has_a_limit() -> None:
+@pytest.mark.parametrize(
+    ("version", "code", "text"),
+    [
+        ("1.35", Code.UnschedulableAndUnresolvable, "timed out trying to allocate devices"),
+        (
+            "1.36",
+            Code.Error,
+            'running "DynamicResources" filter plugin: node n1: timed out trying to allocate devices',
+        ),
+    ],
+)
+def test_the_search_of_a_node_has_a_limit(version: str, code: Code, text: str) -> None:
     many = [device(f"d{n}", attributes={"half": f"h{n % 2}"}) for n in range(40)]
     wanted = claim("claim", request(count=25), constraints=[{"matchAttribute": "gpu.example.com/half"}])
-    stage = Stage(wanted, resource_slice("s1", *many, node="n1"))
+    stage = Stage(wanted, resource_slice("s1", *many, node="n1"), version=Version.parse(version))
     tick = iter(range(1_000_000))
     stage.clock.monotonic = lambda: float(next(tick))  # type: ignore[method-assign]  # each look takes a second
-    assert stage.verdicts(user())["n1"] == "timed out trying to allocate devices"
+    pre_filter(stage.framework, stage.state, who := user(), stage.framework.snapshot)
+    first = next(n for n in stage.framework.snapshot.nodes if n.name == "n1")
+    status = stage.framework.run_filter_plugins(stage.state, who, first)
+    assert status is not None
+    assert (status.code, status.message()) == (code, text)
 
 
 def test_a_manager_goes_with_its_plugins() -> None:
