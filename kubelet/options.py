@@ -39,7 +39,10 @@ class Delays:
 
 
 def run_duration(pod: core.Pod) -> float | None:
-    """After how many seconds of running the pod's containers end by themselves (an annotation), or None."""
+    """After how many seconds of running the pod's containers end by themselves (an annotation), or None.
+
+    Whether they then start again is the restartPolicy's affair, as of any container that ends.
+    """
     found = _read(pod.metadata.annotations, "run-duration", -1.0)
     return None if found < 0 else found
 

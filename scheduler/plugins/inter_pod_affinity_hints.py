@@ -21,11 +21,13 @@ _NO_TERMS = PodTerms()
 
 
 def _checked(terms: PodTerms | None) -> PodTerms:
-    """SelectorError for terms that cannot be parsed."""
+    """SelectorError, in the parser's words, for required terms that cannot be parsed; others do not count."""
     if terms is None:
         return _NO_TERMS
-    if terms.errors:
-        raise SelectorError(terms.error)
+    for error in terms.errors:
+        field, _, words = error.partition(": ")
+        if field.startswith("required"):
+            raise SelectorError(words)
     return terms
 
 

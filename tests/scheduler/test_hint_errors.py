@@ -6,8 +6,9 @@ import pytest
 from google.protobuf.message import Message
 
 from machinery.pb import core, devices, storage
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource
+from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from scheduler.framework.types import PodInfo
+from scheduler.plugins.inter_pod_affinity_hints import after_pod_change
 from tests.scheduler.golden import build_world
 
 ADD, UPDATE, DELETE = ActionType.Add, ActionType.Update, ActionType.Delete
@@ -94,3 +95,16 @@ def test_of_two_wrong_objects_the_new_one_is_named() -> None:
     old: Message = devices.DeviceClass()
     with pytest.raises(TypeError, match=r"but got \*v1.CSINode$"):
         hint(PodInfo(core.Pod()), old, storage.CSINode())
+
+
+def test_affinity_that_cannot_be_parsed_is_told_in_the_parsers_words_if_it_is_required() -> None:
+    pod, other = core.Pod(), core.Pod()
+    other.spec.nodeName = "n"
+    affinity = pod.spec.affinity.podAffinity
+    weighted = affinity.preferredDuringSchedulingIgnoredDuringExecution.add(weight=1).podAffinityTerm
+    weighted.labelSelector.matchExpressions.add(key="a", operator="Bad")
+    assert after_pod_change(PodInfo(pod), None, other) is QueueingHint.Skip
+    term = affinity.requiredDuringSchedulingIgnoredDuringExecution.add()
+    term.labelSelector.matchExpressions.add(key="a", operator="Bad")
+    with pytest.raises(ValueError, match=r'^"Bad" is not a valid label selector operator$'):
+        after_pod_change(PodInfo(pod), None, other)
