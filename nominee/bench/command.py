@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from nominee.commands.common import echo_json, output_option
+from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
 from nominee.printing.tables import table
 
 _WORKLOADS = (
@@ -94,6 +94,7 @@ def scheduling(
         *(word for text in arguments for word in ("--arg", text)),
         *(["--insecure"] if insecure else []),
     ]
+    end_as_by_ctrl_c()
     with tempfile.TemporaryDirectory(prefix="nominee-bench-") as temporary:
         try:
             report = run((directory or Path(temporary)).absolute(), settings, up_options)
@@ -140,6 +141,7 @@ def watch(
         *(["--insecure"] if insecure else []),
         *(word for text in arguments for word in ("--arg", text)),
     ]
+    end_as_by_ctrl_c()
     with tempfile.TemporaryDirectory(prefix="nominee-bench-") as temporary:
         try:
             report = run(Path(temporary), settings, up_options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -65,6 +66,12 @@ def output_option(*choices: str) -> Callable[[F], F]:
 def echo_json(document: object) -> None:
     """Prints a document as indented JSON."""
     click.echo(json.dumps(document, indent=2))
+
+
+def end_as_by_ctrl_c() -> None:
+    """From now on SIGTERM and SIGHUP end this command as Ctrl-C does: it takes away what it has started."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
 
 
 def ask_supervisor(

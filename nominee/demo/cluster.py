@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from nominee.demo.narration import StoryError
 from nominee.supervisor.client import NotRunningError, call
-from nominee.supervisor.directory import StateDirectory
+from nominee.supervisor.clock import wait_until
+from nominee.supervisor.directory import StateDirectory, lock_holder
 
 _DOWN_SECONDS_MAX = 30.0
 
@@ -23,8 +25,12 @@ def bring_up(directory: Path, arguments: Sequence[str]) -> None:
 
 
 def bring_down(directory: Path) -> None:
-    """`nominee down`; nothing is left afterwards."""
-    try:
-        call(StateDirectory(directory), "down", timeout_seconds=_DOWN_SECONDS_MAX)
-    except NotRunningError:
-        return
+    """`nominee down`; nothing is left afterwards, nor of a cluster that was still coming up."""
+    state = StateDirectory(directory)
+
+    def is_down() -> bool:
+        with suppress(NotRunningError):
+            call(state, "down", timeout_seconds=_DOWN_SECONDS_MAX)
+        return lock_holder(state) is None
+
+    wait_until(is_down, _DOWN_SECONDS_MAX)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from nominee.commands.common import end_as_by_ctrl_c
+
 STORIES = ("expectation", "restart", "preemption", "resize")
 _GROUPS = Path(__file__).with_name("node_groups.yaml")
 _SCHEDULER = Path(__file__).with_name("scheduler.yaml")
@@ -34,6 +36,7 @@ def demo(chosen: tuple[str, ...], keep: bool) -> None:
     from nominee.demo.cluster import bring_down, bring_up
     from nominee.demo.narration import StoryError
 
+    end_as_by_ctrl_c()
     directory = Path(tempfile.mkdtemp(prefix="nominee-demo-"))
     held = False
     try:
@@ -42,12 +45,14 @@ def demo(chosen: tuple[str, ...], keep: bool) -> None:
         from nominee.demo.program import play
 
         held = play(directory, chosen or STORIES)
+        keep = keep or not held
     except StoryError as error:
+        keep = True
         click.echo(f"error: {error}", err=True)
     finally:
         bring_down(directory)
-        if held and not keep:
-            shutil.rmtree(directory, ignore_errors=True)
-        else:
+        if keep:
             click.echo(f"logs are in {directory / 'logs'}", err=True)
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
     sys.exit(0 if held else 1)
