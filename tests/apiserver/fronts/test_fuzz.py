@@ -156,7 +156,7 @@ def _asked(both: Both, path: str, query: dict[str, Any], accept: str) -> Reply:
                 reply.code = message["status"]
             else:
                 reply.pieces.append(message.get("body", b""))
-                if query.get("watch") in ("1", "true"):
+                if query.get("watch", "0") != "0":
                     left.set()
 
         from urllib.parse import urlencode
