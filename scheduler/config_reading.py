@@ -23,7 +23,9 @@ def read_config(path: str) -> SchedulerConfig:
         return SchedulerConfig()
     try:
         return load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ConfigError) as error:
+    except OSError as error:
+        raise BadConfiguration(f"{path}: {error.strerror}") from None
+    except (UnicodeDecodeError, ConfigError) as error:
         raise BadConfiguration(f"{path}: {error}") from None
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scheduler.framework.profile import Profile
 
 _WIDTH_UNLESS_TERMINAL = 200  # columns of a table that goes into a file or a pipe
-
+_TOLD_MAX = 10  # pods that an error names
 
 _FILE_HELP = "Manifests of a cluster (YAML or JSON), a case, or a .jsonl of cases; - is stdin."
 _CONFIG_HELP = "A KubeSchedulerConfiguration: profiles, weights, arguments. Its extenders are not asked."
@@ -135,7 +135,7 @@ def _setup(config: str, plugins: Sequence[str]) -> _Setup:
         search_also(plugin_folders(config))
         classes, profiles = read_profiles(found, plugins)
     except BadConfiguration as error:
-        raise click.ClickException(f"--config {error}") from None
+        raise click.UsageError(f"--config {error}") from None
     if found.extenders:
         click.echo(f"{len(found.extenders)} extenders are not asked", err=True)
     return _Setup(profiles, classes)
@@ -177,7 +177,7 @@ def _world(case: Case, version: Version | None, gates: dict[str, bool], clock: C
     try:
         return case.world(version, gates, clock, setup.profiles, setup.classes)
     except (ArgumentError, PluginConfigError) as error:
-        raise click.ClickException(f"--config: {error}") from None
+        raise click.UsageError(f"--config: {error}") from None
 
 
 def _read(file: str) -> str:
@@ -199,7 +199,9 @@ def _pods(case: Case, wanted: str, world: Any) -> list[str]:
         return found
     key = wanted if "/" in wanted else f"default/{wanted}"
     if key not in world.pods:
-        waiting = ", ".join(str(pod.key) for pod in world.pending()) or "none"
+        pending = [str(pod.key) for pod in world.pending()]
+        rest = len(pending) - _TOLD_MAX
+        waiting = ", ".join(pending[:_TOLD_MAX]) + (f" and {rest} more" if rest > 0 else "") or "none"
         raise click.ClickException(f"{where}there is no pod {key}; pending pods: {waiting}")
     node = world.pods[key].pod.spec.nodeName
     if node:
