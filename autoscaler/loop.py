@@ -282,12 +282,11 @@ class Autoscaler:
                 if not pod.status.nominatedNodeName or not snapshot.put(pod, pod.status.nominatedNodeName)
             ]
         for name in self.actuator.deletions.drained():
-            pending += [
-                pods.unbound(pod)
-                for pod in snapshot.pods_on(name)
-                if not (pods.is_mirror(pod) or pods.is_static(pod) or pods.is_daemon(pod))
-                and not pod.metadata.HasField("deletionTimestamp")
-            ]
+            for pod in snapshot.pods_on(name):
+                stays = pods.is_mirror(pod) or pods.is_static(pod) or pods.is_daemon(pod)
+                if not stays and not pod.metadata.HasField("deletionTimestamp"):
+                    snapshot.devices.unreserve(pod)  # it comes again with claims that are new
+                    pending.append(pods.unbound(pod))
         pending.sort(key=lambda pod: -pod.spec.priority)
         pending = snapshot.place_all(pending, self._pending_hints, lambda _: True, stop=False)
         self._pending_hints.drop_old()

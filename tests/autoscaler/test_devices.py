@@ -246,3 +246,17 @@ COUNTERS = resource_slice(
 )
 def test_how_much_of_the_devices_is_in_use(slices: list[Any], claims: list[Any], share: float | None) -> None:
     assert device_share(slices, claims) == (None if share is None else pytest.approx(share))
+
+
+async def test_pods_that_are_being_drained_want_devices_elsewhere() -> None:
+    it = Cluster(target=2)
+    it.node("n1")
+    it.node("n2")
+    it.pod("a", on="n1", gpu="gpu-0")
+    it.pod("b", on="n2", gpu="gpu-0")
+    it.pod("c", on="n2", gpu="gpu-1")
+    loop = it.autoscaler()
+    loop.actuator.deletions.start("n1", "ng1", drain=True)
+    it.world.nodes["n1"].spec.unschedulable = True
+    await loop.run_once()
+    assert it.world.increased == {"ng1": 1}, "a new node for the pod that goes"
