@@ -23,6 +23,7 @@ from machinery.pb import (
     devices,
     discovery,
     events,
+    extensions,
     flowcontrol,
     meta,
     networking,
@@ -51,7 +52,7 @@ class Kind(Generic[M]):
 
     `plural` is the resource of requests ("pods"); `storage_prefix` comes between `/registry/` and the
     namespace or name ("minions" for nodes); `categories` are names for several kinds at once (`all`); `gate`
-    is the feature gate without which the API server does not serve it.
+    is the feature gate without which the API server does not serve it; `read_only` objects are not made.
     Kinds compare by identity: there is one `Kind` per kind.
     """
 
@@ -67,6 +68,7 @@ class Kind(Generic[M]):
     subresources: frozenset[str] = field(default_factory=frozenset)
     categories: tuple[str, ...] = ()
     gate: str = ""
+    read_only: bool = False
 
     @property
     def api_version(self) -> str:
@@ -308,6 +310,13 @@ CERTIFICATE_SIGNING_REQUEST = Kind(
     short_names=("csr",), subresources=_subresources("approval", "status"),
 )  # fmt: skip
 
+# Clients look here for what a kind that they do not know might be. There are none.
+CUSTOM_RESOURCE_DEFINITION = Kind(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions",
+    extensions.CustomResourceDefinition, extensions.CustomResourceDefinitionList, namespaced=False,
+    short_names=("crd", "crds"), categories=("api-extensions",), read_only=True,
+)  # fmt: skip
+
 KINDS: tuple[Kind[Any], ...] = (
     NAMESPACE,
     NODE,
@@ -362,6 +371,7 @@ KINDS: tuple[Kind[Any], ...] = (
     RUNTIME_CLASS,
     VOLUME_ATTRIBUTES_CLASS,
     CERTIFICATE_SIGNING_REQUEST,
+    CUSTOM_RESOURCE_DEFINITION,
     POD_GROUP,
     WORKLOAD,
 )

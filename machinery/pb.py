@@ -24,6 +24,7 @@ from k8s.io.api.resource.v1 import generated_pb2 as devices
 from k8s.io.api.scheduling.v1 import generated_pb2 as scheduling
 from k8s.io.api.scheduling.v1alpha2 import generated_pb2 as workloads
 from k8s.io.api.storage.v1 import generated_pb2 as storage
+from k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1 import generated_pb2 as extensions
 from k8s.io.apimachinery.pkg.api.resource import generated_pb2 as resource
 from k8s.io.apimachinery.pkg.apis.meta.v1 import generated_pb2 as meta
 from k8s.io.apimachinery.pkg.runtime import generated_pb2 as runtime
@@ -40,6 +41,7 @@ __all__ = [
     "devices",
     "discovery",
     "events",
+    "extensions",
     "flowcontrol",
     "intstr",
     "meta",

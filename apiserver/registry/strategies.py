@@ -28,7 +28,7 @@ from apiserver.registry.pods.ephemeral_containers import POD_EPHEMERAL_CONTAINER
 from apiserver.registry.pods.resize import POD_RESIZE
 from apiserver.registry.pods.strategy import POD_STATUS, PodStrategy
 from apiserver.registry.services.strategy import STRATEGY as SERVICES
-from apiserver.registry.strategy import StatusStrategy, Strategy
+from apiserver.registry.strategy import ReadOnlyStrategy, StatusStrategy, Strategy
 from machinery import kinds
 from machinery.kinds import Kind
 
@@ -73,5 +73,6 @@ def strategy_of(kind: Kind[Any]) -> Strategy:
     found = STRATEGIES.get(kind)
     if found is None:
         status = {"status": StatusStrategy(kind)} if "status" in kind.subresources else {}
-        found = STRATEGIES[kind] = Strategy(kind, status)
+        found = ReadOnlyStrategy(kind) if kind.read_only else Strategy(kind, status)
+        STRATEGIES[kind] = found
     return found

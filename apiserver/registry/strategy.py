@@ -12,7 +12,7 @@ from typing import Any
 
 from apiserver.validation import metadata, names, warnings
 from apiserver.validation.equality import same
-from machinery.errors import Cause
+from machinery.errors import Cause, StatusError
 from machinery.kinds import Kind
 from machinery.pb import meta
 from machinery.versions import Gates, Version
@@ -123,6 +123,19 @@ class Strategy:
             and before.HasField("deletionTimestamp")
             and before.deletionGracePeriodSeconds == 0
         )
+
+
+class ReadOnlyStrategy(Strategy):
+    """A kind that is served so that clients find that there is nothing of it."""
+
+    def prepare_for_create(self, new: Any, env: Environment) -> None:
+        raise read_only(self.kind)
+
+
+def read_only(kind: Kind[Any]) -> StatusError:
+    """405 of a write."""
+    problem = f"{kind.group_resource} cannot be written: Nominee serves built-in kinds only"
+    return StatusError(405, "MethodNotAllowed", problem)
 
 
 class StatusStrategy(Strategy):

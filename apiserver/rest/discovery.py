@@ -18,6 +18,7 @@ from machinery.kinds import Kind
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 # Deleting all namespaces at once is not offered.
 _VERBS_OF = {kinds.NAMESPACE: [verb for verb in _VERBS if verb != "deletecollection"]}
+_READ_VERBS = ["get", "list", "watch"]
 _OBJECT_VERBS = ["get", "patch", "update"]
 _SUBRESOURCE_VERBS = {
     "binding": ["create"],
@@ -35,7 +36,7 @@ _SUBRESOURCE_KINDS = {
 
 
 def verbs_of(kind: Kind[Any]) -> list[str]:
-    return _VERBS_OF.get(kind, _VERBS)
+    return _READ_VERBS if kind.read_only else _VERBS_OF.get(kind, _VERBS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ _ORDER = (
     "policy",
     "rbac.authorization.k8s.io",
     "storage.k8s.io",
+    "apiextensions.k8s.io",
     "scheduling.k8s.io",
     "coordination.k8s.io",
     "node.k8s.io",

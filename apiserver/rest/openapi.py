@@ -142,12 +142,20 @@ def _paths(kind: Kind[Any], schema: str, listed: str) -> dict[str, Any]:
         answered = listed if action in ("list", "deletecollection") else schema
         return _operation(method, kind.group, kind.version, kind.kind, schema, answered, action)
 
-    on_all = {"get": operation("get", "list"), "post": operation("post")}
-    if "deletecollection" in discovery.verbs_of(kind):
-        on_all["delete"] = operation("delete", "deletecollection")
+    verbs = discovery.verbs_of(kind)
+    on_all = {
+        "get": ("get", "list"),
+        "post": ("create", ""),
+        "delete": ("deletecollection", "deletecollection"),
+    }
+    on_one = {"get": "get", "put": "update", "patch": "patch", "delete": "delete"}
     made = {
-        collection: on_all,
-        f"{collection}/{{name}}": {name: operation(name) for name in ("get", "put", "patch", "delete")},
+        collection: {
+            method: operation(method, action) for method, (verb, action) in on_all.items() if verb in verbs
+        },
+        f"{collection}/{{name}}": {
+            method: operation(method) for method, verb in on_one.items() if verb in verbs
+        },
     }
     if kind.namespaced:
         made[f"{base}/{kind.plural}"] = {"get": operation("get", "list")}

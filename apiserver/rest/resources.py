@@ -13,6 +13,7 @@ from apiserver.kubelets import UsageSource
 from apiserver.list_options import parse_selectors
 from apiserver.registry.collection import delete_collection, is_deletable
 from apiserver.registry.strategies import strategy_of
+from apiserver.registry.strategy import read_only
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.rest import answers, bodies, discovery, problems, tables
 from apiserver.rest.http import Answer, Request, parse_int64
@@ -99,6 +100,9 @@ class Resources:
         kind = target.kind
         if kind is None:
             return await self._virtual(request, target, user)
+        if kind.read_only and request.method != "GET":
+            # Before the body is looked at: its schema is not known.
+            raise read_only(kind)
         if target.collection:
             return await self._collection(request, target, kind)
         if target.subresource:

@@ -17,6 +17,7 @@ from machinery.kinds import KINDS
 from tests.apiserver.fronts.both import Both
 from tests.apiserver.fuzz.player import Player
 from tests.apiserver.rest.asgi import Reply
+from tests.support.patience import PATIENCE_SECONDS
 
 PROFILE = settings(
     deadline=None,
@@ -168,7 +169,8 @@ def _asked(both: Both, path: str, query: dict[str, Any], accept: str) -> Reply:
             "query_string": urlencode(query).encode(),
             "headers": [(b"accept", accept.encode())],
         }
-        await both.rest.rest.front(scope, receive, send)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await both.rest.rest.front(scope, receive, send)
         return reply
 
     return both.rest._portal.call(ask)

@@ -42,7 +42,7 @@ SCHEDULER = """
     /apis/storage.k8s.io/v1/csistoragecapacities /apis/storage.k8s.io/v1/storageclasses
     /apis/storage.k8s.io/v1/volumeattachments
 """
-# Not here: admissionregistration, apiextensions and apiregistration, which nothing serves yet.
+# Not here: admissionregistration and apiregistration, which nothing serves yet.
 CONTROLLER_MANAGER = """
     /api/v1/configmaps /api/v1/endpoints /api/v1/limitranges /api/v1/podtemplates /api/v1/resourcequotas
     /api/v1/secrets /api/v1/serviceaccounts /apis/apps/v1/controllerrevisions /apis/apps/v1/daemonsets
@@ -167,7 +167,11 @@ async def test_discovery_is_the_real_servers() -> None:
     assert len(wanted) > 50
     for place, found in wanted.items():
         assert ours.get(place) == found, place
-    assert {group for group, _, _ in ours.keys() - wanted.keys()} <= {"metrics.k8s.io", "scheduling.k8s.io"}
+    assert {group for group, _, _ in ours.keys() - wanted.keys()} <= {
+        "metrics.k8s.io",
+        "scheduling.k8s.io",
+        "apiextensions.k8s.io",
+    }
 
 
 async def test_leases_and_reviews_in_protobuf(etcd: ThrowawayEtcd) -> None:

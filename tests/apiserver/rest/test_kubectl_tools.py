@@ -117,6 +117,12 @@ def test_kustomize_and_prune(kubectl: Namespaced, tmp_path: Path) -> None:
     assert {"-  a: c", "+  a: d"} <= set(differs.stdout.splitlines())
 
 
+def test_a_kind_that_is_none(kubectl: Namespaced) -> None:
+    document = json.dumps({"apiVersion": "v1", "kind": "Foo", "metadata": {"name": "a"}})
+    assert 'no matches for kind "Foo" in version "v1"' in kubectl.fails("create", "-f", "-", stdin=document)
+    assert "No resources found" in kubectl.run("get", "crd").stderr
+
+
 def test_what_older_clients_ask_for(kubectl: Namespaced) -> None:
     described = kubectl("explain", "deployment.spec.replicas", "--output=plaintext-openapiv2")
     assert "FIELD:    replicas <integer>" in described

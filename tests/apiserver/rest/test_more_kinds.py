@@ -230,3 +230,26 @@ async def test_who_asks_for_endpoints_is_told_of_their_successor() -> None:
     assert (made.code, made.warnings) == (201, told)
     assert (await rest.json("GET", f"{collection(kinds.ENDPOINTS)}/none")).warnings == told
     assert not (await rest.json("GET", f"{collection(kinds.ENDPOINT_SLICE)}/none")).warnings
+
+
+async def test_there_are_no_custom_resources_and_clients_can_see_that() -> None:
+    rest = await in_memory()
+    definitions = collection(kinds.CUSTOM_RESOURCE_DEFINITION)
+    document = document_of_a_definition()
+    made = await rest.json("POST", definitions, document, {"fieldValidation": "Strict"})
+    assert (made.code, made.document["reason"]) == (405, "MethodNotAllowed")
+    assert "Nominee serves built-in kinds only" in made.document["message"]
+    apply: dict[str, Any] = {"content-type": "application/apply-patch+yaml"}
+    applied = await rest.json(
+        "PATCH", f"{definitions}/a.example.com", document, {"fieldManager": "m"}, **apply
+    )
+    assert applied.code == 405
+    assert (await rest.json("GET", f"{definitions}/a.example.com")).code == 404
+    listed = (await rest.json("GET", "/apis/apiextensions.k8s.io/v1")).document["resources"]
+    assert [(one["name"], one["verbs"]) for one in listed] == [
+        ("customresourcedefinitions", ["get", "list", "watch"])
+    ]
+
+
+def document_of_a_definition() -> dict[str, Any]:
+    return document(kinds.CUSTOM_RESOURCE_DEFINITION, {"spec": {"group": "example.com"}}, "a.example.com")
