@@ -1,7 +1,8 @@
 """Plays a recorded scenario on real processes and collects what becomes of its pods.
 
-The player acts as the recording's user, kubelet stand-in and provisioner stand-in did. Before each step it
-waits until everything that the recording saw before that step has happened here too: order, not time.
+The player acts as the recording's user, kubelet stand-in and provisioner stand-in did. Before each step that
+the recording did not do in one go with the last, it waits until everything that the recording saw before that
+step has happened here too, and nothing else: order, not time.
 """
 
 from __future__ import annotations
@@ -106,9 +107,10 @@ class Player:
                 tasks.start_soon(informer.run)
                 await informer.wait_synced()
             for index, step in enumerate(self.recording.steps):
-                await self._wait_for(
-                    self.recording.before[index], selected=self.recording.claims_selected[index]
-                )
+                if not self.recording.at_once[index]:
+                    await self._wait_for(
+                        self.recording.before[index], selected=self.recording.claims_selected[index]
+                    )
                 await self._do(step)
             await self._wait_for(self.recording.changes, selected=False)
             await anyio.sleep(SETTLE_SECONDS)  # not a wait for something: a look at what must not come

@@ -15,6 +15,8 @@ from typing import Any
 
 # (field, value): ("nominatedNodeName", "n1"), ("nodeName", ...), ("PodScheduled", "False/Unschedulable")
 Change = tuple[str, str]
+AT_ONCE_SECONDS = 0.1
+"""Steps closer than this were done in one go: the recording's user waited for nothing between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,11 @@ class Step:
 
 @dataclass(slots=True)
 class Recording:
-    """A scenario with its expected changes; `before[i]` are the changes seen before step i, by pod."""
+    """A scenario with its expected changes; `before[i]` are the changes seen before step i, by pod.
+
+    `at_once[i]`: step i came in one go with the one before it, and nothing was seen between them. What the
+    earlier one leads to may come before or after it: a pod's backoff ends when it will.
+    """
 
     name: str
     gates: Mapping[str, Mapping[str, bool]]
@@ -36,6 +42,18 @@ class Recording:
     before: list[dict[str, list[Change]]] = field(default_factory=list)
     changes: dict[str, list[Change]] = field(default_factory=dict)
     claims_selected: list[bool] = field(default_factory=list)
+    at_once: list[bool] = field(default_factory=list)
+
+    def add(self, step: Step, *, selected: bool) -> None:
+        seen = {pod: list(changes) for pod, changes in self.changes.items()}
+        self.at_once.append(
+            bool(self.steps)
+            and step.at_seconds - self.steps[-1].at_seconds < AT_ONCE_SECONDS
+            and (seen, selected) == (self.before[-1], self.claims_selected[-1])
+        )
+        self.steps.append(step)
+        self.before.append(seen)
+        self.claims_selected.append(selected)
 
 
 def pod_scheduled(conditions: Iterable[Mapping[str, Any]] | None) -> str:
@@ -88,9 +106,7 @@ def _read(data: Mapping[str, Any]) -> Recording:
         elif entry.get("request", {}).get("by") == "user":
             step = Step(entry["t"], create=manifests[entry["request"]["object"]])
         if step is not None:
-            recording.steps.append(step)
-            recording.before.append({pod: list(changes) for pod, changes in recording.changes.items()})
-            recording.claims_selected.append(selected)
+            recording.add(step, selected=selected)
             continue
         kind, _, name = entry.get("object", "").partition("/")
         if kind == "persistentvolumeclaims" and "selected-node" in json.dumps(entry.get("changes")):
