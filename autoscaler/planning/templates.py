@@ -5,7 +5,7 @@ Source: cluster-autoscaler 1.36, mixed template node info provider.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from autoscaler.planning import marks, pods
 from autoscaler.planning.devices import Slice, has_devices_of
@@ -31,6 +31,7 @@ class Templates:
     def __init__(self, gates: Gates, clock: Clock) -> None:
         self._gates, self._clock = gates, clock
         self._kept: dict[str, TemplateNode] = {}
+        self._slices: dict[str, tuple[Slice, ...]] = {}  # of a node of each group
 
     def update(
         self,
@@ -47,6 +48,8 @@ class Templates:
             group = view.group(node.metadata.name)
             if group is not None and group.id not in found and _is_good(node, now):
                 found[group.id] = self._kept[group.id] = _from_node(group, node, snapshot)
+                self._slices[group.id] = snapshot.devices.slices.of_node(node.metadata.name)
+        self._look_for_devices(view, ordered, snapshot, found)
         sets = list(daemon_sets)
         for group in view.groups.values():
             if group.id in found:
@@ -54,18 +57,37 @@ class Templates:
             if group.id in self._kept:
                 found[group.id] = self._kept[group.id]
             elif group.template is not None:
-                found[group.id] = _from_provider(group, group.template, sets)
+                slices = self._slices.get(group.id, ())
+                found[group.id] = _from_provider(group, group.template, sets, slices)
         for node in ordered:
             group = view.group(node.metadata.name)
             if group is not None and group.id not in found:
                 found[group.id] = _from_node(group, node, snapshot)
         self._kept = {name: info for name, info in self._kept.items() if name in view.groups}
+        self._slices = {name: slices for name, slices in self._slices.items() if name in view.groups}
         return found
+
+    def _look_for_devices(
+        self,
+        view: CloudView,
+        nodes: Iterable[core.Node],
+        snapshot: ClusterSnapshot,
+        found: Mapping[str, TemplateNode],
+    ) -> None:
+        """Of groups whose nodes are all new: what the one with the most devices has published by now."""
+        best: dict[str, tuple[Slice, ...]] = {}
+        for node in nodes:
+            group, slices = (
+                view.group(node.metadata.name),
+                snapshot.devices.slices.of_node(node.metadata.name),
+            )
+            if group is not None and group.id not in found:
+                best[group.id] = max(best.get(group.id, ()), slices, key=_device_count)
+        self._slices |= {name: slices for name, slices in best.items() if slices}
 
     def lacks_devices(self, group: str, slices: Sequence[Slice]) -> bool:
         """Whether a node of the group with these slices is to get more of them: others of it had."""
-        kept = self._kept.get(group)
-        return kept is not None and not has_devices_of(slices, kept.slices)
+        return not has_devices_of(slices, self._slices.get(group, ()))
 
 
 def fresh(template: TemplateNode, suffix: str, *, upcoming: bool = False) -> TemplateNode:
@@ -106,7 +128,7 @@ def _passes(key: str) -> bool:
 
 
 def _from_node(group: NodeGroup, node: core.Node, snapshot: ClusterSnapshot) -> TemplateNode:
-    """With the devices that the node has: a provider cannot tell of any."""
+    """With the devices that the node has."""
     new, name = _template(group, node), node.metadata.name
     stay = [
         pod
@@ -119,9 +141,16 @@ def _from_node(group: NodeGroup, node: core.Node, snapshot: ClusterSnapshot) -> 
     return TemplateNode.after(new, slices, map(PodInfo, stay), claims, new.metadata.name)
 
 
-def _from_provider(group: NodeGroup, node: core.Node, daemon_sets: Iterable[DaemonSet]) -> TemplateNode:
+def _device_count(slices: Sequence[Slice]) -> int:
+    return sum(len(each.spec.devices) for each in slices)
+
+
+def _from_provider(
+    group: NodeGroup, node: core.Node, daemon_sets: Iterable[DaemonSet], slices: Sequence[Slice]
+) -> TemplateNode:
+    """`slices` are another node's of the group: a provider cannot tell of devices."""
     new = _template(group, node)
-    info = TemplateNode(new)
+    info = TemplateNode.after(new, slices, (), (), new.metadata.name)
     for daemon_set in daemon_sets:
         pod = daemon_set.pod
         tolerated = find_untolerated(new.spec.taints, pod.spec.tolerations) is None

@@ -260,3 +260,19 @@ async def test_pods_that_are_being_drained_want_devices_elsewhere() -> None:
     it.world.nodes["n1"].spec.unschedulable = True
     await loop.run_once()
     assert it.world.increased == {"ng1": 1}, "a new node for the pod that goes"
+
+
+async def test_a_group_of_new_nodes_has_the_devices_of_the_one_that_has_most() -> None:
+    it = Cluster(target=2)
+    it.node("n1", published=False, age=5.0)
+    it.node("n2", age=5.0)
+    it.pod("a", on="n2", gpu="gpu-0")
+    it.pod("b", on="n2", gpu="gpu-1")
+    it.pod("p")
+    loop = it.autoscaler()
+    await loop.run_once()
+    assert it.world.increased == {"ng1": 1}, "the provider's template with the devices of n2"
+    it.node("n3", published=False, age=0.0)
+    await it.clock.advance(10.0)
+    await loop.run_once()
+    assert it.world.increased == {"ng1": 1}, "n1 and n3 have yet to publish theirs"

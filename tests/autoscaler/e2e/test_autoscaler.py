@@ -9,6 +9,7 @@ from machinery import kinds
 from machinery.pb import core
 from tests.autoscaler.e2e.lab import GROUPS, Lab, lab, usable
 from tests.support.cluster import Cluster, eventually, pss_kib
+from tests.support.devices import claim, device, device_class, resource_slice, using
 
 MEMORY_KIB_MAX = 60 * 1024
 LOOP = "autoscaler.loop.before"
@@ -57,6 +58,26 @@ async def test_stops_at_the_maximum_and_says_why(cluster: Cluster) -> None:
             lambda events: any("max node group size reached" in event.message for event in events),
         )
         assert len(await it.nodes()) == 1
+
+
+async def test_a_pod_with_a_claim_brings_a_node_with_devices(cluster: Cluster) -> None:
+    async with lab(cluster, "--scale-down-unneeded-time=1h", target=1) as it:
+        (first,) = await it.nodes()
+        await it.client.create(device_class())
+        await it.client.create(resource_slice("s1", device("gpu-0"), node=first.metadata.name))
+        for name in ("a", "b"):
+            await it.client.create(claim(name))
+            made = core.Pod()
+            made.metadata.name, made.metadata.namespace = name, "default"
+            container = made.spec.containers.add(name="c", image="app")
+            container.resources.requests["cpu"].string = "100m"
+            await it.client.create(using(made, claim=name))
+        nodes = await it.wait_nodes("another node", lambda nodes: usable(nodes) == 2)
+        (second,) = (node for node in nodes if node.metadata.name != first.metadata.name)
+        await it.client.create(resource_slice("s2", device("gpu-0"), node=second.metadata.name))
+        pods = await it.wait_pods("both run", running)
+        assert {pod.spec.nodeName for pod in pods} == {first.metadata.name, second.metadata.name}
+        assert len(await it.nodes()) == 2, "the new node was waited for until it had its devices"
 
 
 async def test_moves_pods_together_and_honours_their_budget(cluster: Cluster) -> None:
