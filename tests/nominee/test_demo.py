@@ -1,0 +1,32 @@
+"""What `nominee demo` leaves behind: nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from nominee.supervisor.clock import wait_until
+from nominee.supervisor.directory import StateDirectory
+from tests.nominee.supervised import LIMIT_SECONDS, all_gone
+
+
+def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nominee.cli", "demo"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert wait_until(lambda: any(tmp_path.glob("nominee-demo-*/run/etcd.json")), LIMIT_SECONDS)
+    (directory,) = tmp_path.iterdir()
+    pids = {name: document["pid"] for name, document in StateDirectory(directory).run_files()}
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=LIMIT_SECONDS)
+    assert process.returncode == 1
+    assert output.endswith("Aborted!\n")
+    assert all_gone(pids)
+    assert not list(tmp_path.iterdir())
