@@ -19,23 +19,22 @@ import grpc.aio
 from google.protobuf.message import Message
 from nominee_api.v1 import api_pb2 as api
 
-from apiserver import bodies, request_options, served
-from apiserver.access.access import OPEN, Access, named
+from apiserver import bodies, grpc_attributes, request_options, served
+from apiserver.access.access import OPEN, Access
 from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Credentials
 from apiserver.access.impersonation import PREFIX as IMPERSONATE
-from apiserver.access.user import ADMIN, CURRENT
+from apiserver.access.user import ADMIN, CURRENT, User
 from apiserver.cached_object import CachedObject
-from apiserver.flow_control.controller import Asked, FlowControl, Ticket
-from apiserver.list_options import EXACT
-from apiserver.metrics import RequestLabels, RequestMetrics
+from apiserver.flow_control.controller import FlowControl
+from apiserver.metrics import RequestMetrics
 from apiserver.registry import scale
 from apiserver.registry.collection import delete_collection, is_deletable
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
 from apiserver.watcher import Watcher, WatchEvent
-from machinery import errors, failpoints, kinds, logs
+from machinery import errors, failpoints, logs
 from machinery.clock import Clock
 from machinery.errors import StatusError
 from machinery.kinds import Kind
@@ -52,7 +51,6 @@ _AFTER_WRITE = failpoints.declare("apiserver.write.after")
 _BEFORE_SEND = failpoints.declare("apiserver.watch.send")
 
 _Request = TypeVar("_Request", bound="_Targeted")
-_Asked = TypeVar("_Asked")
 _Answer = TypeVar("_Answer")
 _Context = grpc.aio.ServicerContext[Any, Any]
 _CONTEXT: ContextVar[_Context | None] = ContextVar("grpc_context", default=None)
@@ -68,7 +66,6 @@ _ASKS = {
     "DELETE": "delete",
     "DELETECOLLECTION": "deletecollection",
 }
-_OF_COLLECTIONS = ("list", "watch", "deletecollection")
 _STOPPING = "the API server is shutting down"
 
 
@@ -160,15 +157,12 @@ class GrpcFront:
         writes = verb not in ("GET", "LIST")
         asks = _ASKS[verb]
 
-        async def run(request: _Request) -> bytes:
-            target = request.target
-            self._authorize(asks, request)
-            kind = _kind(target)
+        async def run(request: _Request, kind: Kind[Any]) -> bytes:
             if not writes:
                 return await method(request, kind)
             if request.ByteSize() > BODY_BYTES_MAX:
                 raise errors.request_too_large(f"limit is {BODY_BYTES_MAX}")
-            named = f"{target.namespace}/{target.name}"
+            named = f"{request.target.namespace}/{request.target.name}"
             await _BEFORE_WRITE.hit(verb=verb, resource=kind.plural, object=named)
             answer = await method(request, kind)
             await _AFTER_WRITE.hit(verb=verb, resource=kind.plural, object=named)
@@ -176,9 +170,12 @@ class GrpcFront:
 
         async def handle(request: _Request, context: _Context) -> bytes:
             begun = self._clock.monotonic()
-            answer = await self._passed(asks, request, context, run)
+            target = request.target
+            kind = served.by_resource(target.group, target.version, target.resource)
+            answer = await self._passed(asks, request, kind, context, run)
             code = answer.code if isinstance(answer, StatusError) else 200
-            self.metrics.answered(_labels(verb, request.target), code, self._clock.monotonic() - begun)
+            labels = grpc_attributes.labels(verb, target, kind)
+            self.metrics.answered(labels, code, self._clock.monotonic() - begun)
             if isinstance(answer, StatusError):
                 await _fail(context, answer)
             return answer
@@ -188,83 +185,52 @@ class GrpcFront:
         )
 
     async def _passed(
-        self, verb: str, request: Any, context: _Context, method: Callable[[Any], Awaitable[_Answer]]
+        self,
+        verb: str,
+        request: Any,
+        kind: Kind[Any] | None,
+        context: _Context,
+        method: Callable[[Any, Kind[Any]], Awaitable[_Answer]],
     ) -> _Answer | StatusError:
-        """The answer of a method past the door: who asks is known, and it has its seat."""
+        """The answer of a method past the door: who asks is known, has its turn, and may do that."""
         _CONTEXT.set(context)
         try:
-            self._admit(context)
+            user = self._admit(context)
         except StatusError as error:
             return error
-        ticket = self._arrive(verb, request)
+        asked = grpc_attributes.attributes(verb, request, kind)
+        width = grpc_attributes.width(self.flow_control, request, asked)
+        ticket = self.flow_control.arrive(user, asked, width)
+
+        async def served_in_turn() -> _Answer:
+            if not ticket.admitted:
+                remaining = context.time_remaining()
+                await ticket.wait(remaining / 4 if remaining is not None else math.inf)
+            self._access.authorize(user, asked)
+            if kind is None:
+                raise errors.unknown_resource()
+            return await method(request, kind)
+
         try:
-            return await _outcome(method if ticket.admitted else _in_turn(ticket, context, method), request)
+            return await _outcome(served_in_turn, request)
         finally:
             ticket.leave()
 
-    def _admit(self, context: _Context) -> None:
-        """Finds out who asks: by metadata named as REST's headers, `authorization` and `impersonate-*`."""
+    def _admit(self, context: _Context) -> User:
+        """Who asks: by metadata named as REST's headers, `authorization` and `impersonate-*`. 401, 403."""
         if self._access.authenticator is None:
             # Nobody has to say who they are, and is not asked.
             CURRENT.set(ADMIN)
-            return
+            return ADMIN
         authorization, others = "", []
         for key, value in context.invocation_metadata() or ():
             if key == "authorization":
                 authorization = str(value)
             elif key.startswith(IMPERSONATE):
                 others.append((key, str(value)))
-        CURRENT.set(self._access.admit(Credentials(authorization=authorization), others))
-
-    def _authorize(self, verb: str, request: Any) -> None:
-        """403 where the user may not do that."""
-        if self._access.open:
-            return
-        target = request.target
-        name, subresource, fields = target.name, target.subresource, ""
-        kind = served.by_resource(target.group, target.version, target.resource)
-        # What is in no namespace must not be opened by what somebody may do in one. A request about a
-        # namespace is in it.
-        namespace = target.namespace if kind is None or kind.namespaced else ""
-        if kind is kinds.NAMESPACE and verb not in _OF_COLLECTIONS:
-            namespace = name
-        if verb in _OF_COLLECTIONS:
-            # What is answered is what is selected: a name beside that must not open the rest.
-            fields = getattr(request, "list", request).field_selector
-            name, subresource = named(fields), ""
-        elif verb == "create" and not subresource:
-            # A new object has a name only for who creates it.
-            name = ""
-        asked = Attributes(
-            verb,
-            target.resource,
-            target.group,
-            target.version,
-            subresource,
-            namespace,
-            name,
-            "",
-            fields,
-        )
-        self._access.authorize(CURRENT.get(), asked)
-
-    def _arrive(self, verb: str, request: Any) -> Ticket:
-        """A request's place among all others."""
-        target = request.target
-        listing = getattr(request, "list", request)
-        resource = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
-        asked = Asked(verb, target.group, resource, target.namespace)
-        width = None
-        if verb in ("list", "deletecollection") and not listing.field_selector.startswith("metadata.name="):
-            version, limit = listing.resource_version, listing.limit
-            exact = listing.resource_version_match == EXACT or (limit and version not in ("", "0"))
-            width = self.flow_control.list_seats(
-                asked,
-                limit=limit,
-                from_cache=not exact and not getattr(listing, "continue"),
-                selects=bool(listing.field_selector or listing.label_selector),
-            )
-        return self.flow_control.arrive(CURRENT.get(), asked, width)
+        user = self._access.admit(Credentials(authorization=authorization), others)
+        CURRENT.set(user)
+        return user
 
     async def _get(self, request: api.GetRequest, kind: Kind[Any]) -> bytes:
         target = request.target
@@ -339,9 +305,8 @@ class GrpcFront:
         return _page(deleted)
 
     async def _server_info(self, request: api.ServerInfoRequest, context: _Context) -> bytes:
-        async def read(_: api.ServerInfoRequest) -> int:
-            self._admit(context)
-            self._access.authorize(CURRENT.get(), Attributes("get", path="/version"))
+        async def read() -> int:
+            self._access.authorize(self._admit(context), Attributes("get", path="/version"))
             return await self._storage.current_revision()
 
         revision = await _outcome(read, request)
@@ -364,20 +329,22 @@ class GrpcFront:
             send_initial_events=initial,
         )
 
-        async def begin(_: api.WatchRequest) -> Watcher:
-            self._authorize("watch", request)
+        target = request.target
+        kind = served.by_resource(target.group, target.version, target.resource)
+
+        async def begin(_: api.WatchRequest, kind: Kind[Any]) -> Watcher:
             request_options.check_initial_events(initial, request.resource_version_match)
-            return await self._registry.watch(_kind(request.target), request.target.namespace, options)
+            return await self._registry.watch(kind, target.namespace, options)
 
         # Once it stands, a watch holds no seat.
-        watcher = await self._passed("watch", request, context, begin)
+        watcher = await self._passed("watch", request, kind, context, begin)
         if isinstance(watcher, StatusError):
             await _fail(context, watcher)
-        labels = _labels("WATCH", request.target)
+        labels = grpc_attributes.labels("WATCH", target, kind)
         self.metrics.watching(labels, 1)
         try:
             async with watcher:
-                await self._send(watcher, request.target.resource, context)
+                await self._send(watcher, target.resource, context)
         finally:
             self.metrics.watching(labels, -1)
 
@@ -395,27 +362,14 @@ class GrpcFront:
             await context.write(error_frame(error))
 
 
-def _in_turn(
-    ticket: Ticket, context: _Context, method: Callable[[_Asked], Awaitable[_Answer]]
-) -> Callable[[_Asked], Awaitable[_Answer]]:
-    """The same, when it is this request's turn."""
-
-    async def waiting(request: _Asked) -> _Answer:
-        remaining = context.time_remaining()
-        await ticket.wait(remaining / 4 if remaining is not None else math.inf)
-        return await method(request)
-
-    return waiting
-
-
 def _as_is(data: bytes) -> bytes:
     return data
 
 
-async def _outcome(method: Callable[[_Asked], Awaitable[_Answer]], request: _Asked) -> _Answer | StatusError:
+async def _outcome(method: Callable[[], Awaitable[_Answer]], request: object) -> _Answer | StatusError:
     """What `method` answers, or as a status what it raises."""
     try:
-        return await method(request)
+        return await method()
     except StatusError as error:
         return error
     except StorageError as error:
@@ -433,22 +387,6 @@ async def _outcome(method: Callable[[_Asked], Awaitable[_Answer]], request: _Ask
 
 async def _fail(context: _Context, failure: StatusError) -> NoReturn:
     await errors.abort(context, failure)
-
-
-def _kind(target: api.Target) -> Kind[Any]:
-    kind = served.by_resource(target.group, target.version, target.resource)
-    if kind is None:
-        raise errors.unknown_resource()
-    return kind
-
-
-def _labels(verb: str, target: api.Target) -> RequestLabels:
-    kind = served.by_resource(target.group, target.version, target.resource)
-    if kind is None:
-        # Whatever a client makes up is counted as one.
-        return RequestLabels(verb, "", "", "", "")
-    subresource = target.subresource if target.subresource in kind.subresources else ""
-    return RequestLabels(verb, kind.group, kind.version, kind.plural, subresource)
 
 
 def _object(found: CachedObject, warnings: Sequence[str] = ()) -> bytes:

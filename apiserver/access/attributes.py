@@ -5,11 +5,10 @@ Source: kube-apiserver 1.36, endpoints/request (requestinfo.go) and filters/auth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(NamedTuple):
     """One request. For a path that is about no resource only `verb` (get, post, ...) and `path` are set.
 
     `verb` of a resource request: get, list, watch, create, update, patch, delete, deletecollection, or

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
 from machinery.pb import flowcontrol
 
@@ -17,17 +17,6 @@ EXEMPT, LIMITED = "Exempt", "Limited"
 QUEUE, REJECT = "Queue", "Reject"
 BY_USER, BY_NAMESPACE = "ByUser", "ByNamespace"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
-
-
-class Asked(NamedTuple):
-    """What is asked. `verb` as in authorization ("list", "deletecollection"); `resource` with its subresource
-    ("pods/status"), "" for a path that is about no resource, which is `path` then."""
-
-    verb: str
-    group: str = ""
-    resource: str = ""
-    namespace: str = ""
-    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +50,10 @@ class ResourceRule:
     namespaces: frozenset[str]
     cluster_scope: bool
 
-    def matches(self, what: Asked) -> bool:
+    def matches(self, what: Attributes) -> bool:
+        resource = f"{what.resource}/{what.subresource}" if what.subresource else what.resource
         if not (
-            _in(what.verb, self.verbs) and _in(what.group, self.groups) and _in(what.resource, self.resources)
+            _in(what.verb, self.verbs) and _in(what.group, self.groups) and _in(resource, self.resources)
         ):
             return False
         return _in(what.namespace, self.namespaces) if what.namespace else self.cluster_scope
@@ -74,7 +64,7 @@ class PathRule:
     verbs: frozenset[str]
     paths: tuple[str, ...]
 
-    def matches(self, what: Asked) -> bool:
+    def matches(self, what: Attributes) -> bool:
         if not _in(what.verb, self.verbs):
             return False
         for path in self.paths:
@@ -94,7 +84,7 @@ class Rule:
     resources: tuple[ResourceRule, ...]
     paths: tuple[PathRule, ...]
 
-    def matches(self, who: User, what: Asked) -> bool:
+    def matches(self, who: User, what: Attributes) -> bool:
         if not self._is_subject(who):
             return False
         rules: Iterable[ResourceRule | PathRule] = self.resources if what.resource else self.paths
@@ -119,10 +109,10 @@ class Schema:
     distinguisher: str
     rules: tuple[Rule, ...]
 
-    def matches(self, who: User, what: Asked) -> bool:
+    def matches(self, who: User, what: Attributes) -> bool:
         return any(rule.matches(who, what) for rule in self.rules)
 
-    def flow(self, who: User, what: Asked) -> str:
+    def flow(self, who: User, what: Attributes) -> str:
         """The flow's distinguisher within this schema."""
         if self.distinguisher == BY_USER:
             return who.name
@@ -143,7 +133,7 @@ class Configuration:
         ordered = sorted(schemas, key=lambda schema: (schema.precedence, schema.name))
         return cls(tuple(schema for schema in ordered if schema.level in known), known)
 
-    def classify(self, who: User, what: Asked) -> Schema:
+    def classify(self, who: User, what: Attributes) -> Schema:
         """The schema of a request; the last one (catch-all) where none matches."""
         for schema in self.schemas:
             if schema.matches(who, what):

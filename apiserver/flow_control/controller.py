@@ -1,6 +1,6 @@
 """Flow control as the fronts use it: a ticket for each request, given back when the request is over.
 
-    ticket = flow_control.arrive(user, Asked("create", "", "pods", "default"))
+    ticket = flow_control.arrive(user, attributes)
     try:
         if not ticket.admitted:
             await ticket.wait()       # StatusError 429
@@ -21,12 +21,12 @@ from dataclasses import dataclass
 
 import anyio
 
+from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
 from apiserver.flow_control import bootstrap, borrowing
 from apiserver.flow_control import seats as seats_rules
 from apiserver.flow_control.borrowing import Bounds
 from apiserver.flow_control.configuration import (
-    Asked,
     Configuration,
     Level,
     Schema,
@@ -47,6 +47,8 @@ WAIT_SECONDS_MAX = 15.0
 """In a queue: a quarter of the 60 s that a request may take."""
 _KNOWN_MAX = 4096
 """Kinds of requests whose way is remembered; made-up names must not fill the memory."""
+_WayKey = tuple[str, tuple[str, ...], str, str, str, str, str, str]
+"""User, groups; verb, group, resource, subresource, namespace, path."""
 _READ_VERBS = frozenset({"get", "list", "watch"})
 
 
@@ -93,7 +95,7 @@ class _Way:
 
     __slots__ = ("counts", "hand", "reads", "schema", "state", "watch")
 
-    def __init__(self, schema: Schema, state: LevelState, cards: tuple[int, ...], asked: Asked) -> None:
+    def __init__(self, schema: Schema, state: LevelState, cards: tuple[int, ...], asked: Attributes) -> None:
         self.schema = schema
         self.state = state
         self.hand = cards
@@ -181,7 +183,7 @@ class FlowControl:
         self.levels: dict[str, LevelState] = {}
         self._schemas: tuple[Schema, ...] = ()
         self._configuration = Configuration((), {})
-        self._ways: dict[tuple[str, tuple[str, ...], Asked], _Way] = {}
+        self._ways: dict[_WayKey, _Way] = {}
         # Under way and waiting, by whether they only read.
         self.in_flight = {True: 0, False: 0}
         self.in_queue = {True: 0, False: 0}
@@ -258,9 +260,11 @@ class FlowControl:
 
     # Requests.
 
-    def arrive(self, user: User, asked: Asked, seats_of: Callable[[int], int] | None = None) -> Ticket:
+    def arrive(self, user: User, asked: Attributes, seats_of: Callable[[int], int] | None = None) -> Ticket:
         """A request comes; `seats_of` tells its width, given the most it may have; without it one seat."""
-        key = (user.name, user.groups, asked)
+        # No name: made-up ones are many, and their ways the same.
+        verb, resource, group, _, subresource, namespace, _, path, _, _ = asked
+        key = (user.name, user.groups, verb, group, resource, subresource, namespace, path)
         way = self._ways.get(key)
         if way is None:
             way = self._find(key, user, asked)
@@ -297,7 +301,7 @@ class FlowControl:
         self.in_queue[way.reads] += change
 
     def list_seats(
-        self, asked: Asked, *, limit: int, from_cache: bool, selects: bool
+        self, asked: Attributes, *, limit: int, from_cache: bool, selects: bool
     ) -> Callable[[int], int] | None:
         """The width of a list for `arrive`, or of a watch that begins with one."""
         stored_of = self.stored_of
@@ -311,7 +315,7 @@ class FlowControl:
             most=most,
         )
 
-    def _find(self, key: tuple[str, tuple[str, ...], Asked], user: User, asked: Asked) -> _Way:
+    def _find(self, key: _WayKey, user: User, asked: Attributes) -> _Way:
         if len(self._ways) >= _KNOWN_MAX:
             self._ways.clear()
         schema = self._configuration.classify(user, asked)
@@ -395,4 +399,4 @@ class FlowControl:
         return TooManyRequests(state.retry_after.seconds)
 
 
-__all__ = ["TOO_MANY", "Asked", "FlowControl", "Limits", "Ticket", "TooManyRequests", "User"]
+__all__ = ["TOO_MANY", "FlowControl", "Limits", "Ticket", "TooManyRequests", "User"]

@@ -1,4 +1,4 @@
-"""A REST request at the door: its credentials, whom it acts as, and what it is about for authorizers."""
+"""A REST request at the door: its credentials, whom it acts as, and what it is about."""
 
 from __future__ import annotations
 
@@ -28,12 +28,6 @@ def admit(access: Access, request: Request) -> User:
         if name.lower().startswith(_IMPERSONATE)
     ]
     return access.admit(credentials, others)
-
-
-def authorize(access: Access, user: User, request: Request, target: Target | None, *, watch: bool) -> None:
-    """Raises 403."""
-    if not access.open:
-        access.authorize(user, attributes(request, target, watch=watch))
 
 
 def attributes(request: Request, target: Target | None, *, watch: bool) -> Attributes:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
-from apiserver.flow_control.controller import TOO_MANY, Asked, FlowControl, Ticket, TooManyRequests
+from apiserver.flow_control.controller import TOO_MANY, FlowControl, Ticket, TooManyRequests
 from apiserver.list_options import EXACT
 from apiserver.rest.http import Answer, Request
-from apiserver.rest.target import Target
 
 SCHEMA_HEADER = "x-kubernetes-pf-flowschema-uid"
 LEVEL_HEADER = "x-kubernetes-pf-prioritylevel-uid"
 Width = Callable[[int], int]
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-def arrive(
-    control: FlowControl, user: User, request: Request, target: Target | None, *, watch: bool
-) -> Ticket:
+def arrive(control: FlowControl, user: User, request: Request, asked: Attributes, *, watch: bool) -> Ticket:
     """The request's ticket; its headers are set whatever becomes of it."""
-    asked = _asked(request, target, watch=watch)
     width = None
     if asked.verb in ("list", "deletecollection") or (watch and request.flag("sendInitialEvents")):
         width = _width(control, request, asked, watch=watch)
@@ -41,24 +37,7 @@ def refused(error: TooManyRequests) -> Answer:
     return Answer(f"{TOO_MANY}\n".encode(), 429, "text/plain; charset=utf-8", headers=told)
 
 
-def _asked(request: Request, target: Target | None, *, watch: bool) -> Asked:
-    if target is None:
-        return Asked(request.method.lower(), path=request.path)
-    if watch:
-        verb = "watch"
-    elif request.method in ("GET", "HEAD"):
-        verb = "list" if target.collection else "get"
-    elif request.method == "DELETE" and target.collection:
-        verb = "deletecollection"
-    else:
-        verb = _VERBS.get(request.method, request.method.lower())
-    resource = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
-    # A request about a namespace is in it.
-    namespace = target.namespace or (target.name if target.resource == "namespaces" else "")
-    return Asked(verb, target.group, resource, namespace)
-
-
-def _width(control: FlowControl, request: Request, asked: Asked, *, watch: bool) -> Width | None:
+def _width(control: FlowControl, request: Request, asked: Attributes, *, watch: bool) -> Width | None:
     selector = request.asked("fieldSelector")
     if selector.startswith("metadata.name="):
         return None

@@ -143,10 +143,11 @@ class RestFront:
         self, request: Request, target: Target | None, user: User, *, watch: bool
     ) -> Answer | Ticket | None:
         """Once the request has its turn and may be: the answer, the ticket of a watch, or None."""
-        ticket = request.ticket = flow.arrive(self._flow_control, user, request, target, watch=watch)
+        asked = door.attributes(request, target, watch=watch)
+        ticket = request.ticket = flow.arrive(self._flow_control, user, request, asked, watch=watch)
         if not ticket.admitted:
             await ticket.wait()
-        door.authorize(self._options.access, user, request, target, watch=watch)
+        self._options.access.authorize(user, asked)
         if target is None:
             return self._paths.answer(request)
         return ticket if watch else await self._resources.answer(request, target, user)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from apiserver.access.attributes import Attributes
 from apiserver.access.user import ADMIN, ANONYMOUS, User
 from apiserver.flow_control import bootstrap, borrowing, seats
 from apiserver.flow_control.borrowing import Wish
-from apiserver.flow_control.configuration import Asked, Configuration, level_of, schema_of
+from apiserver.flow_control.configuration import Configuration, level_of, schema_of
 from apiserver.flow_control.retry_after import SECONDS_MAX, RetryAfter
 
 AUTHENTICATED = "system:authenticated"
@@ -17,8 +18,8 @@ NODE = User("system:node:n1", ("system:nodes", AUTHENTICATED))
 JOBS = User("system:serviceaccount:kube-system:job-controller", ("system:serviceaccounts", AUTHENTICATED))
 APP = User("system:serviceaccount:default:app", ("system:serviceaccounts", AUTHENTICATED))
 ALICE = User("alice", (AUTHENTICATED,))
-PODS = Asked("list", "", "pods")
-LEASE = Asked("update", "coordination.k8s.io", "leases", "kube-system")
+PODS = Attributes("list", "pods")
+LEASE = Attributes("update", "leases", "coordination.k8s.io", namespace="kube-system")
 
 
 def built_in() -> Configuration:
@@ -32,28 +33,38 @@ def built_in() -> Configuration:
     ("user", "asked", "schema", "level"),
     [
         (ADMIN, PODS, "exempt", "exempt"),
-        (ADMIN, Asked("get", path="/version"), "exempt", "exempt"),
-        (ANONYMOUS, Asked("get", path="/healthz"), "probes", "exempt"),
-        (ANONYMOUS, Asked("get", path="/readyz"), "probes", "exempt"),
-        (ANONYMOUS, Asked("post", path="/healthz"), "global-default", "global-default"),
-        (ANONYMOUS, Asked("get", path="/livez/ping"), "global-default", "global-default"),
+        (ADMIN, Attributes("get", path="/version"), "exempt", "exempt"),
+        (ANONYMOUS, Attributes("get", path="/healthz"), "probes", "exempt"),
+        (ANONYMOUS, Attributes("get", path="/readyz"), "probes", "exempt"),
+        (ANONYMOUS, Attributes("post", path="/healthz"), "global-default", "global-default"),
+        (ANONYMOUS, Attributes("get", path="/livez/ping"), "global-default", "global-default"),
         (SCHEDULER, LEASE, "system-leader-election", "leader-election"),
         (CONTROLLERS, LEASE, "system-leader-election", "leader-election"),
         (JOBS, LEASE, "system-leader-election", "leader-election"),
         (APP, LEASE, "service-accounts", "workload-low"),
         (SCHEDULER, LEASE._replace(verb="list", namespace=""), "kube-scheduler", "workload-high"),
-        (SCHEDULER, Asked("create", "", "pods/binding", "default"), "kube-scheduler", "workload-high"),
+        (
+            SCHEDULER,
+            Attributes("create", "pods", subresource="binding", namespace="default"),
+            "kube-scheduler",
+            "workload-high",
+        ),
         (CONTROLLERS, PODS, "kube-controller-manager", "workload-high"),
-        (NODE, Asked("patch", "", "nodes/status"), "system-node-high", "node-high"),
+        (NODE, Attributes("patch", "nodes", subresource="status"), "system-node-high", "node-high"),
         (NODE, LEASE, "system-node-high", "node-high"),
-        (NODE, Asked("patch", "", "pods/status", "default"), "system-nodes", "system"),
+        (
+            NODE,
+            Attributes("patch", "pods", subresource="status", namespace="default"),
+            "system-nodes",
+            "system",
+        ),
         (JOBS, PODS, "kube-system-service-accounts", "workload-high"),
         (APP, PODS, "service-accounts", "workload-low"),
         (ALICE, PODS, "global-default", "global-default"),
         (User("nobody"), PODS, "catch-all", "catch-all"),
     ],
 )
-def test_classification(user: User, asked: Asked, schema: str, level: str) -> None:
+def test_classification(user: User, asked: Attributes, schema: str, level: str) -> None:
     found = built_in().classify(user, asked)
     assert (found.name, found.level) == (schema, level)
 

@@ -10,11 +10,12 @@ import anyio
 import pytest
 
 from apiserver.access.access import Access
+from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Credentials
 from apiserver.access.impersonation import Headers
 from apiserver.access.user import ADMIN, User
 from apiserver.flow_control import bootstrap
-from apiserver.flow_control.controller import TOO_MANY, Asked, FlowControl, Limits, Ticket, TooManyRequests
+from apiserver.flow_control.controller import TOO_MANY, FlowControl, Limits, Ticket, TooManyRequests
 from apiserver.flow_control.metrics import collect
 from apiserver.metrics import RequestMetrics
 from apiserver.rest.front import FrontOptions, RestFront
@@ -24,7 +25,7 @@ from tests.apiserver.rest.asgi import VERSION, Rest, in_memory
 ALICE = User("alice", ("system:authenticated",))
 BOB = User("bob", ("system:authenticated",))
 NOBODY = User("nobody")
-LIST = Asked("list", "", "pods")
+LIST = Attributes("list", "pods")
 LIMIT_SECONDS = 30.0
 
 
@@ -157,7 +158,7 @@ async def test_who_leaves_the_queue_makes_room() -> None:
 
 async def test_without_fairness_two_limits_hold() -> None:
     control = FlowControl(FakeClock(), Limits(1, 2, fair=False))
-    write = Asked("create", "", "pods", "default")
+    write = Attributes("create", "pods", namespace="default")
     assert [control.arrive(ALICE, LIST).admitted for _ in range(2)] == [True, False]
     assert [control.arrive(ALICE, write).admitted for _ in range(3)] == [True, True, False]
     assert control.arrive(ADMIN, LIST).admitted
@@ -197,7 +198,7 @@ async def test_idle_seats_are_lent() -> None:
 async def test_made_up_names_do_not_fill_the_memory() -> None:
     control = FlowControl(FakeClock())
     for number in range(10_000):
-        control.arrive(ALICE, Asked("get", path=f"/{number}")).leave()
+        control.arrive(ALICE, Attributes("get", path=f"/{number}")).leave()
     assert len(control._ways) <= 4096
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
+from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
 from apiserver.flow_control import bootstrap, stored
-from apiserver.flow_control.controller import Asked, FlowControl
+from apiserver.flow_control.controller import FlowControl
 from machinery.clock import SystemClock
 from machinery.kinds import FLOW_SCHEMA, PRIORITY_LEVEL_CONFIGURATION
 from machinery.wire import codec
@@ -160,7 +161,7 @@ async def test_the_server_writes_follows_and_tells(etcd: ThrowawayEtcd) -> None:
         assert (await rest.json("POST", SCHEMAS, SCHEMA)).code == 201
         await until(lambda: dangling("s") == "True")
         alice = User("alice", ("system:authenticated",))
-        asked = Asked("list", "", "pods")
+        asked = Attributes("list", "pods")
         assert control.arrive(alice, asked).schema == "global-default"
         assert (await rest.json("POST", LEVELS, LEVEL)).code == 201
         await until(lambda: dangling("s") == "False")

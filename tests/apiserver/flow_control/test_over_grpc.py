@@ -6,8 +6,9 @@ import anyio
 import pytest
 
 from apiserver import grpc_front
+from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
-from apiserver.flow_control.controller import Asked, FlowControl, Limits
+from apiserver.flow_control.controller import FlowControl, Limits
 from apiserver.grpc_front import ServerIdentity
 from apiserver.server import ApiServer, ServerOptions
 from machinery import client as client_module
@@ -46,7 +47,7 @@ async def test_a_call_waits_for_its_seat_or_comes_again(
             await ready.wait()
         async with Client(server.address) as client:
             await client.create(pod("a"))
-            seat = control.arrive(ALICE, Asked("list", "", "pods"))
+            seat = control.arrive(ALICE, Attributes("list", "pods"))
             watch = client.watch_batches(kinds.POD, resource_version="0")
             async with anyio.create_task_group() as asking:
 
@@ -66,7 +67,7 @@ async def test_a_call_waits_for_its_seat_or_comes_again(
             await watch.aclose()
             monkeypatch.setattr(client_module, "REFUSED_MAX", 1)
             if not wait_seconds:
-                seat = control.arrive(ALICE, Asked("list", "", "pods"))
+                seat = control.arrive(ALICE, Attributes("list", "pods"))
                 with pytest.raises(StatusError) as caught:
                     await client.get(kinds.POD, "a", "default")
                 assert (caught.value.code, caught.value.retry_after_seconds) == (429, 1)
