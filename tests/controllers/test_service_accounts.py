@@ -26,7 +26,7 @@ class Api(FakeApi):
         await self._call("create", obj.metadata.name, obj)
         return self.put(obj)
 
-    async def update(self, obj: Any, *, subresource: str = "") -> Any:
+    async def update(self, obj: Any, *, subresource: str = "", **_: Any) -> Any:
         await self._call(f"update/{subresource}", obj.metadata.name, obj)
         return self.put(obj)
 
