@@ -215,7 +215,8 @@ def _json_keys(value: Any) -> Any:
         return [_json_keys(item) for item in value]
     if isinstance(value, float):
         return int(value) if value.is_integer() else Literal(repr(value))
-    return value
+    # A !!binary.
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def _key(key: Any) -> str:
@@ -248,7 +249,9 @@ class _Stop(Exception):
 def _unexpected(text: str, at: int, context: str) -> str:
     if at >= len(text):
         return "unexpected end of JSON input"
-    return f"invalid character {quoted_character(text[at])} {context}"
+    # Go looks at one byte at a time.
+    first_byte = text[at].encode(errors="replace")[0]
+    return f"invalid character {quoted_character(chr(first_byte))} {context}"
 
 
 def quoted_character(character: str) -> str:
@@ -286,7 +289,7 @@ def _skip_value(text: str, at: int, context: str, depth: int) -> int:
         return _skip_array(text, at + 1, depth)
     if first == '"':
         return _skip_string(text, at + 1)
-    if first == "-" or first.isdecimal():
+    if first in "-0123456789":
         return _skip_number(text, at)
     for word in ("true", "false", "null"):
         if first == word[0]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from apiserver.validation import field
 from machinery import errors
 from machinery.errors import Cause, GroupKind
 
@@ -16,8 +17,7 @@ _GROUP = "meta.k8s.io"
 def check_field_validation(value: str, kind: str) -> None:
     """`kind` is that of the options: CreateOptions, UpdateOptions, PatchOptions."""
     if value not in ("", "Ignore", "Warn", "Strict"):
-        problem = f'Unsupported value: "{value}": supported values: "Ignore", "Strict", "Warn"'
-        cause = Cause("FieldValueNotSupported", problem, "fieldValidation")
+        cause = field.not_supported("fieldValidation", value, ("", "Ignore", "Strict", "Warn"))
         raise errors.invalid(GroupKind(_GROUP, kind), "", [cause])
 
 
@@ -25,20 +25,17 @@ def check_dry_run(values: Iterable[str], kind: str) -> None:
     """All or nothing."""
     given = list(values)
     if any(value != "All" for value in given):
-        listed = ", ".join(f'"{value}"' for value in given)
-        shown = f"[{listed}]" if len(given) > 1 else listed
-        cause = Cause(
-            "FieldValueNotSupported", f'Unsupported value: {shown}: supported values: "All"', "dryRun"
-        )
+        cause = field.not_supported("dryRun", given, ("All",))
         raise errors.invalid(GroupKind(_GROUP, kind), "", [cause])
 
 
 def check_initial_events(initial: bool | None, match: str, continue_token: str = "") -> None:
     """sendInitialEvents and resourceVersionMatch go together in a watch."""
-    field, causes = "resourceVersionMatch", []
+    path = "resourceVersionMatch"
+    causes: list[Cause] = []
 
     def forbid(problem: str) -> None:
-        causes.append(Cause("FieldValueForbidden", f"Forbidden: {problem}", field))
+        causes.append(field.forbidden(path, problem))
 
     if initial is not None and match != "NotOlderThan":
         forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
@@ -46,8 +43,7 @@ def check_initial_events(initial: bool | None, match: str, continue_token: str =
         if initial is None:
             forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
         if match != "NotOlderThan":
-            problem = f'Unsupported value: "{match}": supported values: "NotOlderThan"'
-            causes.append(Cause("FieldValueNotSupported", problem, field))
+            causes.append(field.not_supported(path, match, ("NotOlderThan",)))
     # A watch from the beginning is one with initial events, which is what upstream makes of it first.
     if continue_token:
         forbid("resourceVersionMatch is forbidden when continue is provided")

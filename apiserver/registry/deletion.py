@@ -22,7 +22,7 @@ _SECONDS_MAX = 253_402_300_799
 """The last second of the year 9999: no time is written that cannot be read."""
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-_POLICIES = ("Background", "Foreground", "Orphan")
+_POLICIES = ("Foreground", "Background", "Orphan")
 
 
 class Way(Enum):
@@ -49,7 +49,7 @@ def validate_options(options: meta.DeleteOptions) -> None:
         )
     if options.HasField("propagationPolicy") and options.propagationPolicy not in _POLICIES:
         causes.append(
-            field.not_supported("propagationPolicy", options.propagationPolicy, (*sorted(_POLICIES), "nil"))
+            field.not_supported("propagationPolicy", options.propagationPolicy, (*_POLICIES, "nil"))
         )
     if any(value != "All" for value in options.dryRun):
         causes.append(field.not_supported("dryRun", list(options.dryRun), ("All",)))

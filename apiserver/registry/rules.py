@@ -18,7 +18,7 @@ def check_options(name: str, options: WriteOptions, *, force: bool = False) -> N
     if not options.field_manager and not options.force and not force:
         return
     causes = []
-    if options.force and not force:
+    if options.force and not force and name == "PatchOptions":
         causes.append(field.forbidden("force", "may not be specified for non-apply patch"))
     if force and not options.field_manager:
         causes.append(field.required("fieldManager", "is required for apply patch"))

@@ -36,6 +36,8 @@ class _FieldPlan:
     label: str
     message: str
     scalar: scalars.ScalarCodec | None
+    zero: Any
+    """What a null in a list or map of scalars is, as in Go."""
     own: scalars.OwnCodec | None
     always: bool
     pointer: bool
@@ -61,6 +63,7 @@ def _field_plan(owner: str, field: Field) -> _FieldPlan:
         label=field.label,
         message="" if field.is_scalar else field.type,
         scalar=scalars.SCALARS[field.type] if field.is_scalar else None,
+        zero={"string": "", "bool": False, "bytes": b""}.get(field.type, 0),
         own=scalars.OWN.get(field.type),
         always=field.always,
         pointer=field.pointer,
@@ -175,7 +178,7 @@ def _into_field(
         for index, item in enumerate(value):
             where = f"{path}[{index}]"
             if field.scalar is not None:
-                target.append(field.scalar.from_json(item, where))
+                target.append(field.zero if item is None else field.scalar.from_json(item, where))
             elif field.own is not None:
                 field.own.from_json(item, target.add(), where)
             else:
@@ -189,7 +192,7 @@ def _into_field(
             if not isinstance(key, str):
                 raise DecodeError(path, f"expected string keys, got {scalars.json_type(key)}")
             if field.scalar is not None:
-                target[key] = field.scalar.from_json("" if item is None else item, where)
+                target[key] = field.zero if item is None else field.scalar.from_json(item, where)
             elif field.own is not None:
                 field.own.from_json(item, target[key], where)
             else:

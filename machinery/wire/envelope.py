@@ -78,7 +78,9 @@ def _raw_span(data: bytes) -> tuple[int, int, int]:
 def unwrap(data: bytes) -> tuple[str, str, bytes]:
     """(apiVersion, kind, the object's own bytes); EnvelopeError for anything else."""
     if data[:4] != MAGIC:
-        raise EnvelopeError("not a Kubernetes protobuf envelope: it must start with k8s\\0")
+        # The API server's words (apimachinery 1.36, serializer/protobuf).
+        problem = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+        raise EnvelopeError(problem if data else "empty data")
     try:
         unknown = runtime.Unknown.FromString(data[4:])
     except DecodeError as error:
