@@ -15,6 +15,7 @@ from machinery.client import Client, retry_unavailable
 from machinery.clock import Clock, to_time
 from machinery.errors import StatusError
 from machinery.pb import core, devices
+from scheduler.framework.scheduling_groups import group_of
 from scheduler.plugins.device_allocation.results import FINALIZER
 from scheduler.plugins.dynamic_resources.pod_claims import Claim, ClaimError, is_allocated, is_reserved_for
 
@@ -53,6 +54,8 @@ class ClaimWriter:
         if is_reserved_for(current, uid):
             return current  # the answer to an earlier try was lost
         claim = _copy(current)
+        if allocation is not None and group_of(pod) is not None and _is_same(claim, allocation):
+            allocation = None  # another pod of the gang has written it
         if allocation is not None:
             if is_allocated(claim):
                 raise ClaimError(f"claim {_key(claim)} got allocated elsewhere in the meantime")
@@ -172,6 +175,10 @@ class ClaimWriter:
         except StatusError as error:
             text = f"{what} {_key(claim)}: {error.message}"
             raise StatusError(error.code, error.reason, text, details=error.details) from error
+
+
+def _is_same(claim: Claim, allocation: devices.AllocationResult) -> bool:
+    return is_allocated(claim) and claim.status.allocation.devices == allocation.devices
 
 
 def _copy(claim: Claim) -> Claim:

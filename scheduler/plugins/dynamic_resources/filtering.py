@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass
 
 from machinery.node_affinity import NodeSelector
+from machinery.pb import devices
 from machinery.versions import Version
 from scheduler.framework.interface import Code, Handle, Status
 from scheduler.framework.types import NodeInfo, PodInfo
@@ -88,6 +89,12 @@ class Filtering:
             return Status(Code.Skip)
         for index, claim in enumerate(found):
             is_extended = state.has_extended and index == len(found) - 1
+            allocation = None
+            if not is_allocated(claim) and not is_extended:
+                allocation = claims.shareable(claim.metadata.uid, pod.pod)
+            if allocation is not None:
+                state.shared.add(index)
+                claim = found[index] = _with(claim, allocation)
             problem = self._read(state, pod, claim, is_extended=is_extended)
             if problem is not None:
                 return problem
@@ -221,6 +228,13 @@ class Filtering:
 
 
 _NO_CLASSES = ClassMap(())
+
+
+def _with(claim: Claim, allocation: devices.AllocationResult) -> Claim:
+    copy = Claim()
+    copy.CopyFrom(claim)
+    copy.status.allocation.CopyFrom(allocation)
+    return copy
 
 
 def _key(claim: Claim) -> str:

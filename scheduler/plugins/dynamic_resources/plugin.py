@@ -162,7 +162,9 @@ class DynamicResources(
         for index in sorted(known.unavailable):
             claim = known.claims[index]
             users = claim.status.reservedFor
-            if index == known.extended_index or len(users) > 1 or (users and users[0].uid != pod.uid):
+            if index == known.extended_index or index in known.shared:
+                continue
+            if len(users) > 1 or (users and users[0].uid != pod.uid):
                 continue
             return self._freeing(
                 lambda: self._writer().deallocate(claim),  # noqa: B023  # the loop ends here
@@ -208,7 +210,13 @@ class DynamicResources(
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         known = self._known(state)
-        if known is None or known.allocator is None:
+        if known is None:
+            return None
+        for index in known.shared:
+            known.decided[index] = known.claims[index].status.allocation
+            if not self._claims.join(known.uid_of(index), pod.pod) and not self._is_written(known, index):
+                return failed(f"allocation of claim {known.claims[index].metadata.name} was given up")
+        if known.allocator is None:
             return None
         found = known.on_nodes.get(node_name)
         wanted = known.to_allocate()
@@ -226,6 +234,7 @@ class DynamicResources(
         for index, allocation in zip(wanted, allocations, strict=True):
             known.decided[index] = allocation
             self._claims.take_off(known.uid_of(index), allocation)
+            self._claims.join(known.uid_of(index), pod.pod)
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -233,7 +242,7 @@ class DynamicResources(
         if known is None:
             return
         for index, claim in enumerate(known.claims):
-            if index not in known.unsettled and self._claims.land(known.uid_of(index)):
+            if index not in known.unsettled and self._claims.give_up(known.uid_of(index), pod.uid):
                 self._claims.restore(claim.metadata.name, claim.metadata.namespace)
 
     async def after_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -269,10 +278,14 @@ class DynamicResources(
                     "Could not look up a claim", pod=pod.key, claim=name, step="unreserve", error=error
                 )
                 found = None
+            uid = known.uid_of(index)
             if found is not None:
                 known.claims[index] = found
                 self._claims.assume(found)
-            self._claims.land(known.uid_of(index))
+            if found is not None and is_allocated(found):
+                self._claims.land(uid)
+            else:
+                self._claims.give_up(uid, pod.uid)
         known.unsettled.clear()
 
     # PreBind
@@ -300,22 +313,28 @@ class DynamicResources(
         return None
 
     async def _bind_claim(self, known: ClaimsState, index: int, pod: PodInfo) -> None:
-        claim, allocation = known.claims[index], known.decided.get(index)
+        claim, uid = known.claims[index], known.uid_of(index)
+        allocation = known.decided.get(index)
+        written_by_other = allocation is not None and not self._claims.holds(uid, pod.uid)
+        if written_by_other:  # of the same gang
+            allocation = None
         is_mine = index == known.extended_index
         if is_mine and allocation is None and not claim.spec.devices.requests:
             return  # the node's device plugin has what is asked for
         writer = self._writer()
-        is_settled = False
+        is_settled = is_written = False
         try:
             if is_mine and is_in_memory(claim):
                 mine = None if known.chosen is None else known.chosen.extended
                 if mine is None:
                     raise ClaimError("extended resource claim not found for node")
                 claim = known.claims[index] = await self._create(writer, mine)
+            if written_by_other or index in known.shared:
+                claim = known.claims[index] = self._newest(claim)
             bound = await writer.bind(claim, pod.pod, allocation)
             known.claims[index] = bound
             self._claims.assume(bound)
-            is_settled = True
+            is_written = True
             await WRITTEN.hit(pod=pod.key, claim=bound.metadata.name)
         except ClaimError:
             is_settled = True
@@ -325,12 +344,27 @@ class DynamicResources(
             raise
         finally:
             if allocation is not None:
-                if is_settled or is_in_memory(known.claims[index]):
-                    self._claims.land(known.uid_of(index))
+                if is_written:
+                    self._claims.land(uid)
+                elif is_settled or is_in_memory(known.claims[index]):
+                    self._claims.give_up(uid, pod.uid)
                 else:
                     known.unsettled.add(index)  # Unreserve is to come: the devices are in use until then
         if is_mine:
             await writer.tell_pod(pod.pod, extended.pod_status_of(bound, known.asked))
+
+    def _is_written(self, known: ClaimsState, index: int) -> bool:
+        claim = known.claims[index]
+        found = self._claims.get(claim.metadata.name, claim.metadata.namespace)
+        return found is not None and found.status.allocation.devices == claim.status.allocation.devices
+
+    def _newest(self, claim: Claim) -> Claim:
+        """The claim without what only its gang knows of it; with, if that is written."""
+        name, namespace = claim.metadata.name, claim.metadata.namespace
+        found = self._claims.get(name, namespace)
+        if found is None or found.metadata.uid != claim.metadata.uid:
+            raise ClaimError(f"claim {namespace}/{name} got deleted in the meantime")
+        return found
 
     async def _create(self, writer: ClaimWriter, wanted: Claim) -> Claim:
         outcome = "failure"

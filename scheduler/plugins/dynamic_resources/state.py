@@ -40,6 +40,7 @@ class ClaimsState:
     on_nodes: dict[str, OnNode] = field(default_factory=dict)
     verdicts: dict[str, Status | None] = field(default_factory=dict)
     barren: Status | None = None  # the verdict on nodes that reach no devices
+    shared: set[int] = field(default_factory=set)  # decided by another pod of the gang, not written yet
     unavailable: set[int] = field(default_factory=set)
     decided: dict[int, devices.AllocationResult] = field(default_factory=dict)  # by Reserve
     unsettled: set[int] = field(default_factory=set)  # decided, and nobody knows whether it is written

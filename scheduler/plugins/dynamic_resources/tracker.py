@@ -8,7 +8,7 @@ are the cluster's. Source: kube-scheduler 1.36, dra_manager and allocateddevices
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -17,10 +17,11 @@ from google.protobuf.message import Message
 from machinery import kinds
 from machinery.kinds import Kind
 from machinery.objects import ObjectKey, key_of
-from machinery.pb import devices
+from machinery.pb import core, devices
 from machinery.quantity import Quantity
 from scheduler.framework.environment import EmptyLister
 from scheduler.framework.interface import Lister
+from scheduler.framework.scheduling_groups import group_of
 from scheduler.plugins.device_allocation.model import (
     AllocatedState,
     Amounts,
@@ -63,6 +64,15 @@ def _usage_of(claim: Claim) -> _Usage:
 _NOTHING = _Usage()
 
 
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """An allocation that was decided, and the pods (by uid) that are to write it: one, or more of a gang."""
+
+    allocation: devices.AllocationResult
+    usage: _Usage
+    holders: dict[str, ObjectKey | None] = field(default_factory=dict)  # with their groups
+
+
 class Usage:
     """The sum of what claims have, kept up by adding and taking away."""
 
@@ -101,7 +111,7 @@ class ClaimTracker:
     def __init__(self, lister: Lister[Claim]) -> None:
         self._lister = lister
         self._assumed: dict[ObjectKey, Claim] = {}
-        self._in_flight: dict[str, _Usage] = {}  # by the claim's uid
+        self._in_flight: dict[str, _Flight] = {}  # by the claim's uid
         self._usages: dict[ObjectKey, _Usage] = {}
         self._usage = Usage()
         self._read_at: int | None = None
@@ -137,15 +147,41 @@ class ClaimTracker:
         self.land(uid)
         claim = Claim()
         claim.status.allocation.CopyFrom(allocation)
-        self._in_flight[uid] = usage = _usage_of(claim)
-        self._usage.add(usage)
+        self._in_flight[uid] = flight = _Flight(claim.status.allocation, _usage_of(claim))
+        self._usage.add(flight.usage)
+
+    def shareable(self, uid: str, pod: core.Pod) -> devices.AllocationResult | None:
+        """The allocation in flight, if a pod of the same gang has decided it."""
+        flight, group = self._in_flight.get(uid), group_of(pod)
+        if flight is None or group is None or set(flight.holders.values()) != {group}:
+            return None
+        return flight.allocation
+
+    def join(self, uid: str, pod: core.Pod) -> bool:
+        """The pod, too, is to write the allocation in flight; False when there is none (any more)."""
+        flight = self._in_flight.get(uid)
+        if flight is not None:
+            flight.holders[pod.metadata.uid] = group_of(pod)
+        return flight is not None
+
+    def holds(self, uid: str, pod_uid: str) -> bool:
+        """Whether the allocation is in flight still, and the pod is to write it."""
+        return uid in self._in_flight and pod_uid in self._in_flight[uid].holders
+
+    def give_up(self, uid: str, pod_uid: str) -> bool:
+        """The pod will not write the allocation. True when it was the last: the devices are free again."""
+        flight = self._in_flight.get(uid)
+        if flight is None or pod_uid not in flight.holders:
+            return False
+        del flight.holders[pod_uid]
+        return not flight.holders and self.land(uid)
 
     def land(self, uid: str) -> bool:
-        """The allocation was written, or given up; False when there was none."""
-        usage = self._in_flight.pop(uid, None)
-        if usage is not None:
-            self._usage.add(usage, -1)
-        return usage is not None
+        """The allocation was written; False when there was none in flight."""
+        flight = self._in_flight.pop(uid, None)
+        if flight is not None:
+            self._usage.add(flight.usage, -1)
+        return flight is not None
 
     def assume(self, claim: Claim) -> None:
         """`claim` is what the API server has answered to a write."""

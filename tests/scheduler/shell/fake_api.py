@@ -106,6 +106,14 @@ class FakeApi:
             codec.from_json(type(current), strategic_merge_patch(full_name, codec.to_json(current), patch))
         )
 
+    async def update(self, obj: Any, *, subresource: str = "", **_: Any) -> Any:
+        kind, key = kinds.of(obj), key_of(obj)
+        await self._call(f"update/{subresource}", f"{key.namespace}/{key.name}", obj)
+        current = self._current(kind, key.name, key.namespace)
+        if current.metadata.resourceVersion != obj.metadata.resourceVersion:
+            raise errors.conflict(kind, key.name, "changed meanwhile")
+        return self.put(obj)
+
     async def bind(self, namespace: str, name: str, node: str, *, uid: str = "") -> None:
         await self._call("bind", f"{namespace}/{name}", node)
         bound = core.Pod()

@@ -9,12 +9,13 @@ import anyio.lowlevel
 
 from machinery import kinds
 from machinery.objects import ObjectKey
-from machinery.pb import core, workloads
+from machinery.pb import core, devices, workloads
 from machinery.wire import codec
 from scheduler.shell.run import Parts
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
 from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.devices import claim, device, device_class, resource_slice
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 
@@ -149,6 +150,24 @@ async def test_the_pod_that_completes_a_gang_brings_the_others_along() -> None:
         put_members(api, "c")
         await api.until(lambda: all(bound(api, "a", "b", "c")))
     assert parts.metrics.group_attempts.labels("unschedulable", "default-scheduler")._value.get() == 0
+
+
+async def test_pods_of_a_gang_share_a_claim() -> None:
+    """All have it, and go where its device is, though none has it when they are placed."""
+    api = FakeApi()
+    for name in ("n1", "n2"):
+        api.put(node(name))
+    api.put(device_class())
+    api.put(resource_slice("s1", device("gpu-0"), node="n2"))
+    api.put(claim("claim", uid="uid-claim"))
+    api.put(gang(3))
+    async with running(api, gates=GATES):
+        put_members(api, "a", "b", "c", resourceClaims=[{"name": "d", "resourceClaimName": "claim"}])
+        await api.until(lambda: all(bound(api, "a", "b", "c")))
+    assert {api.pod(name).spec.nodeName for name in "abc"} == {"n2"}
+    found: devices.ResourceClaim = api.objects[kinds.RESOURCE_CLAIM][ObjectKey("default", "claim")]
+    assert [r.device for r in found.status.allocation.devices.results] == ["gpu-0"]
+    assert sorted(r.name for r in found.status.reservedFor) == ["a", "b", "c"]
 
 
 async def test_a_smaller_minimum_lets_the_gang_go() -> None:
