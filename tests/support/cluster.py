@@ -13,6 +13,7 @@ logs are printed then, which pytest shows for a test that failed.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -147,10 +148,11 @@ class Cluster:
         return ""
 
     def close(self) -> None:
-        """End all processes, and print the ends of their logs."""
+        """End all processes, give back etcd's disk (128 MB at least), and print the ends of the logs."""
         names = sorted(self.processes, key=lambda name: _STOP_LAST.index(name) if name in _STOP_LAST else -1)
         for name in names:
             self._end(name, signal.SIGKILL)
+        shutil.rmtree(self.directory / "etcd", ignore_errors=True)
         for name in self._commands:
             lines = self.log(name).splitlines()
             print(f"--- {name}: last {min(len(lines), _LOG_LINES_PRINTED)} of {len(lines)} lines")

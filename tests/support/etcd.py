@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -86,6 +87,11 @@ class ThrowawayEtcd:
             process.kill()
             process.wait(STOP_SECONDS_MAX)
 
+    def discard(self) -> None:
+        """The end: it is gone, and so is what it had on the disk (128 MB at least), but for its log."""
+        self.kill()
+        shutil.rmtree(self.directory / "etcd", ignore_errors=True)
+
     def wipe(self) -> None:
         """Delete every key (the revision goes on)."""
         with grpc.insecure_channel(self.address) as channel:
@@ -103,7 +109,7 @@ def _session_etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Throwawa
     server = ThrowawayEtcd(tmp_path_factory.mktemp("etcd"))
     server.start()
     yield server
-    server.stop()
+    server.discard()
 
 
 @pytest.fixture
@@ -119,7 +125,7 @@ def own_etcd(tmp_path: Path) -> Iterator[ThrowawayEtcd]:
     server = ThrowawayEtcd(tmp_path / "own-etcd")
     server.start()
     yield server
-    server.stop()
+    server.discard()
 
 
 def skip_if_etcd_loses_writes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -73,8 +74,11 @@ class EtcdTrio:
         process.wait(PATIENCE_SECONDS)
 
     def stop(self) -> None:
+        """The end of all; what they had on the disk goes, but for their logs."""
         for name in list(self._processes):
             self.kill(name)
+        for name in _NAMES:
+            shutil.rmtree(self._directory / name / "member-data", ignore_errors=True)
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
             yield Both(RestApi(portal, rest), grpc, server.cache)
             grpc.close()
     finally:
-        etcd.stop()
+        etcd.discard()
 
 
 @pytest.fixture(params=["rest", "grpc"])

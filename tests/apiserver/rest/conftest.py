@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,3 +59,4 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     eventually(lambda: _pid(directory), lambda pid: pid not in (0, killed))
     yield directory
     _nominee("down", "--dir", str(directory))
+    shutil.rmtree(directory / "etcd", ignore_errors=True)
