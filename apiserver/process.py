@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 from apiserver import own_service, served
@@ -27,6 +28,21 @@ from machinery.process import BadConfiguration, Process
 if TYPE_CHECKING:
     from apiserver.metrics import RequestMetrics
     from apiserver.rest.server import RestServer
+
+
+_GARBAGE_YOUNG, _GARBAGE_MIDDLE, _GARBAGE_OLD = 20_000, 20, 50
+"""gc.set_threshold's."""
+
+
+def settle_garbage_collection() -> None:
+    """What has been loaded is never garbage; what a request leaves behind is freed without a collector.
+
+    Python looks for cycles after each 700 objects, through all that is young, and there is little to be
+    found: 6% of a busy server's processor time (perf). Here 20,000 objects go between two looks.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_YOUNG, _GARBAGE_MIDDLE, _GARBAGE_OLD)
 
 
 async def run_apiserver(process: Process, options: Options) -> None:
@@ -136,6 +152,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
         from prometheus_client import REGISTRY
 
         assert server.metrics is not None
+        settle_garbage_collection()
         REGISTRY.register(server.metrics)
         from apiserver.rest import kubeconfig
 
