@@ -29,7 +29,7 @@ _DEPRECATED_ANNOTATIONS = {
 }
 _DEPRECATED_VOLUMES = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
-    "gitRepo": "deprecated in v1.11",
+    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
     "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
     "flocker": "deprecated in v1.22, non-functional in v1.25+",
     "storageos": "deprecated in v1.22, non-functional in v1.25+",
@@ -103,6 +103,7 @@ def of_template(metadata: meta.ObjectMeta, spec: core.PodSpec, at: str) -> list[
             found += _hidden(container.env, path)
     if ports:
         found += _ports(_containers(spec, f"{at}spec"))
+        found += _port_names(_containers(spec, f"{at}spec"))
     if spec.terminationGracePeriodSeconds < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         found.append(f"{at}spec.terminationGracePeriodSeconds: {text}")
@@ -138,6 +139,7 @@ def _labels(spec: core.PodSpec, at: str) -> Iterator[str]:
     for index, preferred in enumerate(affinity.preferredDuringSchedulingIgnoredDuringExecution):
         path = f"{where}.preferredDuringSchedulingIgnoredDuringExecution[{index}].preference"
         yield from of_term(preferred.preference, path)
+        yield from _odd_values(preferred.preference, path)
     for index, spread in enumerate(spec.topologySpreadConstraints):
         path = f"{at}.topologySpreadConstraints[{index}]"
         if deprecated_label(spread.topologyKey):
@@ -153,6 +155,14 @@ def of_term(term: core.NodeSelectorTerm, at: str) -> Iterator[str]:
             yield f"{at}.matchExpressions[{index}].key: {expression.key} is {problem}"
 
 
+def _odd_values(term: core.NodeSelectorTerm, at: str) -> Iterator[str]:
+    """No node has such a label; a required term with one is refused."""
+    for index, expression in enumerate(term.matchExpressions):
+        for number, value in enumerate(expression.values):
+            for problem in names.label_value(value):
+                yield f"{at}.matchExpressions[{index}].values[{number}]: {value} is invalid, {problem}"
+
+
 def _volumes(spec: core.PodSpec, at: str) -> Iterator[str]:
     for index, volume in enumerate(spec.volumes):
         source = volume.volumeSource
@@ -163,31 +173,55 @@ def _volumes(spec: core.PodSpec, at: str) -> Iterator[str]:
             requests = source.ephemeral.volumeClaimTemplate.spec.resources.requests
             path = f"{at}[{index}].ephemeral.volumeClaimTemplate.spec.resources.requests"
             yield from _fractions(requests, path, ("storage",))
-    yield from _beside_tokens(spec, at)
+    yield from _overlaps(spec.volumes)
 
 
-def _beside_tokens(spec: core.PodSpec, at: str) -> Iterator[str]:
-    """Files of projected volumes that a token's hides; the paths are upstream's."""
-    projected = [(index, volume.volumeSource.projected.sources) for index, volume in enumerate(spec.volumes)]
-    tokens = {
-        source.serviceAccountToken.path
-        for _, sources in projected
-        for source in sources
-        if source.HasField("serviceAccountToken")
-    }
-    for index, sources in projected if tokens else ():
-        path = f"{at}[{index}].projected.sources"
-        for source in sources:
-            files: tuple[tuple[str, Iterable[Any]], ...] = (
-                ("configMap", source.configMap.items),
-                ("secrets", source.secret.items),
-                ("downwardAPI", source.downwardAPI.items),
-            )
-            for name, items in files:
-                for number, item in enumerate(items):
-                    if item.path in tokens:
-                        text = f"has duplicated path with ServiceAccountToken {quoted(item.path)}"
-                        yield f"{path}.{name}[{number}]: {text}"
+def _overlaps(volumes: Iterable[core.Volume]) -> Iterator[str]:
+    """Files of one volume that hide each other; upstream: warningsForOverlappingVirtualPaths."""
+    for volume in volumes:
+        source, named = volume.volumeSource, f"volume {quoted(volume.name)}"
+        for what, items in (
+            (f"ConfigMap {quoted(source.configMap.localObjectReference.name)}", source.configMap.items),
+            (f"Secret {quoted(source.secret.secretName)}", source.secret.items),
+            ("DownwardAPI", source.downwardAPI.items),
+        ):
+            yield from _hiding(f"{named} ({what})", [(item.path, "") for item in items])
+        if source.HasField("projected"):
+            if not all(each.ListFields() for each in source.projected.sources):
+                yield f"{named} (Projected) has no sources provided"
+            files = [file for each in source.projected.sources for file in _files(each)]
+            yield from _hiding(f"{named} (Projected)", files)
+
+
+def _files(source: core.VolumeProjection) -> list[tuple[str, str]]:
+    """(path, where from)."""
+    token, bundle, certificate = source.serviceAccountToken, source.clusterTrustBundle, source.podCertificate
+    if source.configMap.items:
+        what = f" (ConfigMap {quoted(source.configMap.localObjectReference.name)})"
+        return [(item.path, what) for item in source.configMap.items]
+    if source.secret.items:
+        what = f" (Secret {quoted(source.secret.localObjectReference.name)})"
+        return [(item.path, what) for item in source.secret.items]
+    if source.downwardAPI.items:
+        return [(item.path, " (DownwardAPI)") for item in source.downwardAPI.items]
+    if source.HasField("serviceAccountToken"):
+        return [(token.path, " (ServiceAccountToken)")]
+    if source.HasField("clusterTrustBundle"):
+        return [(bundle.path, f" (ClusterTrustBundle {quoted(bundle.name or bundle.signerName)})")]
+    return [
+        (certificate.certificateChainPath, " (PodCertificate chain)"),
+        (certificate.keyPath, " (PodCertificate key)"),
+        (certificate.credentialBundlePath, " (PodCertificate credential bundle)"),
+    ]
+
+
+def _hiding(what: str, files: list[tuple[str, str]]) -> Iterator[str]:
+    stripped = [(path.rstrip("/"), source) for path, source in files]
+    for index, (path, source) in enumerate(stripped):
+        for before, other in stripped[:index] if path else ():
+            overlap = f"{before}/".startswith(f"{path}/") or f"{path}/".startswith(f"{before}/")
+            if before and overlap:
+                yield f"{what}: overlapping paths: {quoted(path)}{source} with {quoted(before)}{other}"
 
 
 def _twice(values: Sequence[str], at: str, name: str) -> Iterator[str]:
@@ -277,6 +311,17 @@ def _ports(containers: Iterable[tuple[str, Any]]) -> Iterator[str]:
                 elif port.hostPort == other.hostPort and bool(port.hostIP) != bool(other.hostIP):
                     yield f"{at}: dangerously ambiguous port definition with {where}"
             others.append((at, port))
+
+
+def _port_names(containers: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    known: dict[str, str] = {}
+    for path, container in containers:
+        for index, port in enumerate(container.ports):
+            at = f"{path}.ports[{index}]"
+            first = known.setdefault(port.name, at) if port.name else at
+            if first != at:
+                use = f"services and probes that select ports by name will use {first}"
+                yield f"{at}: duplicate port name {quoted(port.name)} with {first}, {use}"
 
 
 def _affinity(affinity: core.Affinity, at: str) -> list[str]:
