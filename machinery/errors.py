@@ -231,23 +231,6 @@ def internal(message: str) -> StatusError:
     )
 
 
-def server_timeout(
-    resource: Kind[Any] | GroupResource, operation: str, retry_after_seconds: int = 0
-) -> StatusError:
-    """500 of an operation that could not be done in time and may be tried again."""
-    text = (
-        f"The {operation} operation against {resource.group_resource} could not be completed at this time,"
-        " please try again."
-    )
-    return StatusError(
-        500,
-        "ServerTimeout",
-        text,
-        details=_about(resource, operation),
-        retry_after_seconds=retry_after_seconds,
-    )
-
-
 def service_unavailable(message: str) -> StatusError:
     return StatusError(503, "ServiceUnavailable", message)
 

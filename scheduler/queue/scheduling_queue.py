@@ -151,10 +151,6 @@ class PrioritySchedulingQueue:
     def backoff_expiry(self, info: QueuedPodInfo) -> float | None:
         return self._backoff.backoff.expiry(info)
 
-    @property
-    def can_pop(self) -> bool:
-        return bool(len(self._active)) or (self._pop_early and self._backoff.early_count > 0)
-
     def validate(self) -> None:
         """AssertionError when a pod is in two places, or in the wrong one. For tests."""
         places: dict[ObjectKey, list[str]] = {}
