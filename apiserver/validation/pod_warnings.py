@@ -170,10 +170,14 @@ def _volumes(spec: core.PodSpec, at: str) -> Iterator[str]:
             if source.HasField(name):
                 yield f"{at}[{index}].{_VOLUME_PATHS.get(name, name)}: {text}"
         if source.HasField("ephemeral"):
-            requests = source.ephemeral.volumeClaimTemplate.spec.resources.requests
-            path = f"{at}[{index}].ephemeral.volumeClaimTemplate.spec.resources.requests"
-            yield from _fractions(requests, path, ("storage",))
+            path = f"{at}[{index}].ephemeral.volumeClaimTemplate.spec"
+            yield from of_claim(source.ephemeral.volumeClaimTemplate.spec, path)
     yield from _overlaps(spec.volumes)
+
+
+def of_claim(spec: core.PersistentVolumeClaimSpec, at: str) -> Iterator[str]:
+    yield from _fractions(spec.resources.requests, f"{at}.resources.requests", ("storage",))
+    yield from _fractions(spec.resources.limits, f"{at}.resources.limits", ("storage",))
 
 
 def _overlaps(volumes: Iterable[core.Volume]) -> Iterator[str]:

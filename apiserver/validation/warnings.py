@@ -13,7 +13,6 @@ from apiserver.validation.service_addresses import is_headless
 from machinery import kinds
 from machinery.kinds import Kind
 from machinery.pb import apps, batch, core, discovery, storage
-from machinery.quantity import Quantity
 
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
@@ -74,12 +73,7 @@ def _volume(volume: core.PersistentVolume, _: core.PersistentVolume | None) -> I
 
 def _claim(claim: core.PersistentVolumeClaim, _: core.PersistentVolumeClaim | None) -> Iterator[str]:
     yield from _class_annotation(claim)
-    requests = claim.spec.resources.requests
-    if "storage" in requests:
-        text = requests["storage"].string
-        if Quantity.parse(text).milli_value() % 1000:
-            problem = f'fractional byte value "{text}" is invalid, must be an integer'
-            yield f"spec.resources.requests[storage]: {problem}"
+    yield from pod_warnings.of_claim(claim.spec, "spec")
 
 
 def _storage_class(obj: storage.StorageClass, _: storage.StorageClass | None) -> Iterator[str]:
