@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol
 
 from machinery.cel.errors import CompileError, EvaluationError
@@ -281,8 +282,14 @@ class _Search:
             raise _TooManyResults
         return False
 
-    def _next_device(self, index: int, number: int, which: int, position: int) -> bool:
-        """Allocates one device of the request, then the rest."""
+    def _next_device(
+        self, index: int, number: int, which: int, position: int, begin: tuple[int, int] = (0, 0)
+    ) -> bool:
+        """Allocates one device of the request, then the rest.
+
+        `begin`: the pool, and the place in it, behind the request's last device. Its devices are taken in
+        order, since another order of the same is no other solution; so one that is shared is taken once.
+        """
         self._count_attempt()
         asked = self._asked[index][number][which]
         request = asked.request
@@ -295,18 +302,20 @@ class _Search:
             raise _TooManyResults
         if takes_all:
             pool, device = asked.all_devices[position]
-            return self._try(index, number, which, position, pool, device, must=True)
-        for pool in self._pools:
+            return self._try(index, number, which, position, pool, device, begin, must=True)
+        for at in range(begin[0], len(self._pools)):
+            pool = self._pools[at]
             if pool.is_incomplete or pool.invalid:
                 continue
-            for device in pool.devices():
+            first = begin[1] if at == begin[0] else 0
+            for place, device in enumerate(islice(pool.devices(), first, None), first + 1):
                 if self._is_taken(index, request, device):
                     continue
                 if not self._is_selectable(index, asked, device):
                     continue
                 if not self._has_capacity(request, device):
                     continue
-                if self._try(index, number, which, position, pool, device, must=False):
+                if self._try(index, number, which, position, pool, device, (at, place), must=False):
                     return True
         return False
 
@@ -318,6 +327,7 @@ class _Search:
         position: int,
         pool: Pool,
         device: DeviceView,
+        after: tuple[int, int],
         *,
         must: bool,
     ) -> bool:
@@ -325,7 +335,7 @@ class _Search:
         if undo is None:
             return False
         try:
-            if self._next_device(index, number, which, position + 1):
+            if self._next_device(index, number, which, position + 1, after):
                 return True
         except BaseException:
             undo()

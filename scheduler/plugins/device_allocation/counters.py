@@ -41,7 +41,7 @@ class Counters:
             subtract(taken[counter_set], amounts)
 
     def _available_in(self, pool: Pool) -> CounterSets:
-        """May be negative after a pool has shrunk: then nothing is available."""
+        """After a pool has shrunk some may be negative: then nothing of the pool is available."""
         found = self._available.get(pool.id)
         if found is None:
             found = {name: dict(amounts) for name, amounts in pool.counters.items()}
@@ -50,5 +50,7 @@ class Counters:
                     if device.id in self._state.devices or device.id in self._state.capacity:
                         for counter_set, amounts in device.consumes:
                             subtract(found.get(counter_set, {}), amounts)
+            if any(amount < _ZERO for amounts in found.values() for amount in amounts.values()):
+                found = {}
             self._available[pool.id] = found
         return found

@@ -341,6 +341,18 @@ def test_counters_that_do_not_exist_make_a_pool_invalid() -> None:
         chosen([parts], claim())
 
 
+def test_of_a_pool_one_of_whose_counters_is_overdrawn_nothing_is_available() -> None:
+    sets = [{"name": n, "counters": {"memory": {"value": "10Gi"}}} for n in ("card", "other")]
+    counters = resource_slice("counters", pool="p", count=2, sharedCounters=sets)
+    far = [{"counterSet": "other", "counters": {"memory": {"value": "8Gi"}}}]
+    parts = resource_slice(
+        "parts", partition("a", "1Gi"), gpu("b", consumesCounters=far), gpu("c", consumesCounters=far),
+        node="n1", pool="p", count=2,
+    )  # fmt: skip
+    assert chosen([counters, parts], claim(), taken=[("p", "b")]) == [["r=p/a"]]
+    assert chosen([counters, parts], claim(), taken=[("p", "b"), ("p", "c")]) is None
+
+
 def test_a_refused_constraint_gives_counters_back() -> None:
     parts = resource_slice(
         "parts",
@@ -369,6 +381,24 @@ def test_shares_of_one_device() -> None:
     assert chosen(slices, claim("a", asking("6Gi")), capacity=used) is None
     assert chosen(slices, claim("a"), capacity=used) is None  # without a request it is all of it
     assert chosen(slices, claim("a", request(capacity={"requests": {"cores": "1"}}))) is None
+
+
+def test_a_request_does_not_have_two_shares_of_one_device() -> None:
+    two = request(count=2, capacity={"requests": {"memory": "1Gi"}})
+    slices = [resource_slice("s", gpu("d", **SHARED), node="n1")]
+    assert chosen(slices, claim("a", two)) is None
+    slices = [resource_slice("s", gpu("d", **SHARED), gpu("e", **SHARED), node="n1")]
+    assert chosen(slices, claim("a", two)) == [["r=s/d", "r=s/e"]]
+    one = [request(name, capacity={"requests": {"memory": "1Gi"}}) for name in ("x", "y")]
+    assert chosen(slices, claim("a", *one)) == [["x=s/d", "y=s/d"]]
+
+
+def test_the_same_devices_in_another_order_are_not_tried() -> None:
+    many = [gpu(f"d{n}", model=f"m{n % 4}") for n in range(24)]
+    search = allocator([resource_slice("s", *many, node="n1")])
+    wanted = claim("c", request(count=7), constraints=[{"matchAttribute": MODEL}])
+    assert search.allocate(N1, [wanted]) is None  # there are six of each model
+    assert search.attempts < 300  # the sets of up to six of one model
 
 
 def test_a_share_is_written_with_what_it_takes() -> None:
