@@ -248,6 +248,8 @@ class Registry:
         if kind is kinds.NAMESPACE:
             obj.metadata.labels[defaults.NAMESPACE_NAME_LABEL] = obj.metadata.name
         with self._allocated(kind, obj, None):
+            for text in strategy.early_warnings(obj):
+                _warn_of(text, options)
             rules.before_create(strategy, obj, env)
             if options.warn is not None:
                 for text in strategy.warnings(obj, None):

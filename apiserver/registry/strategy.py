@@ -98,6 +98,10 @@ class Strategy:
     def canonicalize(self, new: Any) -> None:
         """Normalize what is valid."""
 
+    def early_warnings(self, new: Any) -> Sequence[str]:
+        """What the writer should know of a new object, valid or not, before it is prepared."""
+        return ()
+
     def warnings(self, new: Any, old: Any | None) -> Sequence[str]:
         """What the writer should know of an object that is valid; `old` is None on create."""
         return warnings.of(self.kind, new, old)

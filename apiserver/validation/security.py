@@ -48,7 +48,7 @@ def of_pod(path: str, spec: core.PodSpec) -> list[Cause]:
     if context.HasField("windowsOptions"):
         errors += windows.options(f"{path}.windowsOptions", context.windowsOptions)
     if context.HasField("appArmorProfile"):
-        errors += _app_armor(f"{path}.appArmorProfile", context.appArmorProfile)
+        errors += app_armor(f"{path}.appArmorProfile", context.appArmorProfile)
     errors += _one_of(path, context, "supplementalGroupsPolicy", ("Merge", "Strict"))
     return errors + _one_of(path, context, "seLinuxChangePolicy", ("MountOption", "Recursive"))
 
@@ -78,7 +78,7 @@ def _seccomp(path: str, profile: core.SeccompProfile) -> list[Cause]:
     return errors
 
 
-def _app_armor(path: str, profile: core.AppArmorProfile) -> list[Cause]:
+def app_armor(path: str, profile: core.AppArmorProfile) -> list[Cause]:
     at, name = f"{path}.localhostProfile", profile.localhostProfile
     if not profile.type:
         return [field.required(f"{path}.type", "type is required when appArmorProfile is set")]
@@ -126,7 +126,7 @@ def of_container(path: str, context: core.SecurityContext, *, host_users: bool) 
     if context.HasField("windowsOptions"):
         errors += windows.options(f"{path}.windowsOptions", context.windowsOptions)
     if context.HasField("appArmorProfile"):
-        errors += _app_armor(f"{path}.appArmorProfile", context.appArmorProfile)
+        errors += app_armor(f"{path}.appArmorProfile", context.appArmorProfile)
     return errors
 
 

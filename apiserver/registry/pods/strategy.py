@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from apiserver.registry.pods import disabled_fields
+from apiserver.registry.pods import app_armor, disabled_fields
 from apiserver.registry.strategy import Environment, Strategy, keep
 from apiserver.validation import pod as validation
 from apiserver.validation import pod_status, pod_warnings
@@ -53,6 +53,10 @@ class PodStrategy(Strategy):
             )
             condition.lastTransitionTime.CopyFrom(env.now)
         merge_label_keys(new, env.gates)
+        app_armor.apply(new)
+
+    def early_warnings(self, new: Any) -> Sequence[str]:
+        return app_armor.warnings(new) if new.metadata.annotations else ()
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
         return validation.create(new)

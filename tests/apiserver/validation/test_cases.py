@@ -72,6 +72,12 @@ def _set(document: dict[str, Any], changes: dict[str, Any]) -> None:
             inner[last] = value
 
 
+def _at(document: Any, path: str) -> Any:
+    for part in path.split("."):
+        document = document[int(part)] if isinstance(document, list) else document.get(part)
+    return document
+
+
 def _path(document: dict[str, Any]) -> str:
     kind = kinds.by_kind(document["apiVersion"], document["kind"])
     assert kind is not None
@@ -114,7 +120,9 @@ async def test_objects_are_judged_as_upstreams_sources_say(verb: str, kind: str)
         reply = await _play(shared if verb == "create" else await in_memory(), case)
         told, code = _told(reply), case.get("code", 422 if case["want"] else 201 if verb == "create" else 200)
         want, warned = case["want"], reply.warnings
-        if reply.code != code or not _fits(told, want) or warned != case.get("warn", warned):
-            got = told + warned
+        made = {path: _at(reply.document, path) for path in case.get("made", ())}
+        right = warned == case.get("warn", warned) and made == case.get("made", made)
+        if reply.code != code or not _fits(told, want) or not right:
+            got = [*told, *warned, made]
             failures.append(f"{case['of']} {case['set']}: {reply.code}\n  got {got}\n  want {want}")
     assert not failures, "\n".join(failures)
