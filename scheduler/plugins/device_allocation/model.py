@@ -63,6 +63,7 @@ class Features:
     binding_conditions: bool = True  # with DRAResourceClaimDeviceStatus
     consumable_capacity: bool = True
     list_attributes: bool = False
+    brief_config: bool = False  # from 1.37: no list of requests where it would name them all
 
     @property
     def selectors(self) -> SelectorFeatures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from machinery.pb import core, devices
@@ -55,6 +55,10 @@ def allocation_of(
             result.bindingFailureConditions.extend(one.device.message.bindingFailureConditions)
     _add_class_config(allocation, claim, picked, classes)
     _add_claim_config(allocation, claim, picked)
+    if features.brief_config:
+        for entry in allocation.devices.config:
+            if all(_is_for(entry.requests, picked[asked.name]) for asked in claim.spec.devices.requests):
+                del entry.requests[:]
     selector = _node_selector([one.device for one in chosen], node.name, claim.metadata.name)
     if selector is not None:
         allocation.nodeSelector.CopyFrom(selector)
@@ -93,14 +97,16 @@ def _add_claim_config(
         wanted = set(config.requests)
         times = 1
         if wanted:
-            times = sum(
-                asked.name in wanted or picked[asked.name].full_name in wanted
-                for asked in claim.spec.devices.requests
-            )
+            times = sum(_is_for(wanted, picked[asked.name]) for asked in claim.spec.devices.requests)
         for _ in range(times):
             allocation.devices.config.add(
                 source=_FROM_CLAIM, requests=config.requests, deviceConfiguration=config.deviceConfiguration
             )
+
+
+def _is_for(requests: Collection[str], taken: Request) -> bool:
+    """Whether they name the request, or the alternative that was taken."""
+    return taken.base_name in requests or taken.full_name in requests
 
 
 def _node_selector(chosen: Iterable[DeviceView], node_name: str, claim: str) -> core.NodeSelector | None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from machinery import failpoints, logs
 from machinery.errors import StatusError, is_not_found, is_retryable
 from machinery.failpoints import FailpointError
+from machinery.versions import Version
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.interface import (
@@ -63,6 +64,7 @@ WRITTEN = failpoints.declare("scheduler.claims.written")
 """A claim has its allocation and is reserved for the pod, which is not bound yet."""
 _STATE = "PreFilterDynamicResources"
 READY_POLL_SECONDS = 5.0
+BRIEF_CONFIG_SINCE = Version(1, 37)
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 _NO_CLAIMS: Final = ClaimsState()  # of all pods without claims; never written to
 _SKIP: Final = Status(Code.Skip)
@@ -99,6 +101,7 @@ class DynamicResources(
                 binding_conditions=ready,
                 consumable_capacity=gates.enabled("DRAConsumableCapacity"),
                 list_attributes=gates.enabled("DRAListTypeAttributes"),
+                brief_config=handle.version >= BRIEF_CONFIG_SINCE,
             ),
             gates.enabled("DRAExtendedResource"),
             timeouts.filter_seconds,

@@ -447,6 +447,27 @@ def test_configuration_comes_from_the_class_once_and_from_the_claim() -> None:
     ]
 
 
+def test_configuration_for_all_requests_names_none_of_them() -> None:
+    opaque: dict[str, Any] = {"opaque": {"driver": DRIVER, "parameters": {"a": 1}}}
+    slices = [resource_slice("s", gpu("d"), gpu("e"), node="n1")]
+    asked = [first_of("x", request("a"), request("b")), request("y")]
+    config = [
+        {**opaque, "requests": names} for names in (["x/a", "x/b"], ["y", "x/a"], ["y", "x"], ["y", "x/b"])
+    ]
+    search = allocator(
+        slices, classes=[device_class("gpu", config=[opaque])], features=Features(brief_config=True)
+    )
+    found = search.allocate(N1, [claim("c", *asked, config=config)])
+    assert found is not None
+    assert [list(c.requests) for c in found[0].devices.config] == [
+        [],  # the class's
+        ["x/a", "x/b"],
+        *[[], []],  # once for each request, as ever
+        *[[], []],
+        ["y", "x/b"],
+    ]
+
+
 def test_a_search_without_hope_ends_at_its_deadline() -> None:
     devices_ = [gpu(f"d{n}", f"m{n % 2}") for n in range(40)]
     slices = [resource_slice("s", *devices_, node="n1")]
