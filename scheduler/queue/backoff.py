@@ -104,11 +104,6 @@ class BackoffQueue:
         """The refused pod whose time comes first, whether or not it has come."""
         return self._refused.pop()
 
-    @property
-    def early_count(self) -> int:
-        """How many pods `pop_early` could give."""
-        return len(self._refused)
-
     def pop_completed(self, now: float) -> list[QueuedPodInfo]:
         """Takes out all pods whose time is over."""
         completed: list[QueuedPodInfo] = []

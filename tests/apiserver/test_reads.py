@@ -112,7 +112,7 @@ async def _play(
     reads: Reads,
     case: dict[str, Any],
     target: tuple[Kind[Any], str],
-    query: dict[str, str],
+    query: dict[str, Any],
     symbols: dict[str, str],
 ) -> str:
     """What is wrong with the answer, or ""."""

@@ -30,7 +30,7 @@ class Api(FakeApi):
             raise errors.service_unavailable("it was killed")
         return await super().get(kind, name, namespace, **more)
 
-    async def update(self, obj: Any, *, subresource: str = "") -> Any:
+    async def update(self, obj: Any, *, subresource: str = "", **_: Any) -> Any:
         await self._call(f"update/{subresource}", obj.metadata.name, obj)
         return self.put(obj)
 
