@@ -24,6 +24,8 @@ from machinery.errors import Cause
 from machinery.pb import core
 
 INT32_MAX = 2**31 - 1
+# What Linux has room for.
+_HOSTNAME_OVERRIDE_MAX = 64
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
@@ -107,6 +109,8 @@ def _plain_fields(path: str, spec: core.PodSpec) -> list[Cause]:
     for name in ("hostname", "subdomain"):
         if value := getattr(spec, name):
             errors += [field.invalid(f"{path}.{name}", value, problem) for problem in names.dns_label(value)]
+    if spec.hostnameOverride:
+        errors += _hostname_override(path, spec)
     if spec.tolerations:
         errors += scheduling_terms.tolerations(f"{path}.tolerations", spec.tolerations)
     if spec.hostAliases:
@@ -117,6 +121,18 @@ def _plain_fields(path: str, spec: core.PodSpec) -> list[Cause]:
         errors += _names(f"{path}.runtimeClassName", spec.runtimeClassName)
     if spec.HasField("preemptionPolicy") and spec.preemptionPolicy not in _PREEMPTION_POLICIES:
         errors.append(_choice(f"{path}.preemptionPolicy", spec.preemptionPolicy, _PREEMPTION_POLICIES))
+    return errors
+
+
+def _hostname_override(path: str, spec: core.PodSpec) -> list[Cause]:
+    """KEP-4762; the words of what it excludes are ours."""
+    at, value = f"{path}.hostnameOverride", spec.hostnameOverride
+    errors = _names(at, value)
+    if len(value) > _HOSTNAME_OVERRIDE_MAX:
+        errors.append(field.too_long(at, _HOSTNAME_OVERRIDE_MAX))
+    for name in ("setHostnameAsFQDN", "hostNetwork"):
+        if getattr(spec, name):
+            errors.append(field.forbidden(f"{path}.{name}", "must not be true when hostnameOverride is set"))
     return errors
 
 
