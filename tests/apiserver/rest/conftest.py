@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +43,14 @@ def litter() -> Iterator[None]:
     """
     yield
     gc.collect()
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _files_of_clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The Python clients write certificates and discovery caches to the temporary folder, and leave them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("clients")))
+        yield
 
 
 @pytest.fixture(scope="package")
