@@ -51,7 +51,7 @@ GATES: tuple[GateRow, ...] = (
         "alpha 1.29 off; beta 1.31 on; GA 1.33 locked on",
     ),
     _row("TaintTolerationComparisonOperators", "apiserver scheduler", "alpha 1.35 off"),
-    _row("VolumeLimitScaling", "scheduler", "alpha 1.35 off"),
+    _row("VolumeLimitScaling", "scheduler", "alpha 1.35 off; beta 1.37 on"),
     # Workloads
     _row("GenericWorkload", "apiserver scheduler", "alpha 1.35 off; beta 1.37 off"),
     _row(
@@ -99,7 +99,10 @@ GATES: tuple[GateRow, ...] = (
         "DynamicResourceAllocation", "apiserver scheduler kubelet",
         "alpha 1.26 off; beta 1.32 off; GA 1.34 on; GA 1.35 locked on",
     ),
-    _row("DRAExtendedResource", "apiserver scheduler kubelet", "alpha 1.34 off; beta 1.36 on"),
+    _row(
+        "DRAExtendedResource", "apiserver scheduler kubelet",
+        "alpha 1.34 off; beta 1.36 on; GA 1.37 locked on",
+    ),
     _row("DRADeviceBindingConditions", "apiserver scheduler", "alpha 1.34 off; beta 1.36 on"),
     _row(
         "DRAAdminAccess", "apiserver scheduler controllers kubelet",
