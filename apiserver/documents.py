@@ -141,7 +141,10 @@ def parse_yaml(text: str) -> Document:
     try:
         duplicates = _scan(text)
         documents = load_documents(text)
-    except (yaml.YAMLError, DecodeError, RecursionError) as error:
+    except SyntaxProblem:
+        raise
+    # ValueError: a number of thousands of digits, or a date that is none.
+    except (yaml.YAMLError, DecodeError, RecursionError, ValueError) as error:
         raise SyntaxProblem(f"yaml: {_yaml_problem(error, text)}") from None
     value = _json_keys(documents[0] if documents else None)
     return Document(value, duplicates)

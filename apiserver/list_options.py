@@ -22,6 +22,8 @@ _FIELD = "resourceVersionMatch"
 _INITIAL_EVENTS = "sendInitialEvents"
 _UINT = re.compile(r"[0-9]+", re.ASCII)
 _UINT64_MAX = (1 << 64) - 1
+_UINT64_DIGITS = 20
+"""Python refuses to read thousands of them."""
 
 Predicate = Callable[[CachedObject], bool]
 
@@ -98,10 +100,10 @@ def parse_revision(text: str) -> int:
         return 0
     if not _UINT.fullmatch(text):
         problem = "invalid syntax"
-    elif int(text) > _UINT64_MAX:
+    elif len(text.lstrip("0")) > _UINT64_DIGITS or int(text.lstrip("0") or "0") > _UINT64_MAX:
         problem = "value out of range"
     else:
-        return int(text)
+        return int(text.lstrip("0") or "0")
     quoted = go_quote(text)
     raise InvalidResourceVersion(
         f"resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {problem}"

@@ -156,7 +156,8 @@ class Worker(Runner, Generic[K]):
     """Reconciles keys. `reconcile` is called for one key by one worker at a time.
 
     A StatusError or FailpointError is logged and the key comes back after its back-off; a conflict (409)
-    comes back quietly, since the informer will soon have the newer object.
+    comes back quietly, since the informer will soon have the newer object. So does the key of any other
+    exception, which is logged with its traceback.
     """
 
     workers = 4
@@ -182,6 +183,10 @@ class Worker(Runner, Generic[K]):
             except (StatusError, FailpointError) as error:
                 if not (isinstance(error, StatusError) and (is_conflict(error) or is_not_found(error))):
                     self.log.warning("reconcile failed", key=str(key), error=str(error))
+                self.queue.add_rate_limited(key)
+            except Exception as error:
+                # One object that nobody has foreseen must not keep all controllers from all others.
+                self.log.error("reconcile broke", key=str(key), error=repr(error), exc_info=error)
                 self.queue.add_rate_limited(key)
             else:
                 self.queue.forget(key)

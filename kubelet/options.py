@@ -10,6 +10,8 @@ from machinery.wire.scalars import parse_seconds
 
 ANNOTATION = "nominee.dev/"
 """Pods may override a delay: `nominee.dev/start-delay: 5s`."""
+_EXIT_CODE_DIGITS = 9
+"""More are no int32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,7 @@ def run_duration(pod: core.Pod) -> float | None:
 def exit_code(pod: core.Pod) -> int:
     """With what exit code they end then."""
     text = pod.metadata.annotations.get(f"{ANNOTATION}exit-code", "0")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _EXIT_CODE_DIGITS else 0
 
 
 def pre_stop_sleep(pod: core.Pod) -> float:

@@ -18,6 +18,10 @@ ENTRIES_MAX = 256
 """Messages that one rule remembers; when there are more it forgets them all, which is cheap and fair."""
 BYTES_MAX = 16 << 10
 """A larger message is not remembered: 256 of them would fill the memory."""
+ITEMS_MAX = 16
+"""A longer result is not remembered either: in a small message thousands of parts can be wrong."""
+MADE_BYTES_MAX = 4 * BYTES_MAX
+"""Nor is a message that has become larger by its change."""
 
 
 class Verdicts(Generic[M, T]):
@@ -35,7 +39,7 @@ class Verdicts(Generic[M, T]):
         if key in known:
             return known[key]
         found = self._rule(message)
-        if len(key) <= BYTES_MAX:
+        if len(key) <= BYTES_MAX and not (isinstance(found, list | tuple) and len(found) > ITEMS_MAX):
             if len(known) >= ENTRIES_MAX:
                 known.clear()
             known[key] = found
@@ -59,7 +63,7 @@ class Changes(Generic[M]):
             message.CopyFrom(made)
             return
         self._rule(message)
-        if len(key) <= BYTES_MAX:
+        if len(key) <= BYTES_MAX and message.ByteSize() <= MADE_BYTES_MAX:
             if len(known) >= ENTRIES_MAX:
                 known.clear()
             known[key] = kept = type(message)()

@@ -161,7 +161,7 @@ def _told(shown: Any, name: str, message: Any, word: str) -> Iterator[Any]:
         if name == BEHAVIOR:
             documents = [_small(documents)]
         yield from [codec.from_json(message, _new(each, word) if word else each) for each in documents]
-    except (ValueError, TypeError, AttributeError, KeyError):
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return
 
 

@@ -17,6 +17,8 @@ from machinery.pb import meta
 
 OPERATIONS_MAX = 10_000
 _COPIED_NODES_MAX = 100_000
+_DIGITS_MAX = 20
+"""More are no int64, and Python refuses to read thousands of them."""
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
@@ -72,8 +74,8 @@ def apply(document: Any, patch: list[Any]) -> Any:
 
 def _index(text: str, length: int) -> int:
     """The element's place; it must be there."""
-    if not _NUMBER.fullmatch(text):
-        raise Rejected(f"{text!r} is no index")
+    if not _NUMBER.fullmatch(text) or len(text) > _DIGITS_MAX:
+        raise Rejected("no index")
     index = int(text)
     index += length if index < 0 else 0
     if not 0 <= index < length:

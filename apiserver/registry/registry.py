@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -265,7 +265,7 @@ class Registry:
         """What only the server can give is given to `new`, and is its own until its write is known."""
         if kind is not kinds.SERVICE:
             return _NOTHING
-        return closing(self._services.allocate(new, old))
+        return self._services.allocate(new, old)
 
     async def _act(
         self,

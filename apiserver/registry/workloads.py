@@ -8,6 +8,7 @@ from apiserver.registry.ruled import Ruled
 from apiserver.registry.strategy import Environment
 from apiserver.validation import daemon_sets, jobs
 from machinery import kinds
+from machinery.selectors import parse_int64
 
 _GENERATION = "deprecated.daemonset.template.generation"
 
@@ -18,13 +19,13 @@ class DaemonSetStrategy(Ruled):
     def prepare_for_create(self, new: Any, env: Environment) -> None:
         super().prepare_for_create(new, env)
         given = new.metadata.annotations.get(_GENERATION, "")
-        number = int(given) if given.isdecimal() else 0
+        number = parse_int64(given) or 0
         new.metadata.annotations[_GENERATION] = str(max(number, 1))
 
     def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
         super().prepare_for_update(new, old, env)
         before = old.metadata.annotations.get(_GENERATION, "1")
-        number = int(before) if before.isdecimal() else 1
+        number = parse_int64(before) or 1
         if new.spec.template != old.spec.template:
             number += 1
         new.metadata.annotations[_GENERATION] = str(number)

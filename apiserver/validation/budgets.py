@@ -46,13 +46,15 @@ def _number(value: intstr.IntOrString) -> Any:
     return value.intVal if value.type == _INT else value.strVal
 
 
-def int_or_percent(path: str, value: intstr.IntOrString) -> list[Cause]:
-    """Not negative; a text is a percentage, at most 100."""
+def int_or_percent(path: str, value: intstr.IntOrString, *, most: bool = True) -> list[Cause]:
+    """Not negative; a text is a percentage, at most 100 where there is a `most`."""
     if value.type == _INT:
         return field.non_negative(path, value.intVal)
     if not names.is_percent(value.strVal):
         return [field.invalid(path, value.strVal, names.PERCENT_PROBLEM)]
-    if int(value.strVal[:-1]) > 100:
+    digits = value.strVal[:-1].lstrip("0")
+    # Python refuses to read thousands of digits.
+    if most and (len(digits) > 3 or int(digits or "0") > 100):
         return [field.invalid(path, value.strVal, "must not be greater than 100%")]
     return []
 

@@ -56,12 +56,8 @@ def _number(value: intstr.IntOrString) -> Any:
 
 def _rolling(path: str, found: apps.RollingUpdateDeployment) -> list[Cause]:
     errors = int_or_percent(f"{path}.maxUnavailable", found.maxUnavailable)
-    errors += [
-        # More than all may be added, though not taken away.
-        cause
-        for cause in int_or_percent(f"{path}.maxSurge", found.maxSurge)
-        if "100%" not in cause.message
-    ]
+    # More than all may be added, though not taken away.
+    errors += int_or_percent(f"{path}.maxSurge", found.maxSurge, most=False)
     if _is_zero(found.maxUnavailable) and _is_zero(found.maxSurge):
         problem = "may not be 0 when `maxSurge` is 0"
         errors.append(field.invalid(f"{path}.maxUnavailable", _number(found.maxUnavailable), problem))

@@ -18,6 +18,7 @@ _SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
 _LOCALHOST = "localhost/"
 _INT32_MIN, _INT32_MAX = -(1 << 31), (1 << 31) - 1
+_INT32_DIGITS = 10
 
 
 def pod_annotations(new: core.Pod, old: core.Pod | None) -> list[Cause]:
@@ -140,7 +141,7 @@ def _valid_cost(annotations: Mapping[str, str]) -> bool:
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()) or (text != "0" and text[0] == "0"):
         return False
-    return _INT32_MIN <= int(text) <= _INT32_MAX
+    return len(digits) <= _INT32_DIGITS and _INT32_MIN <= int(text) <= _INT32_MAX
 
 
 def _at(key: str) -> str:

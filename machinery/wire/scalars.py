@@ -221,6 +221,8 @@ _DURATION_UNITS = {
     "s": 1_000_000_000, "m": 60_000_000_000, "h": 3_600_000_000_000,
 }  # fmt: skip
 _DURATION_MAX = (1 << 63) - 1
+_DURATION_DIGITS = 19
+"""Of an int64, and all that a fraction has to say."""
 
 
 def parse_duration(text: str) -> int:
@@ -241,8 +243,12 @@ def parse_duration(text: str) -> int:
         size = _DURATION_UNITS.get(unit)
         if size is None:
             raise ValueError(f"time: unknown unit {go_time.quoted(unit)} in duration {shown}")
+        whole = whole.lstrip("0")
+        if len(whole) > _DURATION_DIGITS:
+            raise ValueError(f"time: invalid duration {shown}")
         total += int(whole or 0) * size
         if fraction:
+            fraction = fraction[:_DURATION_DIGITS]
             total += int(fraction) * size // 10 ** len(fraction)
         # Only a negative one may be as long as the longest, and one more.
         if total > _DURATION_MAX + text.startswith("-"):

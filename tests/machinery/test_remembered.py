@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from machinery.pb import core
-from machinery.remembered import BYTES_MAX, ENTRIES_MAX, Changes, Verdicts
+from machinery.remembered import BYTES_MAX, ENTRIES_MAX, MADE_BYTES_MAX, Changes, Verdicts
 
 
 def _spec(image: str) -> core.PodSpec:
@@ -54,3 +54,22 @@ def test_memory_has_a_limit() -> None:
     verdicts(_spec("one too many"))
     verdicts(_spec("0"))
     assert asked == before + 2
+
+
+def test_results_that_grow_are_not_kept() -> None:
+    asked = 0
+
+    def rule(spec: core.PodSpec) -> list[str]:
+        nonlocal asked
+        asked += 1
+        return ["wrong"] * len(spec.imagePullSecrets)
+
+    def longer(spec: core.PodSpec) -> None:
+        spec.hostname = "x" * MADE_BYTES_MAX
+
+    verdicts, changes = Verdicts(rule), Changes(longer)
+    many = core.PodSpec(imagePullSecrets=[core.LocalObjectReference()] * 5000)
+    assert verdicts(many) == verdicts(many)
+    assert asked == 2
+    changes(many)
+    assert not changes._known

@@ -8,6 +8,7 @@ Source: kube-apiserver 1.36, registry/core/service/storage (alloc.go), ipallocat
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,7 @@ from apiserver.validation import field as fields
 from apiserver.validation import services as validation
 from apiserver.validation.service_addresses import NONE
 from machinery import errors
-from machinery.errors import Cause
+from machinery.errors import Cause, StatusError
 from machinery.kinds import SERVICE
 from machinery.pb import core
 
@@ -34,6 +35,8 @@ class Ranges:
 
 
 DEFAULT_RANGES = Ranges()
+UNKNOWN_SECONDS = 10.0
+"""For a write that nobody waits for any more to be seen, or never: etcd gives one up after seven seconds."""
 
 
 @dataclass(slots=True)
@@ -51,12 +54,26 @@ class Taken:
 
 
 class Claim:
-    """What one request was given; `close` when the write is known to all, or failed."""
+    """What one request was given, until its write is known to all, or failed.
 
-    def __init__(self, allocator: Allocator) -> None:
+    A request that ends before anybody knows (?timeout=, etcd's silence) may have written all the same: what
+    it was given is nobody else's for UNKNOWN_SECONDS more.
+    """
+
+    def __init__(self, allocator: Allocator, owner: tuple[str, str]) -> None:
         self._allocator = allocator
+        self.owner = owner
         self.taken = Taken()
         allocator.claims.append(self)
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None or (isinstance(error, StatusError) and error.code < 500):
+            self.close()
+        else:
+            asyncio.get_running_loop().call_later(UNKNOWN_SECONDS, self.close)
 
     def close(self) -> None:
         self._allocator.claims.remove(self)
@@ -85,7 +102,7 @@ class Allocator:
         if causes:
             raise errors.invalid(SERVICE, new.metadata.name, causes)
         taken = self._taken(new)
-        claim = Claim(self)
+        claim = Claim(self, (new.metadata.namespace, new.metadata.name))
         try:
             causes = self._address(new, taken) or self._ports(new, taken)
             if causes:
@@ -103,6 +120,9 @@ class Allocator:
             if own != (new.metadata.namespace, new.metadata.name):
                 taken.add(other.spec)
         for claim in self.claims:
+            if claim.owner == (new.metadata.namespace, new.metadata.name):
+                # Of two writes of one object one fails; who comes again may have the same.
+                continue
             taken.addresses |= claim.taken.addresses
             taken.ports |= claim.taken.ports
         return taken

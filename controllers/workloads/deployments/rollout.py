@@ -13,6 +13,7 @@ from typing import Final
 from controllers.workloads.deployments import progress, sets, sizes
 from machinery.objects import get_condition, is_terminating
 from machinery.pb import apps
+from machinery.selectors import parse_int64
 from machinery.wire.codec import to_json
 
 _NO_LIMIT: Final = 2**31 - 1
@@ -373,7 +374,7 @@ def _rollback(work: _Work) -> None:
     _find_or_make_new(work)
     deployment = work.deployment
     text = deployment.metadata.annotations.pop(sets.ROLLBACK_TO)
-    target = int(text) if text.lstrip("-").isdigit() else 0
+    target = parse_int64(text) or 0
     missing = "Unable to find the revision to rollback to."
     if target == 0:
         target, missing = sets.last_revision(work.sets), "Unable to find last revision."

@@ -1,0 +1,103 @@
+"""Numbers of thousands of digits and their like are refused as other nonsense is: nothing breaks on them."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from apiserver.list_options import InvalidResourceVersion, parse_revision
+from tests.apiserver.rest.asgi import Rest, in_memory
+
+DIGITS = "9" * 5000
+"""More than Python reads."""
+NAMESPACE = "/api/v1/namespaces/default"
+CONTAINERS: dict[str, Any] = {"containers": [{"name": "c", "image": "i"}]}
+AUTOSCALERS = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+
+@pytest.fixture
+async def rest() -> Rest:
+    return await in_memory()
+
+
+@pytest.mark.parametrize("operation", ["add", "remove", "replace", "test"])
+async def test_indexes_of_json_patches(rest: Rest, operation: str) -> None:
+    await rest.json("POST", f"{NAMESPACE}/pods", {"metadata": {"name": "p"}, "spec": CONTAINERS})
+    patch = [{"op": operation, "path": f"/spec/containers/{DIGITS}", "value": {}}]
+    content = "application/json-patch+json"
+    assert (await rest.json("PATCH", f"{NAMESPACE}/pods/p", patch, content=content)).code == 422
+
+
+async def test_resource_versions_and_durations(rest: Rest) -> None:
+    with pytest.raises(InvalidResourceVersion, match=r"value out of range$"):
+        parse_revision(DIGITS)
+    assert parse_revision(f"{'0' * 5000}7") == 7
+    told = await rest.json("GET", NAMESPACE, query={"timeout": f"{DIGITS}s"})
+    assert told.code == 400
+    assert told.document["message"].endswith(f'time: invalid duration "{DIGITS}s"')
+    # Go looks at no more of a fraction than it needs.
+    assert (await rest.json("GET", NAMESPACE, query={"timeout": f"1.{DIGITS}s"})).code in (200, 404)
+
+
+async def test_yaml(rest: Rest) -> None:
+    body = f"kind: Pod\napiVersion: v1\nspec:\n  priority: {DIGITS}\n".encode()
+    headers = {"content-type": "application/yaml", "accept": "application/json"}
+    assert (await rest.request("POST", f"{NAMESPACE}/pods", body=body, headers=headers)).code == 400
+
+
+async def test_deletion_costs(rest: Rest) -> None:
+    annotations = {"controller.kubernetes.io/pod-deletion-cost": DIGITS}
+    made = {"metadata": {"name": "p", "annotations": annotations}, "spec": CONTAINERS}
+    assert (await rest.json("POST", f"{NAMESPACE}/pods", made)).code == 422
+
+
+@pytest.mark.parametrize(("surge", "code"), [("250%", 201), ("100%100%", 422), ("100%x", 422)])
+async def test_a_surge_is_a_percentage_of_any_size(rest: Rest, surge: str, code: int) -> None:
+    labels = {"app": "web"}
+    made = {"metadata": {"name": "web"}, "spec": {
+        "selector": {"matchLabels": labels}, "strategy": {"rollingUpdate": {"maxSurge": surge}},
+        "template": {"metadata": {"labels": labels}, "spec": CONTAINERS},
+    }}  # fmt: skip
+    assert (await rest.json("POST", "/apis/apps/v1/namespaces/default/deployments", made)).code == code
+
+
+async def test_budgets_of_more_than_all(rest: Rest) -> None:
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    for least, code in ((f"{DIGITS}%", 422), ("0100%", 201)):
+        made = {"metadata": {"name": "b"}, "spec": {"minAvailable": least, "selector": {}}}
+        assert (await rest.json("POST", budgets, made)).code == code
+
+
+@pytest.mark.parametrize("name", ["metrics", "behavior"])
+async def test_what_an_autoscaler_says_too_deep_is_dropped(rest: Rest, name: str) -> None:
+    annotations = {f"autoscaling.alpha.kubernetes.io/{name}": "[" * 5000 + "]" * 5000}
+    spec = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3}
+    made = {"metadata": {"name": "web", "annotations": annotations}, "spec": spec}
+    assert (await rest.json("POST", AUTOSCALERS, made)).code == 201
+
+
+async def test_certificate_requests_that_nobody_can_check(rest: Rest) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    made = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
+    right = made.public_bytes(serialization.Encoding.DER)
+    for old, new in (
+        # Of a version that there is none of; of a curve, and of a kind of key, that nobody knows.
+        (b"\x02\x01\x00", b"\x02\x01\x07"),
+        (bytes.fromhex("06082a8648ce3d030107"), bytes.fromhex("06082a8648ce3d030102")),
+        (bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06072a8648ce3d0279")),
+    ):
+        assert old in right
+        text = base64.encodebytes(right.replace(old, new, 1)).decode()
+        request = f"-----BEGIN CERTIFICATE REQUEST-----\n{text}-----END CERTIFICATE REQUEST-----\n"
+        spec = {
+            "request": base64.b64encode(request.encode()).decode(), "usages": ["client auth"],
+            "signerName": "kubernetes.io/kube-apiserver-client",
+        }  # fmt: skip
+        told = await rest.json("POST", REQUESTS, {"metadata": {"name": "jane"}, "spec": spec})
+        assert told.code == 422, told.body

@@ -1,0 +1,50 @@
+"""A worker goes on with the other objects where one breaks it."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import anyio
+
+from controllers.controller import Context, InformerSet, Recorders, Worker
+from machinery import logs, versions
+from machinery.client import Client
+from machinery.clock import FakeClock
+from tests.scheduler.shell.fake_api import FakeApi
+
+
+class Breaking(Worker[str]):
+    name = "breaking"
+    workers = 1
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.done = anyio.Event()
+        self.broken: list[str] = []
+
+    async def reconcile(self, key: str) -> float | None:
+        if key == "good":
+            self.done.set()
+            return None
+        self.broken.append(key)
+        raise ValueError(key)
+
+
+async def test_one_bad_object_is_one_bad_object() -> None:
+    clock, client = FakeClock(), cast("Client", FakeApi())
+    context = Context(
+        client=client,
+        informers=InformerSet(client, clock),
+        clock=clock,
+        recorders=Recorders(client, clock),
+        gates=versions.Gates("controllers", versions.DEFAULT),
+        log=logs.get(),
+    )
+    worker = Breaking(context)
+    worker.queue.add("bad")
+    worker.queue.add("good")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.run)
+        await worker.done.wait()
+        tasks.cancel_scope.cancel()
+    assert worker.broken == ["bad"]
