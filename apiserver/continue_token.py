@@ -47,6 +47,11 @@ def decode(text: str) -> ContinueToken:
             else "unexpected end of JSON input"
         )
         raise InvalidToken(f"continue key is not valid: {problem}") from None
+    except InvalidToken:
+        raise
+    except (ValueError, RecursionError):
+        # Too deep, or a number of thousands of digits.
+        raise InvalidToken("continue key is not valid: exceeded max depth") from None
     if not isinstance(document, dict):
         raise InvalidToken("continue key is not valid: not an object")
     version, revision, start = (document.get(name) for name in ("v", "rv", "start"))

@@ -152,7 +152,7 @@ class ServiceAccountTokens:
             r = int.from_bytes(signature[:_COORDINATE_BYTES], "big")
             s = int.from_bytes(signature[_COORDINATE_BYTES:], "big")
             self._key.public_key().verify(encode_dss_signature(r, s), signed.encode(), ECDSA(SHA256()))
-        except (ValueError, KeyError, TypeError, InvalidSignature):
+        except (ValueError, KeyError, TypeError, RecursionError, InvalidSignature):
             return None
         return payload if payload.get("iss") == ISSUER else None
 

@@ -148,7 +148,7 @@ def decode(raw: bytes) -> FieldSet:
     """A set from FieldsV1's raw JSON, cached since most entries stay as they are. Raises BadElement."""
     try:
         tree = json.loads(raw or b"{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadElement(str(error)) from None
     if tree is None:
         return EMPTY

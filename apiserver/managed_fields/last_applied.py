@@ -34,7 +34,7 @@ def allowed(declared: Type, live: Any) -> FieldSet:
             return EMPTY
         validate(last, declared)
         change = compare(last, live, declared)
-    except (TypedError, ValueError):
+    except (TypedError, ValueError, RecursionError):
         return EMPTY
     return field_set(last, declared) - change.modified - change.added - change.removed
 

@@ -71,7 +71,7 @@ def parse(text: str) -> str | None:
             return key(fields)
         if kind == "i:":
             return f"i:{int(rest)}"
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadElement(str(error)) from None
     return None
 

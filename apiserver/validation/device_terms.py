@@ -55,7 +55,7 @@ def raw(path: str, data: bytes, bytes_max: int) -> list[Cause]:
         return [field.too_long(path, bytes_max)]
     try:
         value: Any = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return [field.invalid(path, "<value omitted>", f"error parsing data as JSON: {error}")]
     if value is None:
         return [field.required(path)]

@@ -37,6 +37,8 @@ def _of_type(obj: core.Secret) -> list[Cause]:
             if isinstance(json.loads(data[key]), dict):
                 return []
             problem = "json: cannot unmarshal into Go value of type map[string]interface {}"
+        except RecursionError:
+            problem = "exceeded max depth"
         except ValueError as error:
             problem = _go_problem(data[key]) or str(error)
         return [field.invalid(f"data[{key}]", "<secret contents redacted>", problem)]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from apiserver import continue_token
+from apiserver.access.service_accounts import Objects, ServiceAccountTokens
+from apiserver.continue_token import InvalidToken
 from apiserver.list_options import InvalidResourceVersion, parse_revision
+from apiserver.managed_fields import paths
+from apiserver.managed_fields.paths import BadElement
+from machinery.clock import FakeClock
 from tests.apiserver.rest.asgi import Rest, in_memory
 
 DIGITS = "9" * 5000
@@ -101,3 +107,24 @@ async def test_certificate_requests_that_nobody_can_check(rest: Rest) -> None:
         }  # fmt: skip
         told = await rest.json("POST", REQUESTS, {"metadata": {"name": "jane"}, "spec": spec})
         assert told.code == 422, told.body
+
+
+DEEP = "[" * 9000
+"""Deeper than Python reads JSON."""
+
+
+async def test_json_in_texts_that_is_too_deep(rest: Rest) -> None:
+    encoded = base64.urlsafe_b64encode(DEEP.encode()).rstrip(b"=").decode()
+    with pytest.raises(InvalidToken):
+        continue_token.decode(encoded)
+    private = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    tokens = ServiceAccountTokens(private, cast("Objects", None), FakeClock())
+    assert tokens._verified(f"{encoded}.{encoded}.AAAA") is None
+    for element in (f"v:{DEEP}", f'k:{{"name":{DEEP}'):
+        with pytest.raises(BadElement):
+            paths.parse(element)
+    data = {".dockerconfigjson": base64.b64encode(DEEP.encode()).decode()}
+    secret = {"metadata": {"name": "s"}, "type": "kubernetes.io/dockerconfigjson", "data": data}
+    assert (await rest.json("POST", f"{NAMESPACE}/secrets", secret)).code == 422
