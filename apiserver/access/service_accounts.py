@@ -123,7 +123,10 @@ class ServiceAccountTokens:
             bound = private.get(name)
             if bound is None:
                 continue
-            if name != "node" and not self._same(kind, namespace, bound):
+            # The node of a pod's token is told only; one that the token itself is bound to must be there.
+            if (name != "node" or "pod" not in private) and not self._same(
+                kind, namespace if kind.namespaced else "", bound
+            ):
                 return None
             if name != "secret":
                 extra.append((f"authentication.kubernetes.io/{name}-name", (bound["name"],)))

@@ -17,6 +17,7 @@ from apiserver.validation import (
     limit_ranges,
     replication_controllers,
     resource_quotas,
+    runtime_classes,
     secrets,
     stateful_sets,
 )
@@ -39,6 +40,7 @@ _ROWS: tuple[Ruled, ...] = (
         status=replication_controllers.status,
         counts_generation=True,
     ),
+    Ruled(kinds.RUNTIME_CLASS, runtime_classes.runtime_class, runtime_classes.change, checks_updates=False),
     Ruled(kinds.SECRET, secrets.secret, secrets.change),
     Ruled(kinds.LIMIT_RANGE, limit_ranges.limit_range),
     Ruled(kinds.RESOURCE_QUOTA, resource_quotas.quota, resource_quotas.change, status=resource_quotas.status),

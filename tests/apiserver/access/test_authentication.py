@@ -234,6 +234,26 @@ async def test_tokens_of_service_accounts(clock: FakeClock, pki: Pki) -> None:
     assert authenticator.of_token(fresh) is None
 
 
+async def test_a_token_bound_to_a_node_ends_with_it(clock: FakeClock, pki: Pki) -> None:
+    objects = Objects()
+    account(objects)
+    node, pod = core.Node(), core.Pod()
+    node.metadata.name, node.metadata.uid = "n", "nu"
+    pod.metadata.namespace, pod.metadata.name, pod.metadata.uid = "ns", "p", "pu"
+    objects.put(kinds.NODE, node)
+    objects.put(kinds.POD, pod)
+    tokens = ServiceAccountTokens(pki.accounts_key.read_bytes(), objects, clock)
+
+    def token(*bound: tuple[str, str, str]) -> str:
+        return tokens.issue(Claims("ns", "robot", "u", (ISSUER,), NOW, NOW + 3600, "id", bound))
+
+    own, of_pod = token(("node", "n", "nu")), token(("pod", "p", "pu"), ("node", "n", "nu"))
+    assert [tokens.user_of(each, [ISSUER]) is not None for each in (own, of_pod)] == [True, True]
+    node.metadata.uid = "another"
+    objects.put(kinds.NODE, node)
+    assert [tokens.user_of(each, [ISSUER]) is not None for each in (own, of_pod)] == [False, True]
+
+
 async def test_a_token_bound_to_a_pod(clock: FakeClock, pki: Pki) -> None:
     objects = Objects()
     account(objects)

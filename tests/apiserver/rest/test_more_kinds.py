@@ -253,3 +253,30 @@ async def test_there_are_no_custom_resources_and_clients_can_see_that() -> None:
 
 def document_of_a_definition() -> dict[str, Any]:
     return document(kinds.CUSTOM_RESOURCE_DEFINITION, {"spec": {"group": "example.com"}}, "a.example.com")
+
+
+async def test_runtime_classes() -> None:
+    rest = await in_memory()
+    classes = "/apis/node.k8s.io/v1/runtimeclasses"
+
+    async def told(**fields: Any) -> Any:
+        made = await rest.json("POST", classes, {"metadata": {"name": "r"}, **fields})
+        return [cause["field"] for cause in made.document["details"]["causes"]]
+
+    assert await told() == ["handler"]
+    assert await told(handler="Kata") == ["handler"]
+    assert await told(handler="h", overhead={"podFixed": {"cpu": "-1"}}) == ["overhead.limits[cpu]"]
+    scheduling = {"nodeSelector": {"a": "no value!"}, "tolerations": [{"value": "v"}]}
+    assert await told(handler="h", scheduling=scheduling) == [
+        "scheduling.nodeSelector", "scheduling.tolerations[0].operator",
+    ]  # fmt: skip
+    made = await rest.json("POST", classes, {"metadata": {"name": "r"}, "handler": "h"})
+    assert made.code == 201
+    other = await rest.json("PUT", f"{classes}/r", {**made.document, "handler": "g"})
+    assert other.document["details"]["causes"] == [
+        {
+            "reason": "FieldValueInvalid",
+            "message": 'Invalid value: "g": field is immutable',
+            "field": "handler",
+        }
+    ]
