@@ -25,6 +25,7 @@ from scheduler import cycle, group_cycle
 from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
 from scheduler.extenders import search
 from scheduler.extenders.client import ExtenderClient
+from scheduler.extenders.wire import ExtenderError
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import PostFilterResult, Status, is_success
@@ -243,10 +244,10 @@ class Scheduler:
     async def _go_back(self, attempt: Attempt, outcome: Failed, group: anyio.abc.TaskGroup) -> None:
         """The pod got no node."""
         if outcome.reason is Reason.SCHEDULER_ERROR:
-            unforeseen = None if isinstance(outcome.error, StatusError) else outcome.error
+            foreseen = isinstance(outcome.error, StatusError | ExtenderError)
             _log.error(
                 "Error scheduling pod; retrying", pod=attempt.pod.key, step="cycle", error=outcome.message,
-                exc_info=unforeseen,
+                exc_info=None if foreseen else outcome.error,
             )  # fmt: skip
         if outcome.post_filter is not None:
             outcome = await self._make_room(attempt, outcome, outcome.post_filter, group)

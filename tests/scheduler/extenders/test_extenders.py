@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from machinery import kinds
 from scheduler.config import Extender, SchedulerConfig
@@ -110,10 +111,13 @@ async def test_a_failing_extender_fails_the_pod_unless_it_is_ignorable(
     outside.answers(filter=answer)
     api = cluster("n1", "n2")
     extender = at(outside, filter_verb="filter", node_cache_capable=True, http_timeout_seconds=0.3)
-    async with running(api, config=config(extender)):
-        await api.until(lambda: bool(message(api)))
-        assert wanted.format(url=outside.url) in message(api)
-        assert api.pod("p").status.conditions[0].reason == "SchedulerError"
+    with capture_logs() as entries:
+        async with running(api, config=config(extender)):
+            await api.until(lambda: bool(message(api)))
+    assert wanted.format(url=outside.url) in message(api)
+    assert api.pod("p").status.conditions[0].reason == "SchedulerError"
+    [first, *_] = [entry for entry in entries if entry["event"] == "Error scheduling pod; retrying"]
+    assert first["exc_info"] is None  # an extender fails as it likes: no traceback
     api = cluster("n1", "n2")
     async with running(api, config=config(replace(extender, ignorable=True))):
         await api.until(lambda: bool(api.pod("p").spec.nodeName))
