@@ -9,6 +9,7 @@ Every failure has one message.
 from __future__ import annotations
 
 import copy
+import json
 import re
 from typing import Any
 
@@ -16,7 +17,8 @@ from machinery.errors import StatusError
 from machinery.pb import meta
 
 OPERATIONS_MAX = 10_000
-_COPIED_NODES_MAX = 100_000
+_COPIED_BYTES_MAX = 3 << 20
+"""Of all copies of a patch, as JSON (kube-apiserver's JSONPatchMaxCopyBytes)."""
 _DIGITS_MAX = 20
 """More are no int64, and Python refuses to read thousands of them."""
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -51,8 +53,8 @@ def apply(document: Any, patch: list[Any]) -> Any:
                 _remove(made, source)
             else:
                 value = copy.deepcopy(value)
-                copied += _size(value)
-                if copied > _COPIED_NODES_MAX:
+                copied += len(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
+                if copied > _COPIED_BYTES_MAX:
                     raise Rejected("too much is copied")
             _add(made, path, value)
         elif name == "remove":
@@ -150,9 +152,3 @@ def _equal(left: Any, right: Any) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(_equal, left, right))
     return bool(left == right)
-
-
-def _size(value: Any) -> int:
-    if isinstance(value, dict):
-        return 1 + sum(map(_size, value.values()))
-    return 1 + sum(map(_size, value)) if isinstance(value, list) else 1

@@ -40,6 +40,15 @@ async def test_indexes_of_json_patches(rest: Rest, operation: str) -> None:
     assert (await rest.json("PATCH", f"{NAMESPACE}/pods/p", patch, content=content)).code == 422
 
 
+async def test_copies_of_json_patches_have_a_limit(rest: Rest) -> None:
+    maps, text = f"{NAMESPACE}/configmaps", "x" * 500_000
+    await rest.json("POST", maps, {"metadata": {"name": "m"}, "data": {"a": text}})
+    for copies, said in ((6, "Too long"), (7, "rejected our request")):
+        patch = [{"op": "copy", "from": "/data/a", "path": f"/data/b{each}"} for each in range(copies)]
+        told = await rest.json("PATCH", f"{maps}/m", patch, content="application/json-patch+json")
+        assert (told.code, said in told.document["message"]) == (422, True)
+
+
 async def test_resource_versions_and_durations(rest: Rest) -> None:
     with pytest.raises(InvalidResourceVersion, match=r"value out of range$"):
         parse_revision(DIGITS)
