@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from apiserver.access.node.graph import secrets
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.registry import generate_name
 from apiserver.validation.pod_annotations import MIRROR_ANNOTATION
@@ -126,7 +127,7 @@ def _check_mirror(request: Request) -> None:
     spec = request.obj.spec
     if spec.serviceAccountName:
         raise request.forbidden("a mirror pod may not reference service accounts")
-    if any(_secrets_of(spec)):
+    if secrets(request.obj):
         raise request.forbidden("a mirror pod may not reference secrets")
     for volume in spec.volumes:
         for source in volume.volumeSource.projected.sources:
@@ -134,29 +135,14 @@ def _check_mirror(request: Request) -> None:
                 raise request.forbidden("a mirror pod may not use ServiceAccountToken volume projections")
 
 
-def _secrets_of(spec: core.PodSpec) -> Iterator[str]:
-    for volume in spec.volumes:
-        if volume.volumeSource.HasField("secret"):
-            yield volume.volumeSource.secret.secretName
-    for reference in spec.imagePullSecrets:
-        yield reference.name
-    for container in _containers(spec):
-        for _, secret in _secrets_of_environment(container):
-            yield secret
-
-
-def _containers(spec: core.PodSpec) -> Iterator[Any]:
-    yield from spec.initContainers
-    yield from spec.containers
-    for each in spec.ephemeralContainers:
-        yield each.ephemeralContainerCommon
-
-
 def _secrets_of_environment(container: Any) -> Iterator[tuple[str, str]]:
-    """(variable, secret)."""
+    """(how it is referred to, secret)."""
     for variable in container.env:
         if variable.valueFrom.HasField("secretKeyRef"):
-            yield variable.name, variable.valueFrom.secretKeyRef.localObjectReference.name
+            yield f"envVar {variable.name}", variable.valueFrom.secretKeyRef.localObjectReference.name
+    for source in container.envFrom:
+        if source.HasField("secretRef"):
+            yield "envFrom", source.secretRef.localObjectReference.name
 
 
 def _check_secrets(request: Request, account: core.ServiceAccount) -> None:
@@ -177,10 +163,10 @@ def _check_secrets(request: Request, account: core.ServiceAccount) -> None:
     )
     for containers, word in groups:
         for container in containers:
-            for variable, secret in _secrets_of_environment(container):
+            for how, secret in _secrets_of_environment(container):
                 if secret not in allowed:
                     raise request.forbidden(
-                        f"{word} {container.name} with envVar {variable} referencing secret.secretName="
+                        f"{word} {container.name} with {how} referencing secret.secretName="
                         f'"{secret}" is not allowed because service account {name} does not reference that'
                         " secret"
                     )

@@ -22,6 +22,7 @@ Reference = tuple[str, str]
 _SECRET_VOLUMES = {
     "azureFile": "secretName",
     "cephfs": "secretRef",
+    "cinder": "secretRef",
     "flexVolume": "secretRef",
     "rbd": "secretRef",
     "scaleIO": "secretRef",
@@ -65,6 +66,15 @@ def references(pod: Any) -> frozenset[Reference]:
     if "kubernetes.io/config.mirror" in pod.metadata.annotations:
         # A mirror pod is the node's own making, and may grant it nothing.
         return frozenset()
+    return _references(pod)
+
+
+def secrets(pod: Any) -> frozenset[str]:
+    """The secrets that a pod refers to, a mirror pod too."""
+    return frozenset(name for kind, name in _references(pod) if kind == "secrets")
+
+
+def _references(pod: Any) -> frozenset[Reference]:
     spec = pod.spec
     found: set[Reference] = set()
     if spec.serviceAccountName:

@@ -117,6 +117,9 @@ def variable(secret: str) -> dict[str, Any]:
         ({"containers": [{"name": "c", "image": "i", "env": [variable("x")]}]},
          'container c with envVar V referencing secret.secretName="x" is not allowed because service account'
          " default does not reference that secret"),
+        ({"containers": [{"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": "x"}}]}]},
+         'container c with envFrom referencing secret.secretName="x" is not allowed because service account'
+         " default does not reference that secret"),
         ({"imagePullSecrets": [{"name": "x"}]},
          'imagePullSecrets[0].name="x" is not allowed because service account default does not reference'
          " that imagePullSecret"),
@@ -129,3 +132,20 @@ async def test_an_account_may_name_the_secrets_that_its_pods_mount(
     refused(await pod(rest, **spec), problem)
     own = {"name": "c", "image": "i", "env": [variable("own")]}
     assert (await pod(rest, containers=[own])).code == 201
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": "x"}}]}]},
+        {"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "x"}}]}}]},
+        {"volumes": [{"name": "v", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "x"}}}]},
+    ],
+)
+async def test_mirror_pods_refer_to_no_secret_in_any_way(rest: Rest, spec: dict[str, Any]) -> None:
+    made = {
+        "metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "m"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n", **spec},
+    }
+    reply = await rest.json("POST", f"{CORE}/pods", made)
+    refused(reply, "a mirror pod may not reference secrets")
