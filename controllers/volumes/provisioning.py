@@ -15,6 +15,7 @@ from controllers.volumes.binding import class_of, waits_for_consumer
 from machinery.pb import core, storage
 from machinery.wire.scalars import parse_seconds
 
+_FAILURES_DIGITS = 9
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 
@@ -41,7 +42,7 @@ class Parameters:
         given = dict(storage_class.parameters)
         delay = _seconds("parameters.delay", given.pop("delay", "0"))
         failures = given.pop("failures", "0")
-        if not failures.isdigit():
+        if not (failures.isascii() and failures.isdigit() and len(failures) <= _FAILURES_DIGITS):
             raise ParameterError(f"parameters.failures: {failures!r} is not a count; use a number like 2")
         topology = given.pop("topology", "node")
         if topology not in ("node", "zone", "none"):

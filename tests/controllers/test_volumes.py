@@ -257,6 +257,8 @@ def test_where_a_volume_can_be_reached(
         ({"delay": "1m30s", "failures": "2"}, Parameters(90.0, 2, "node")),
         ({"delay": "x"}, "parameters.delay"),
         ({"failures": "-1"}, "parameters.failures"),
+        ({"failures": "\u00b2"}, "parameters.failures"),
+        ({"failures": "9" * 5000}, "parameters.failures"),
         ({"topology": "rack"}, "parameters.topology"),
         ({"colour": "red"}, "parameters.colour"),
     ],
