@@ -19,7 +19,6 @@ from machinery.cel.tokens import SIZE_MAX, size_at_worst, with_empty_domains
 from machinery.pb import devices
 from machinery.quantity import QuantityError
 
-EXPRESSION_LENGTH_MAX = 10 * 1024
 _COMPILED_MAX = 256
 DeviceValue = Mapping[str, Any]
 
