@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -34,6 +34,7 @@ from apiserver.registry import (
 )
 from apiserver.registry.agreement import check_name, check_namespace, check_revision, check_scope
 from apiserver.registry.deletion import Deletion
+from apiserver.registry.lookups import Lookups
 from apiserver.registry.pods.binding import bind
 from apiserver.registry.pods.eviction import EvictionRequest
 from apiserver.registry.pods.resize import RESIZE_SINCE
@@ -117,37 +118,9 @@ class Registry:
         self._event_ttl_seconds = event_ttl_seconds
         self._accounts = accounts
         self._authorize = authorize
-        self._chain = Chain(plugins(gates, disabled_admission, admission), self)
-        self._services = Allocator(self._known_services, rng)
-
-    # For admission.
-
-    async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
-        """An object from the cache, or from etcd where the cache has none."""
-        return await self._store.find(kind, namespace, name)
-
-    async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
-        """All objects of a cluster-scoped kind, as far as the cache knows them."""
-        return self._cache.list(kind) if self._cache is not None else await self._store.list(kind)
-
-    def listed(self, kind: Kind[Any], namespace: str) -> Sequence[CachedObject]:
-        """A namespace's objects, as far as the cache knows them; none without a cache."""
-        return self._cache.list(kind, namespace) if self._cache is not None else ()
-
-    async def change(
-        self,
-        kind: Kind[Any],
-        namespace: str,
-        name: str,
-        mutate: Callable[[CachedObject], Awaitable[Any]],
-    ) -> None:
-        """A guaranteed update past the rules."""
-        await self._store.update(kind, namespace, name, mutate)
-
-    def _known_services(self) -> Iterable[core.Service]:
-        if self._cache is None:
-            raise errors.service_unavailable("this server cannot give addresses: it has no cache")
-        return (found.message for found in self._cache.list(kinds.SERVICE))
+        self._lookups = Lookups(self._store, cache)
+        self._chain = Chain(plugins(gates, disabled_admission, admission), self._lookups)
+        self._services = Allocator(self._lookups.services, rng)
 
     # Reading.
 
@@ -302,7 +275,7 @@ class Registry:
         request = Request("CREATE", kinds.SERVICE_ACCOUNT, namespace, name, "token", body)
         await self._chain.admit(request)
         await self._chain.validate(request)
-        return await token_requests.issue(accounts, self, body, self._clock.now(), self._new_uid())
+        return await token_requests.issue(accounts, self._lookups, body, self._clock.now(), self._new_uid())
 
     # Changing.
 

@@ -340,4 +340,5 @@ async def test_system_classes_cannot_be_imitated(etcd: ThrowawayEtcd) -> None:
             assert errors.is_invalid(caught.value)
         with pytest.raises(StatusError, match="this is a system priority class and cannot be deleted"):
             await registry.delete(kinds.PRIORITY_CLASS, "", "system-node-critical", meta.DeleteOptions())
-        assert isinstance((await registry.known(kinds.PRIORITY_CLASS))[0].message, scheduling.PriorityClass)
+        kept = await registry.get(kinds.PRIORITY_CLASS, "", "system-node-critical")
+        assert isinstance(kept.message, scheduling.PriorityClass)

@@ -1,0 +1,49 @@
+"""How admission and the allocation of services read other objects: from the cache, and etcd behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from apiserver.cached_object import CachedObject
+from apiserver.registry.reading import Cache
+from apiserver.registry.store import Store
+from machinery import errors, kinds
+from machinery.kinds import Kind
+from machinery.pb import core
+
+
+class Lookups:
+    """`apiserver.admission.interface.Lookup`."""
+
+    def __init__(self, store: Store, cache: Cache | None) -> None:
+        self._store = store
+        self._cache = cache
+
+    async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
+        """An object from the cache, or from etcd where the cache has none."""
+        return await self._store.find(kind, namespace, name)
+
+    async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
+        """All objects of a cluster-scoped kind, as far as the cache knows them."""
+        return self._cache.list(kind) if self._cache is not None else await self._store.list(kind)
+
+    def listed(self, kind: Kind[Any], namespace: str) -> Sequence[CachedObject]:
+        """A namespace's objects, as far as the cache knows them; none without a cache."""
+        return self._cache.list(kind, namespace) if self._cache is not None else ()
+
+    async def change(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        mutate: Callable[[CachedObject], Awaitable[Any]],
+    ) -> None:
+        """A guaranteed update past the rules."""
+        await self._store.update(kind, namespace, name, mutate)
+
+    def services(self) -> Iterable[core.Service]:
+        """All that the cache knows. 503 without a cache."""
+        if self._cache is None:
+            raise errors.service_unavailable("this server cannot give addresses: it has no cache")
+        return (found.message for found in self._cache.list(kinds.SERVICE))
