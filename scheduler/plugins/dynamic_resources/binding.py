@@ -68,7 +68,7 @@ class ClaimWriter:
             # A reservation (or, worse, a time of allocation) alone would pass for an allocation of nothing.
             raise ClaimError(f"claim {_key(claim)} got deallocated in the meantime")
         claim.status.reservedFor.add(resource="pods", name=pod.metadata.name, uid=uid)
-        # Of an allocation older than the gate, too, though the API server takes no change of it: the pods that
+        # Of one older than the gate, too, though the API server takes no change of an allocation: pods that
         # come later to a shared claim fail until it is free once (upstream's mistake, 1.36).
         if self._timestamps and not claim.status.allocation.HasField("allocationTimestamp"):
             claim.status.allocation.allocationTimestamp.CopyFrom(to_time(self._clock.now()))
