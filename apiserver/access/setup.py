@@ -14,6 +14,7 @@ from apiserver.access.node.graph import Graph
 from apiserver.access.options import AccessOptions
 from apiserver.access.rbac.authorizer import RBAC
 from apiserver.access.service_accounts import ServiceAccountTokens
+from apiserver.admission.certificates import CertificateApproval, CertificateSigning
 from apiserver.admission.escalation import Escalation
 from apiserver.admission.node_restriction import NodeRestriction
 from machinery import logs
@@ -82,7 +83,11 @@ def _plugins(access: Access, rbac: RBAC | None) -> tuple[Plugin, ...]:
     """Where nobody has to say who they are, nobody is a node, and nobody is asked at each write."""
     plugins: list[Plugin] = []
     if access.authenticator is not None:
-        plugins.append(NodeRestriction())
+        plugins += [
+            NodeRestriction(),
+            CertificateApproval(access.authorizer),
+            CertificateSigning(access.authorizer),
+        ]
     if rbac is not None:
         plugins.append(Escalation(rbac, access.authorizer))
     return tuple(plugins)

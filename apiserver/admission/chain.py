@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from apiserver.admission.certificates import CertificateSubjectRestriction
 from apiserver.admission.claim_resize import PersistentVolumeClaimResize
 from apiserver.admission.default_storage_class import DefaultStorageClass
 from apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
@@ -35,14 +36,16 @@ NAMES = (
     "StorageObjectInUseProtection",
     "PersistentVolumeClaimResize",
     "RuntimeClass",
+    "CertificateApproval",
+    "CertificateSigning",
+    "CertificateSubjectRestriction",
     "NodeDeclaredFeatureValidator",
     "PodResizeValidator",
     "PodTopologyLabels",
     "ResourceQuota",
 )
 ABSENT = frozenset((
-    "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "CertificateApproval", "CertificateSigning",
-    "CertificateSubjectRestriction", "ClusterTrustBundleAttest", "DefaultIngressClass",
+    "AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "ClusterTrustBundleAttest", "DefaultIngressClass",
     "DenyServiceExternalIPs", "EventRateLimit", "ExtendedResourceToleration", "ImagePolicyWebhook",
     "LimitPodHardAntiAffinityTopology", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook",
     "NamespaceAutoProvision", "NamespaceExists",
@@ -71,6 +74,7 @@ def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plu
         StorageObjectInUseProtection(),
         PersistentVolumeClaimResize(),
         RuntimeClassAdmission(),
+        CertificateSubjectRestriction(),
         NodeDeclaredFeatureValidator(gates),
         PodResizeValidator(gates),
         PodTopologyLabels(gates),

@@ -46,7 +46,12 @@ def test_with_tokens_everybody_needs_one_where_all_is_allowed(tokens: Path) -> N
 
 def test_modes(tokens: Path) -> None:
     door = made(AccessOptions(tokens=tokens, modes=("Node", "RBAC")))
-    assert [plugin.name for plugin in door.admission] == ["NodeRestriction", "Escalation"]
+    assert [plugin.name for plugin in door.admission] == [
+        "NodeRestriction",
+        "CertificateApproval",
+        "CertificateSigning",
+        "Escalation",
+    ]
     assert door.access.admit(Credentials()).name == "system:anonymous"
     node = User("system:node:n1", ("system:nodes",))
     own = Attributes("get", "nodes", name="n1")

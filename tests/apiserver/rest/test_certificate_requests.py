@@ -17,9 +17,14 @@ REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 MERGE: dict[str, Any] = {"content-type": "application/merge-patch+json"}
 
 
-def pem() -> bytes:
+def pem(*groups: str) -> bytes:
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "jane")])
+    subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.COMMON_NAME, "jane"),
+            *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups),
+        ]
+    )
     made = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
     return made.public_bytes(serialization.Encoding.PEM)
 
@@ -75,6 +80,17 @@ async def test_its_way(rest: Rest) -> None:
     assert (await shown())[3] == "Approved,Issued"
     taken = await rest.json("PATCH", f"{path}/approval", {"status": {"conditions": []}}, **MERGE)
     assert taken.code == 422
+
+
+async def test_nobody_asks_to_be_a_master(rest: Rest) -> None:
+    request = base64.b64encode(pem("dev", "system:masters")).decode()
+    refused = await create(rest, request=request)
+    assert (refused.code, refused.document["message"]) == (
+        403,
+        'certificatesigningrequests.certificates.k8s.io "jane" is forbidden: use of'
+        " kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed",
+    )
+    assert (await create(rest, request=request, signerName="example.com/web")).code == 201
 
 
 @pytest.mark.parametrize(
