@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from controllers.controller import Context, Controller
 from controllers.devices import taints, templates
+from controllers.disruption_target import disrupt
 from machinery import failpoints, kinds
 from machinery.clock import to_time
-from machinery.errors import StatusError, is_not_found
-from machinery.objects import ObjectKey, is_controlled_by, set_condition
+from machinery.objects import ObjectKey, is_controlled_by
 from machinery.pb import core, devices
 
 EVICT_BEFORE = failpoints.declare("controllers.device_taint_eviction.before")
@@ -133,24 +133,9 @@ class DeviceTaintEviction(Controller):
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         await EVICT_BEFORE.hit(pod=key)
         self._tell(pod, "Marking for deletion")
-        marked = core.Pod()
-        marked.CopyFrom(pod)
-        condition = core.PodCondition(
-            type="DisruptionTarget",
-            status="True",
-            reason="DeletionByDeviceTaintManager",
-            message="Device Taint manager: deleting due to NoExecute taint",
-            observedGeneration=pod.metadata.generation,
-        )
-        if set_condition(marked.status.conditions, condition, to_time(self.clock.now())):
-            await self.client.update(marked, subresource="status")
-        try:
-            await self.client.delete(
-                kinds.POD, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid
-            )
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
+        now = to_time(self.clock.now())
+        message = "Device Taint manager: deleting due to NoExecute taint"
+        await disrupt(self.client, pod, now, reason="DeletionByDeviceTaintManager", message=message)
 
 
 def _is_used_by(claim: devices.ResourceClaim, pod: core.Pod) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controllers.controller import Context, Controller
+from controllers.disruption_target import disrupt
 from machinery import failpoints, kinds
 from machinery.clock import to_time
-from machinery.errors import StatusError, is_not_found
 from machinery.informer import Informer
-from machinery.objects import ObjectKey, is_terminating, set_condition
+from machinery.objects import ObjectKey, is_terminating
 from machinery.pb import core
 from machinery.taints import NO_EXECUTE, tolerates
 
@@ -100,21 +100,6 @@ class TaintEviction(Controller):
     async def _evict(self, pod: core.Pod) -> None:
         await EVICT_BEFORE.hit(pod=f"{pod.metadata.namespace}/{pod.metadata.name}")
         self._tell(pod, "Marking for deletion Pod")
-        marked = core.Pod()
-        marked.CopyFrom(pod)
-        condition = core.PodCondition(
-            type="DisruptionTarget",
-            status="True",
-            reason="DeletionByTaintManager",
-            message="Taint manager: deleting due to NoExecute taint",
-            observedGeneration=pod.metadata.generation,
-        )
-        if set_condition(marked.status.conditions, condition, to_time(self.clock.now())):
-            await self.client.update(marked, subresource="status")
-        try:
-            await self.client.delete(
-                kinds.POD, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid
-            )
-        except StatusError as error:
-            if not is_not_found(error):
-                raise
+        now = to_time(self.clock.now())
+        message = "Taint manager: deleting due to NoExecute taint"
+        await disrupt(self.client, pod, now, reason="DeletionByTaintManager", message=message)

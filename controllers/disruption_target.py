@@ -1,0 +1,29 @@
+"""The end of a pod that a controller takes away: marked first, so that its owner knows why (KEP-3329)."""
+
+from __future__ import annotations
+
+from machinery import kinds
+from machinery.client import Client
+from machinery.errors import StatusError, is_not_found
+from machinery.objects import set_condition
+from machinery.pb import core, meta
+
+
+async def disrupt(client: Client, pod: core.Pod, now: meta.Time, *, reason: str, message: str) -> None:
+    """Sets DisruptionTarget and deletes this very pod. StatusError, but not for a pod that is gone."""
+    marked = core.Pod()
+    marked.CopyFrom(pod)
+    condition = core.PodCondition(
+        type="DisruptionTarget",
+        status="True",
+        reason=reason,
+        message=message,
+        observedGeneration=pod.metadata.generation,
+    )
+    if set_condition(marked.status.conditions, condition, now):
+        await client.update(marked, subresource="status")
+    try:
+        await client.delete(kinds.POD, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
+    except StatusError as error:
+        if not is_not_found(error):
+            raise
