@@ -6,7 +6,7 @@ objects of other kinds when the quota is counted again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from controllers.controller import Context, Controller
@@ -62,6 +62,15 @@ def recounted(found: core.ResourceQuota, total: Amounts) -> core.ResourceQuota |
     return new
 
 
+def is_charged(found: core.ResourceQuota, obj: Any) -> bool:
+    """Whether an object came after the quota, so that admission has charged it.
+
+    One that was there before is yet to be counted where the watch of its kind brings it later than the quota;
+    upstream does so at the next resync. Times are in whole seconds: in doubt it is counted.
+    """
+    return bool(obj.metadata.creationTimestamp.seconds > found.metadata.creationTimestamp.seconds)
+
+
 class QuotaController(Controller):
     name = "resourcequota-controller"
     workers = 2
@@ -75,7 +84,7 @@ class QuotaController(Controller):
         )
         self.informers = {kind: context.informers.of(kind) for kind in _WATCHED}
         for informer in self.informers.values():
-            informer.add_handler(on_delete=lambda obj, _stale: self._changed(obj))
+            informer.add_handler(on_add=self._added, on_delete=lambda obj, _stale: self._changed(obj))
         self.informers[kinds.POD].add_handler(on_update=self._pod_updated)
 
     def _pod_updated(self, old: core.Pod, new: core.Pod) -> None:
@@ -84,10 +93,15 @@ class QuotaController(Controller):
         ):
             self._changed(new)
 
-    def _changed(self, obj: Any) -> None:
+    def _added(self, obj: Any) -> None:
+        self._changed(obj, unless=lambda found: is_charged(found, obj))
+
+    def _changed(self, obj: Any, unless: Callable[[core.ResourceQuota], bool] = lambda _: False) -> None:
         if not len(self.quotas):
             return
         for found in self.quotas.list(obj.metadata.namespace):
+            if unless(found):
+                continue
             self.queue.add_after(ObjectKey(found.metadata.namespace, found.metadata.name), COALESCE_SECONDS)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
