@@ -62,6 +62,9 @@ def built_anew(cache: Cache) -> Snapshot:
         fresh.images = info.images
         for pod in info.pods.values():
             fresh.add_pod(pod)
+        # But for a port that two pods hold: it goes with the first of them (see NodeInfo.remove_pod).
+        assert info.used_ports <= fresh.used_ports
+        fresh.used_ports = info.used_ports
         nodes.append(fresh)
     return Snapshot(nodes)
 
