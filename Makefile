@@ -38,7 +38,7 @@ test: setup
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not chaos"
 
 test-all: setup
-	$(BIN)/pytest -n 2 --dist loadfile -m "not chaos"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not chaos" --hypothesis-profile=explore
 
 chaos: setup
 	$(BIN)/pytest -m chaos

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import os
 
+from hypothesis import settings
+
+# `make test` plays the same examples each time; `make test-all` looks for new ones.
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile("repeatable")
+
 # Some client libraries ask a proxy for the loopback too; their cluster is here.
 for _proxy in ("http_proxy", "https_proxy", "all_proxy"):
     os.environ.pop(_proxy, None)
