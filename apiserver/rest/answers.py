@@ -125,7 +125,7 @@ async def _protobuf_list(media: Media, kind: Kind[Any], page: ListPage) -> Async
             raw = partial(found).SerializeToString(deterministic=True)
         else:
             raw = envelope.unwrap(found.data)[2]
-        pieces += (b"\x12", _varint(len(raw)), raw)
+        pieces += (b"\x12", envelope.varint(len(raw)), raw)
         if number % PIECE == 0:
             await anyio.lowlevel.checkpoint()
     raw = b"".join(pieces)
@@ -133,12 +133,3 @@ async def _protobuf_list(media: Media, kind: Kind[Any], page: ListPage) -> Async
         yield text.wrap(f"{_META}/{media.version}", PARTIAL_LIST, raw)
     else:
         yield text.wrap(kind.api_version, f"{kind.kind}List", raw)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -11,6 +11,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from machinery.wire.envelope import varint
+
 FORM = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 ACCEPTED = frozenset({FORM, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"})
 _BYTES = 2  # the wire type of everything that has a length
@@ -22,17 +24,8 @@ def of_document(document: Mapping[str, Any]) -> bytes:
     return _message(document, _DOCUMENT, 16)
 
 
-def _varint(number: int) -> bytes:
-    made = bytearray()
-    while number > 0x7F:
-        made.append(number & 0x7F | 0x80)
-        number >>= 7
-    made.append(number)
-    return bytes(made)
-
-
 def _field(number: int, value: bytes) -> bytes:
-    return _varint(number << 3 | _BYTES) + _varint(len(value)) + value
+    return varint(number << 3 | _BYTES) + varint(len(value)) + value
 
 
 def _text(number: int) -> Write:
@@ -44,7 +37,7 @@ def _texts(number: int) -> Write:
 
 
 def _flag(number: int) -> Write:
-    return lambda value: _varint(number << 3) + _varint(int(value)) if value else b""
+    return lambda value: varint(number << 3) + varint(int(value)) if value else b""
 
 
 def _any(value: Any) -> bytes:

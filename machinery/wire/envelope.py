@@ -27,7 +27,8 @@ class EnvelopeError(ValueError):
     """The bytes are no `k8s\\0` envelope, or hold another kind than asked for."""
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """A number of at least 0 in protobuf's base-128 form."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -50,12 +51,12 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 @cache
 def _head(api_version: str, kind: str) -> bytes:
     type_meta = runtime.TypeMeta(apiVersion=api_version, kind=kind).SerializeToString()
-    return MAGIC + b"\x0a" + _varint(len(type_meta)) + type_meta + bytes([_RAW_TAG])
+    return MAGIC + b"\x0a" + varint(len(type_meta)) + type_meta + bytes([_RAW_TAG])
 
 
 def wrap(kind: Kind[Any], raw: bytes) -> bytes:
     """The envelope around an object's own bytes."""
-    return _head(kind.api_version, kind.kind) + _varint(len(raw)) + raw + _TAIL
+    return _head(kind.api_version, kind.kind) + varint(len(raw)) + raw + _TAIL
 
 
 def _raw_span(data: bytes) -> tuple[int, int, int]:
@@ -98,7 +99,7 @@ def with_resource_version(data: bytes, revision: int) -> bytes:
     text = str(revision).encode()
     meta_size = len(text) + 2
     patch = b"\x0a" + bytes([meta_size, 0x32, len(text)]) + text
-    size = _varint(end - start + len(patch))
+    size = varint(end - start + len(patch))
     return b"".join((data[: tag + 1], size, data[start:end], patch, data[end:]))
 
 
