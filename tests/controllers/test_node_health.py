@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import anyio
 
-from controllers.controller import Context, InformerSet, Recorders
 from controllers.nodes.lifecycle import NodeLifecycle
-from machinery import errors, kinds, logs, versions
-from machinery.client import Client
+from machinery import errors, kinds
 from machinery.clock import FakeClock
 from machinery.kinds import Kind
 from machinery.objects import condition_is
 from tests.controllers.builders import lease, node
+from tests.controllers.contexts import context_of
 from tests.scheduler.shell.fake_api import FakeApi
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -44,16 +43,8 @@ async def test_nodes_are_not_lost_because_the_api_server_was() -> None:
     api, clock = Api(), FakeClock()
     api.put(node())
     api.put(lease("n1", 0))
-    client = cast("Client", api)
-    informers = InformerSet(client, clock)
-    context = Context(
-        client=client,
-        informers=informers,
-        clock=clock,
-        recorders=Recorders(client, clock),
-        gates=versions.Gates("controllers", versions.DEFAULT),
-        log=logs.get(),
-    )
+    context = context_of(api, clock)
+    informers = context.informers
     controller = NodeLifecycle(
         context, informers.of(kinds.POD), monitor_seconds=1.0, grace_seconds=GRACE_SECONDS
     )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import anyio
 
-from controllers.controller import Context, InformerSet, Recorders
 from controllers.workloads.quotas import COALESCE_SECONDS, RESYNC_SECONDS, QuotaController, is_charged
-from machinery import kinds, logs, versions
-from machinery.client import Client
+from machinery import kinds
 from machinery.clock import FakeClock
 from machinery.pb import core
 from tests.controllers.builders import pod
+from tests.controllers.contexts import context_of
 from tests.scheduler.shell.fake_api import FakeApi
 
 
@@ -46,16 +45,8 @@ def test_what_admission_has_charged() -> None:
 
 async def test_a_pod_that_is_seen_after_a_younger_quota_is_counted() -> None:
     api, clock = Api(), FakeClock()
-    client = cast("Client", api)
-    informers = InformerSet(client, clock)
-    context = Context(
-        client=client,
-        informers=informers,
-        clock=clock,
-        recorders=Recorders(client, clock),
-        gates=versions.Gates("controllers", versions.DEFAULT),
-        log=logs.get(),
-    )
+    context = context_of(api, clock)
+    informers = context.informers
     api.put(_quota())
     controller = QuotaController(context)
     async with anyio.create_task_group() as tasks:

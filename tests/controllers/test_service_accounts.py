@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import anyio
 
-from controllers.controller import Context, InformerSet, Recorders
 from controllers.service_accounts.accounts import ServiceAccountController
 from controllers.service_accounts.root_certificate import ANNOTATION, RootCertificatePublisher
-from machinery import kinds, logs, versions
-from machinery.client import Client
+from machinery import kinds
 from machinery.clock import FakeClock
 from machinery.kinds import Kind
 from machinery.pb import core
+from tests.controllers.contexts import context_of
 from tests.scheduler.shell.fake_api import FakeApi
 
 CERTIFICATE = "kube-root-ca.crt"
@@ -43,17 +42,8 @@ class Api(FakeApi):
 
 @asynccontextmanager
 async def controllers(api: Api) -> AsyncIterator[None]:
-    client, clock = cast("Client", api), FakeClock()
-    informers = InformerSet(client, clock)
-    context = Context(
-        client=client,
-        informers=informers,
-        clock=clock,
-        recorders=Recorders(client, clock),
-        gates=versions.Gates("controllers", versions.DEFAULT),
-        log=logs.get(),
-        root_ca="PEM",
-    )
+    context = context_of(api, FakeClock(), root_ca="PEM")
+    informers = context.informers
     runners = [ServiceAccountController(context), RootCertificatePublisher(context)]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(informers.run)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import anyio
 
-from controllers.controller import Context, InformerSet, Recorders, Worker
-from machinery import logs, versions
-from machinery.client import Client
+from controllers.controller import Context, Worker
 from machinery.clock import FakeClock
+from tests.controllers.contexts import context_of
 from tests.scheduler.shell.fake_api import FakeApi
 
 
@@ -31,16 +28,7 @@ class Breaking(Worker[str]):
 
 
 async def test_one_bad_object_is_one_bad_object() -> None:
-    clock, client = FakeClock(), cast("Client", FakeApi())
-    context = Context(
-        client=client,
-        informers=InformerSet(client, clock),
-        clock=clock,
-        recorders=Recorders(client, clock),
-        gates=versions.Gates("controllers", versions.DEFAULT),
-        log=logs.get(),
-    )
-    worker = Breaking(context)
+    worker = Breaking(context_of(FakeApi(), FakeClock()))
     worker.queue.add("bad")
     worker.queue.add("good")
     async with anyio.create_task_group() as tasks:

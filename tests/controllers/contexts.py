@@ -1,0 +1,25 @@
+"""What a controller under test is given, over an API and a clock of the test's."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from controllers.controller import Context, InformerSet, Recorders
+from machinery import logs, versions
+from machinery.client import Client
+from machinery.clock import FakeClock
+from tests.scheduler.shell.fake_api import FakeApi
+
+
+def context_of(api: FakeApi, clock: FakeClock, *, root_ca: str = "") -> Context:
+    """Its informers are not running yet."""
+    client = cast("Client", api)
+    return Context(
+        client=client,
+        informers=InformerSet(client, clock),
+        clock=clock,
+        recorders=Recorders(client, clock),
+        gates=versions.Gates("controllers", versions.DEFAULT),
+        log=logs.get(),
+        root_ca=root_ca,
+    )
