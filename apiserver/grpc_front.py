@@ -1,8 +1,8 @@
 """The gRPC front (proto/nominee_api/v1/api.proto): requests in, the registry's answers and statuses out.
 
-Objects pass as bytes. A watch event is serialized once, whoever watches: a WatchResponse of one event; what
-waits for a client is sent as one message by putting such bytes behind each other, since protobuf adds up
-repeated fields.
+A request arrives as bytes and is decoded once its caller is authenticated. Objects pass as bytes. A watch
+event is serialized once for all watchers: a WatchResponse of one event; what waits for a client is sent as
+one message by putting such bytes behind each other, since protobuf adds up repeated fields.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 import grpc
 import grpc.aio
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from nominee_api.v1 import api_pb2 as api
 
 from apiserver import bodies, grpc_attributes, request_options, served
@@ -27,7 +27,7 @@ from apiserver.access.impersonation import PREFIX as IMPERSONATE
 from apiserver.access.user import ADMIN, CURRENT, User
 from apiserver.cached_object import CachedObject
 from apiserver.flow_control.controller import FlowControl
-from apiserver.metrics import RequestMetrics
+from apiserver.metrics import RequestLabels, RequestMetrics
 from apiserver.registry import scale
 from apiserver.registry.collection import delete_collection, is_deletable
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
@@ -51,6 +51,7 @@ _AFTER_WRITE = failpoints.declare("apiserver.write.after")
 _BEFORE_SEND = failpoints.declare("apiserver.watch.send")
 
 _Request = TypeVar("_Request", bound="_Targeted")
+_Decoded = TypeVar("_Decoded", bound=Message)
 _Answer = TypeVar("_Answer")
 _Context = grpc.aio.ServicerContext[Any, Any]
 _CONTEXT: ContextVar[_Context | None] = ContextVar("grpc_context", default=None)
@@ -74,8 +75,6 @@ class _Targeted(Protocol):
 
     @property
     def target(self) -> api.Target: ...
-
-    def ByteSize(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +137,10 @@ class GrpcFront:
                     "DELETECOLLECTION", self._delete_collection, api.DeleteCollectionRequest
                 ),
                 "ServerInfo": grpc.unary_unary_rpc_method_handler(
-                    self._server_info,
-                    request_deserializer=api.ServerInfoRequest.FromString,
-                    response_serializer=_as_is,
+                    self._server_info, request_deserializer=None, response_serializer=_as_is
                 ),
                 "Watch": grpc.unary_stream_rpc_method_handler(
-                    self._watch,
-                    request_deserializer=api.WatchRequest.FromString,
-                    response_serializer=_as_is,
+                    self._watch, request_deserializer=None, response_serializer=_as_is
                 ),
             },
         )
@@ -160,19 +155,23 @@ class GrpcFront:
         async def run(request: _Request, kind: Kind[Any]) -> bytes:
             if not writes:
                 return await method(request, kind)
-            if request.ByteSize() > BODY_BYTES_MAX:
-                raise errors.request_too_large(f"limit is {BODY_BYTES_MAX}")
             named = f"{request.target.namespace}/{request.target.name}"
             await _BEFORE_WRITE.hit(verb=verb, resource=kind.plural, object=named)
             answer = await method(request, kind)
             await _AFTER_WRITE.hit(verb=verb, resource=kind.plural, object=named)
             return answer
 
-        async def handle(request: _Request, context: _Context) -> bytes:
+        async def handle(data: bytes, context: _Context) -> bytes:
             begun = self._clock.monotonic()
+            try:
+                user, request = self._received(data, request_type, context, limited=writes)
+            except StatusError as error:
+                unknown = RequestLabels(verb, "", "", "", "")
+                self.metrics.answered(unknown, error.code, self._clock.monotonic() - begun)
+                await _fail(context, error)
             target = request.target
             kind = served.by_resource(target.group, target.version, target.resource)
-            answer = await self._passed(asks, request, kind, context, run)
+            answer = await self._passed(user, asks, request, kind, context, run)
             code = answer.code if isinstance(answer, StatusError) else 200
             labels = grpc_attributes.labels(verb, target, kind)
             self.metrics.answered(labels, code, self._clock.monotonic() - begun)
@@ -181,23 +180,36 @@ class GrpcFront:
             return answer
 
         return grpc.unary_unary_rpc_method_handler(
-            handle, request_deserializer=request_type.FromString, response_serializer=_as_is
+            handle, request_deserializer=None, response_serializer=_as_is
         )
+
+    def _received(
+        self, data: bytes, request_type: type[_Decoded], context: _Context, *, limited: bool = False
+    ) -> tuple[User, _Decoded]:
+        """Authenticate the caller, and only then decode its request.
+
+        Raises: StatusError 400, 401, 403, and 413 for a `limited` request that is too large.
+        """
+        _CONTEXT.set(context)
+        user = self._admit(context)
+        if limited and len(data) > BODY_BYTES_MAX:
+            raise errors.request_too_large(f"limit is {BODY_BYTES_MAX}")
+        try:
+            return user, request_type.FromString(data)
+        except DecodeError as error:
+            name = request_type.DESCRIPTOR.full_name
+            raise errors.bad_request(f"the request cannot be decoded as {name}: {error}") from None
 
     async def _passed(
         self,
+        user: User,
         verb: str,
         request: Any,
         kind: Kind[Any] | None,
         context: _Context,
         method: Callable[[Any, Kind[Any]], Awaitable[_Answer]],
     ) -> _Answer | StatusError:
-        """The answer of a method past the door: who asks is known, has its turn, and may do that."""
-        _CONTEXT.set(context)
-        try:
-            user = self._admit(context)
-        except StatusError as error:
-            return error
+        """Return what a method answers to an authenticated user, in its turn and if it is allowed to."""
         asked = grpc_attributes.attributes(verb, request, kind)
         width = grpc_attributes.width(self.flow_control, request, asked)
         ticket = self.flow_control.arrive(user, asked, width)
@@ -212,23 +224,29 @@ class GrpcFront:
             return await method(request, kind)
 
         try:
-            return await _outcome(served_in_turn, request)
+            return await _outcome(served_in_turn, type(request))
         finally:
             ticket.leave()
 
     def _admit(self, context: _Context) -> User:
-        """Who asks: by metadata named as REST's headers, `authorization` and `impersonate-*`. 401, 403."""
+        """Authenticate by metadata named as REST's headers, `authorization` and `impersonate-*`.
+
+        Raises: StatusError 400 for two of the first, 401, 403.
+        """
         if self._access.authenticator is None:
             # Nobody has to say who they are, and is not asked.
             CURRENT.set(ADMIN)
             return ADMIN
-        authorization, others = "", []
+        authorization: str | None = None
+        others = []
         for key, value in context.invocation_metadata() or ():
             if key == "authorization":
+                if authorization is not None:
+                    raise errors.bad_request("more than one authorization in the request's metadata")
                 authorization = str(value)
             elif key.startswith(IMPERSONATE):
                 others.append((key, str(value)))
-        user = self._access.admit(Credentials(authorization=authorization), others)
+        user = self._access.admit(Credentials(authorization=authorization or ""), others)
         CURRENT.set(user)
         return user
 
@@ -304,12 +322,13 @@ class GrpcFront:
         deleted = await delete_collection(self._registry, kind, request.target.namespace, listing, options)
         return _page(deleted)
 
-    async def _server_info(self, request: api.ServerInfoRequest, context: _Context) -> bytes:
+    async def _server_info(self, data: bytes, context: _Context) -> bytes:
         async def read() -> int:
-            self._access.authorize(self._admit(context), Attributes("get", path="/version"))
+            user, _ = self._received(data, api.ServerInfoRequest, context)
+            self._access.authorize(user, Attributes("get", path="/version"))
             return await self._storage.current_revision()
 
-        revision = await _outcome(read, request)
+        revision = await _outcome(read, api.ServerInfoRequest)
         if isinstance(revision, StatusError):
             await _fail(context, revision)
         return api.ServerInfoResponse(
@@ -318,7 +337,11 @@ class GrpcFront:
             revision=revision,
         ).SerializeToString()
 
-    async def _watch(self, request: api.WatchRequest, context: _Context) -> None:
+    async def _watch(self, data: bytes, context: _Context) -> None:
+        try:
+            user, request = self._received(data, api.WatchRequest, context)
+        except StatusError as error:
+            await _fail(context, error)
         initial = request.send_initial_events if request.HasField("send_initial_events") else None
         options = WatchOptions(
             label_selector=request.label_selector,
@@ -337,7 +360,7 @@ class GrpcFront:
             return await self._registry.watch(kind, target.namespace, options)
 
         # Once it stands, a watch holds no seat.
-        watcher = await self._passed("watch", request, kind, context, begin)
+        watcher = await self._passed(user, "watch", request, kind, context, begin)
         if isinstance(watcher, StatusError):
             await _fail(context, watcher)
         labels = grpc_attributes.labels("WATCH", target, kind)
@@ -366,7 +389,9 @@ def _as_is(data: bytes) -> bytes:
     return data
 
 
-async def _outcome(method: Callable[[], Awaitable[_Answer]], request: object) -> _Answer | StatusError:
+async def _outcome(
+    method: Callable[[], Awaitable[_Answer]], request_type: type[Message]
+) -> _Answer | StatusError:
     """What `method` answers, or as a status what it raises."""
     try:
         return await method()
@@ -381,7 +406,7 @@ async def _outcome(method: Callable[[], Awaitable[_Answer]], request: object) ->
             raise
         return errors.service_unavailable(_STOPPING)
     except Exception as error:  # noqa: BLE001  # a bug of ours is the client's 500, and the server goes on
-        _log.exception("a request failed", request=type(request).__name__)
+        _log.exception("a request failed", request=request_type.__name__)
         return errors.internal(f"{type(error).__name__}: {error}")
 
 
