@@ -16,7 +16,10 @@ import anyio
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from machinery.http_connection import StrictConnection
+
 _BACKLOG = 512
+_HEADER_BYTES_MAX = 16 << 10
 PEER_CERTIFICATE = "peer_certificate"
 
 
@@ -28,8 +31,11 @@ ReadHeaderTimeout); then the connection is closed."""
 class _Protocol(H11Protocol):
     """A connection that has to come to its point: the original waits for a first request forever."""
 
+    conn: StrictConnection
+
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
+        self.conn = StrictConnection(_HEADER_BYTES_MAX)
         self._header_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -51,6 +57,9 @@ class _Protocol(H11Protocol):
         super().data_received(data)
         if self.cycle is not before:
             self._header_came()
+
+    def send_400_response(self, msg: str) -> None:
+        super().send_400_response(f"400 Bad Request: {self.conn.problem}" if self.conn.problem else msg)
 
     def _expect_header(self) -> None:
         self._header_timer = self.loop.call_later(HEADER_SECONDS_MAX, self.transport.close)

@@ -109,6 +109,37 @@ async def test_lengths_that_are_none(length: str) -> None:
         assert answer.split()[1] in (b"400", b"413", b"501"), answer
 
 
+GET = b"GET /version HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "problem"),
+    [
+        (b"GET /version HTTP/1.1\nHost: x\r\n\r\n", "without a carriage return"),
+        (GET + b"Accept: */*\nX-A: b\r\n\r\n", "without a carriage return"),
+        (GET + b"Accept: */*\n\r\n", "without a carriage return"),
+        (GET + b"Accept: */*\n\n", "without a carriage return"),
+        (GET + b"X-A: b\r\n c\r\n\r\n", "folded"),
+        (GET + b"X-A: b\r\n\tc\r\n\r\n", "folded"),
+        (GET + b"Authorization: Bearer a\r\nauthorization: Bearer a\r\n\r\n", "2 Authorization headers"),
+    ],
+)
+async def test_requests_that_parsers_read_differently_are_400(request_bytes: bytes, problem: str) -> None:
+    async with port_of(await in_memory()) as address:
+        for before in (b"", GET + b"\r\n"):
+            answer = await said(address, before + request_bytes)
+            refusal = answer[answer.rindex(b"HTTP/1.1") :]
+            assert refusal.startswith(b"HTTP/1.1 400"), answer
+            assert problem in refusal.decode()
+
+
+async def test_a_body_may_have_bare_line_feeds() -> None:
+    async with port_of(await in_memory()) as address:
+        body = b'{"metadata":\n {"name":\r\n "lines"}}\n\n'
+        answer = await said(address, post(f"Connection: close\r\nContent-Length: {len(body)}\r\n", body))
+        assert answer.startswith(b"HTTP/1.1 201"), answer
+
+
 async def test_a_body_that_ends_early_is_no_request() -> None:
     rest = await in_memory()
     async with port_of(rest) as address:
