@@ -6,7 +6,7 @@ Synchronous: it hears what changed, lets the core decide, and queues pods for th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 
@@ -17,6 +17,7 @@ from kubelet.allocation import handle
 from kubelet.checkpoint import Checkpoint, CheckpointFile, CorruptCheckpointError
 from kubelet.feasibility import restarts_for
 from kubelet.features import StatusFeatures
+from kubelet.last_sync import LastSync
 from kubelet.lifecycle import Told
 from kubelet.node_object import Identity
 from kubelet.node_state import TERMINAL_PHASES, NodeState, PodRecord
@@ -81,6 +82,8 @@ class Agent:
     due: dict[str, Due] = field(default_factory=dict)
     written: dict[str, core.Pod] = field(default_factory=dict)
     """The answers to our last status writes, until the watch has caught up."""
+    synced: dict[str, LastSync] = field(default_factory=dict)
+    """What the pod worker's last pass acted on."""
     stopped: bool = False
     lost_checkpoint: bool = False
     checkpointer: Checkpointer = field(init=False)
@@ -167,7 +170,6 @@ class Agent:
     def _changed(self, record: PodRecord, pod: core.Pod) -> None:
         old = record.pod
         answer = self.written.get(record.uid)
-        ours = answer is not None and revision(pod) == revision(answer)
         if answer is not None and revision(pod) >= revision(answer):
             del self.written[record.uid]
         spec_changed = old.spec != pod.spec
@@ -182,8 +184,8 @@ class Agent:
             self.send(events.PodReconciled(pod=seen, now=self.now()))
         if spec_changed or old.status == pod.status:
             self.send(events.PodUpdated(pod=pod, now=self.now()))
-        if not ours:
-            # Another's write: the pod may be deleted, or our status overwritten.
+        last = self.synced.get(record.uid)
+        if last is None or not last.covers(pod):
             self.around.enqueue(self.name, record.uid)
 
     def node_changed(self, node: core.Node) -> None:
@@ -195,6 +197,7 @@ class Agent:
         self.admitted.discard(uid)
         self.due.pop(uid, None)
         self.written.pop(uid, None)
+        self.synced.pop(uid, None)
         if self.sandboxes.pop(uid, None) is not None:
             self.checkpointer.changed()
         self.around.enqueue(self.name, uid)  # saves the checkpoint
@@ -259,6 +262,16 @@ class Agent:
             )
 
     # What the pod worker asks
+
+    def begin_sync(self, record: PodRecord) -> None:
+        """Note the pod that a pass of the worker is about to act on."""
+        self.synced[record.uid] = LastSync(record.pod)
+
+    def decide_status(self, uid: str, status: core.PodStatus) -> None:
+        """Note the status that the pass decided on, before it is written: the watch may be faster."""
+        last = self.synced.get(uid)
+        if last is not None:
+            self.synced[uid] = replace(last, status=status)
 
     def tell(self, told: Iterable[Told]) -> None:
         """Records what happens to containers."""

@@ -64,6 +64,7 @@ class PodWorker:
         record = agent.state.pods.get(uid)
         if record is None:
             return
+        agent.begin_sync(record)
         if is_terminating(record.pod) or uid in agent.outcomes:
             await self._terminate(agent, record)
         elif record.terminated or record.pod.status.phase in TERMINAL_PHASES:

@@ -14,6 +14,7 @@ from machinery.client import Client
 from machinery.objects import key_of
 from machinery.pb import core
 from machinery.strategic_diff import diff_strategic
+from machinery.wire import presence
 from machinery.wire.codec import to_json
 
 
@@ -29,10 +30,10 @@ class StatusWriter:
         """Writes the status unless the API server has it already."""
         base = self._newest(agent, view.pod)
         status = build(replace(view, base=base.status), agent.around.status)
-        if status == base.status:
-            return
+        presence.fill(status)  # as the API server stores it, so that equal statuses are equal messages
+        patch = None if status == base.status else _patch(base, status)
         pod, key = view.pod, key_of(view.pod)
-        patch = _patch(base, status)
+        agent.decide_status(pod.metadata.uid, base.status if patch is None else status)
         if patch is None:
             return
         await STATUS_BEFORE.hit(pod=key, node=agent.name)
@@ -42,9 +43,9 @@ class StatusWriter:
                     kinds.POD, key.name, key.namespace, patch, subresource="status"
                 )
             except errors.StatusError as error:
-                if errors.is_not_found(error) or errors.is_conflict(error):
-                    return  # gone, or another pod of the same name: the watch will tell
-                raise
+                if errors.is_not_found(error):
+                    return  # the watch brings the removal
+                raise  # a conflict may be another pod of this name, or too many writers
         self.writes += 1
         record = agent.state.pods.get(pod.metadata.uid)
         if record is not None and revision(record.pod) < revision(answer):
@@ -61,7 +62,7 @@ class StatusWriter:
                     kinds.POD, key.name, key.namespace, grace_period_seconds=0, uid=pod.metadata.uid
                 )
             except errors.StatusError as error:
-                if not errors.is_not_found(error) and not errors.is_conflict(error):
+                if not errors.is_not_found(error):
                     raise
 
     def _newest(self, agent: Agent, pod: core.Pod) -> core.Pod:

@@ -17,7 +17,7 @@ from machinery.clock import from_time
 from machinery.errors import StatusError, is_not_found
 from machinery.informer import Informer
 from machinery.pb import core
-from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+from tests.support.cluster import WAIT_SECONDS_MAX, Cluster, eventually
 
 KUBELET = "kubelet-0"
 
@@ -62,7 +62,7 @@ class Lab:
 
     async def get(self, name: str) -> core.Pod | None:
         try:
-            return await self.client.get(kinds.POD, name, "default")
+            return await retry_unavailable(lambda: self.client.get(kinds.POD, name, "default"))
         except StatusError as error:
             if is_not_found(error):
                 return None
@@ -104,14 +104,24 @@ class Lab:
             await self.cluster.stop(KUBELET)
         await self.cluster.start(KUBELET)
 
-    def failpoint(self, name: str, action: str) -> None:
+    def failpoint(self, name: str, action: str, *, process: str = KUBELET) -> None:
         request = urllib.request.Request(
-            f"http://{self.cluster.run_file(KUBELET).http}/failpoints/{name}",
+            f"http://{self.cluster.run_file(process).http}/failpoints/{name}",
             data=action.encode(),
             method="PUT",
         )
         with urllib.request.urlopen(request, timeout=WAIT_SECONDS_MAX) as answer:
             assert answer.status < 300
+
+    async def waits_at(self, name: str, *, process: str = KUBELET) -> None:
+        """Return as soon as a step of the process is held up at the failpoint."""
+        url = f"http://{self.cluster.run_file(process).http}/failpoints/{name}"
+
+        def waiting() -> bool:
+            with urllib.request.urlopen(url, timeout=WAIT_SECONDS_MAX) as answer:
+                return bool(json.load(answer)["waiting"])
+
+        await eventually(waiting, explain=lambda: f"{process} never came to {name}")
 
     def allocations(self, node: str = "node-0") -> dict[str, Any]:
         url = f"http://{self.cluster.run_file(KUBELET).http}/debug/allocations?node={node}"
