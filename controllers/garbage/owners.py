@@ -82,7 +82,7 @@ class GarbageCollector(Worker[ObjectReference]):
         for informer in self._informers.values():
             informer.add_handler(
                 on_add=self._changed,
-                on_update=lambda _old, new: self._changed(new),
+                on_update=self._updated,
                 on_delete=lambda obj, _stale: self._gone(obj),
             )
 
@@ -92,19 +92,25 @@ class GarbageCollector(Worker[ObjectReference]):
         if is_terminating(obj):
             if waits_for_dependents(obj) or orphans_dependents(obj):
                 self.queue.add(_reference(obj))
-            self._tell_waiting_owners(obj)
+            self._queue_waiting_owners(obj)
         elif obj.metadata.ownerReferences and any(
             self._seen(reference, obj.metadata.namespace) is not Owner.SOLID
             for reference in obj.metadata.ownerReferences
         ):
             self.queue.add(_reference(obj))
 
+    def _updated(self, old: Any, new: Any) -> None:
+        self._changed(new)
+        if old.metadata.ownerReferences != new.metadata.ownerReferences:
+            # An owner may have waited for this object only: for a reference that is gone or no longer blocks.
+            self._queue_waiting_owners(old)
+
     def _gone(self, obj: Any) -> None:
         for dependent in self._dependents(obj.metadata.uid):
             self.queue.add(_reference(dependent))
-        self._tell_waiting_owners(obj)
+        self._queue_waiting_owners(obj)
 
-    def _tell_waiting_owners(self, obj: Any) -> None:
+    def _queue_waiting_owners(self, obj: Any) -> None:
         for reference in obj.metadata.ownerReferences:
             owner = self._owner(reference, obj.metadata.namespace)
             if owner is not None and waits_for_dependents(owner):
@@ -175,9 +181,9 @@ class GarbageCollector(Worker[ObjectReference]):
                 pass
             case DropReferences(uids):
                 await self._drop_references(obj, uids)
-            case Delete(policy):
+            case Delete(policy, unblock):
                 await DELETE_BEFORE.hit(object=str(key))
-                await self._delete(obj, policy)
+                await self._delete(await self._unblock_owners(obj) if unblock else obj, policy)
             case DeleteDependents():
                 self._queue_all(dependent for dependent in dependents if not is_terminating(dependent))
             case DropFinalizer(finalizer):
@@ -203,6 +209,16 @@ class GarbageCollector(Worker[ObjectReference]):
             # What gained an owner meanwhile must stay.
             resource_version=obj.metadata.resourceVersion,
             propagation_policy=policy,
+        )
+
+    async def _unblock_owners(self, obj: Any) -> Any:
+        """Set blockOwnerDeletion of the object's owner references to false; return the object as written."""
+        blocking = [r.uid for r in obj.metadata.ownerReferences if r.blockOwnerDeletion]
+        references = [{"uid": uid, "blockOwnerDeletion": False} for uid in blocking]
+        key = _reference(obj)
+        change = {"metadata": {"ownerReferences": references, "uid": obj.metadata.uid}}
+        return await self.client.patch(
+            key.kind, key.name, key.namespace, change, patch_type=PatchType.STRATEGIC
         )
 
     async def _drop_references(self, obj: Any, uids: frozenset[str]) -> None:

@@ -43,9 +43,13 @@ class DropReferences:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete it. `policy` is a deletion propagation policy."""
+    """Delete the object under a deletion propagation policy.
+
+    With `unblock`, its owner references stop blocking the deletion of its owners first.
+    """
 
     policy: str
+    unblock: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,10 @@ def decide(obj: Any, owner_of: Callable[[meta.OwnerReference], Owner], dependent
     lost = frozenset(uid for uid, state in states.items() if state is not Owner.SOLID)
     if len(lost) < len(states):
         return DropReferences(lost) if lost else Keep()
-    if Owner.WAITING in states.values() and any(True for _ in dependents):
-        # Its own dependents go first too, or the owner that waits would be gone before them.
-        return Delete("Foreground")
+    owned = list(dependents)
+    if Owner.WAITING in states.values() and owned:
+        # Its own dependents go first too, or the owner that waits would be gone before them. A dependent that
+        # waits for dependents itself may be one of the owners that wait: a circle, which would never end.
+        circle = any(waits_for_dependents(dependent) for dependent in owned)
+        return Delete("Foreground", unblock=circle and any(r.blockOwnerDeletion for r in references))
     return Delete(_policy(obj))

@@ -117,8 +117,14 @@ def _owned(*owners: str, finalizers: Sequence[str] = (), deleted: bool = False) 
     return of
 
 
+def _loose(owner: str) -> core.Pod:
+    return pod("x", uid="x", owners=[owned_by(owner, block=False)])
+
+
 BLOCKING = pod("d", owners=[owned_by("x")])
 LOOSE = pod("d", owners=[owned_by("x", block=False)])
+CIRCLE = pod("d", owners=[owned_by("x")], deleted=True)
+CIRCLE.metadata.finalizers.append("foregroundDeletion")
 
 
 @pytest.mark.parametrize(
@@ -133,6 +139,10 @@ LOOSE = pod("d", owners=[owned_by("x", block=False)])
         (_owned("waiting"), [], Delete("Background")),
         (_owned("waiting"), [BLOCKING], Delete("Foreground")),
         (_owned("waiting", "absent"), [BLOCKING], Delete("Foreground")),
+        (_owned("waiting"), [CIRCLE], Delete("Foreground", unblock=True)),
+        (_owned("waiting", "absent"), [BLOCKING, CIRCLE], Delete("Foreground", unblock=True)),
+        (_loose("waiting"), [CIRCLE], Delete("Foreground")),
+        (_owned("absent"), [CIRCLE], Delete("Background")),
         (_owned("absent", finalizers=["orphan"]), [], Delete("Orphan")),
         (_owned("absent", finalizers=["foregroundDeletion"]), [], Delete("Foreground")),
         (_owned("absent", deleted=True), [], Keep()),

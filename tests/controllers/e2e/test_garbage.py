@@ -9,7 +9,7 @@ from machinery.objects import controller_of, get_condition
 from machinery.pb import core
 from machinery.wire import codec
 from tests.controllers.builders import node, owned_by, pod, replica_set
-from tests.controllers.e2e.support import running
+from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster
 
 
@@ -90,3 +90,36 @@ async def test_a_namespace_goes_with_its_content(cluster: Cluster, killed: bool)
             await cluster.start("controllers")
         await lab.gone(kinds.NAMESPACE, "team")
         assert not (await lab.client.list(kinds.CONFIG_MAP, "team")).items
+
+
+def _config_map(name: str) -> core.ConfigMap:
+    return codec.from_json(core.ConfigMap, {"metadata": {"name": name, "namespace": "default"}})
+
+
+async def _own(lab: Lab, dependent: str, *owners: core.ConfigMap) -> None:
+    rows = [owned_by(o.metadata.uid, kind="ConfigMap", name=o.metadata.name) for o in owners]
+    change = {"metadata": {"ownerReferences": [row | {"controller": False} for row in rows]}}
+    await lab.client.patch(kinds.CONFIG_MAP, dependent, "default", change)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+async def test_a_circle_of_owners_goes(cluster: Cluster, size: int) -> None:
+    async with running(cluster) as lab:
+        made = [await lab.create(_config_map(f"c{i}")) for i in range(size)]
+        for i, one in enumerate(made):
+            await _own(lab, one.metadata.name, made[i - 1])
+        await lab.client.delete(kinds.CONFIG_MAP, "c0", "default", propagation_policy="Foreground")
+        for one in made:
+            await lab.gone(kinds.CONFIG_MAP, one.metadata.name)
+
+
+async def test_an_owner_that_waits_goes_when_its_dependent_has_another_owner(cluster: Cluster) -> None:
+    async with running(cluster) as lab:
+        goes, stays = await lab.create(_config_map("goes")), await lab.create(_config_map("stays"))
+        await lab.create(_config_map("dependent"))
+        await _own(lab, "dependent", goes, stays)
+        await lab.client.delete(kinds.CONFIG_MAP, "goes", "default", propagation_policy="Foreground")
+        await lab.gone(kinds.CONFIG_MAP, "goes")
+        left = await lab.get(kinds.CONFIG_MAP, "dependent")
+        assert left is not None
+        assert [owner.name for owner in left.metadata.ownerReferences] == ["stays"]
