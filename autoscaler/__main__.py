@@ -31,7 +31,9 @@ def _shown(name: str, value: object) -> str:
 
 
 def _option(name: str) -> Callable[[Any], Any]:
-    def read(_: click.Context, param: click.Parameter, text: str) -> object:
+    def read(_: click.Context, param: click.Parameter, text: str | None) -> object:
+        if text is None:
+            return None
         try:
             value = flags.read(name, text)
             if name == "expander":
@@ -43,7 +45,7 @@ def _option(name: str) -> Callable[[Any], Any]:
     return click.option(
         flags.flag(name),
         name,
-        default=_shown(name, getattr(Options(), name)),
+        default=None if name == "compat" else _shown(name, getattr(Options(), name)),
         callback=read,
         help=flags.HELP.get(name),
         metavar="|".join(Compat) if name == "compat" else None,
@@ -76,6 +78,7 @@ def main(process: Process, cloud_config: Path | None, node_groups: Path | None, 
         cloud = CloudConfig.read(cloud_config) if cloud_config is not None else None
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--cloud-config") from None
+    values["compat"] = values["compat"] or Compat.of(process.version)
     options = Options(**values)
     if node_groups is None:
         process.run(lambda: run_autoscaler(process, options, cloud))

@@ -471,7 +471,7 @@ class Autoscaler:
 
     async def _remove_failed_instances(self, moment: _Moment) -> None:
         for group in list(moment.view.groups.values()):
-            failed = [i.id for i in group.instances if i.error_code and i.state == "creating"]
+            failed = [instance.id for instance in group.instances if instance.failed]
             if not failed:
                 continue
             try:
@@ -487,7 +487,7 @@ class Autoscaler:
             try:
                 await self.cloud.decrease_target(group, -count)
             except CloudError as error:
-                text = f"Failed to revert scale-up of group {group}: {error}"
+                text = f"Failed to decrease target size for group {group} after scale-up timeout: {error}"
                 moment.result.events.status("Warning", "FailedToRevertScaleUp", text)
                 continue
             moment.result.target_decreased[group] = count

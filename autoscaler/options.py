@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
+from machinery.versions import Version
 from machinery.wire.scalars import parse_seconds
 
 GIB = 1024**3
@@ -22,7 +23,12 @@ class Compat(StrEnum):
     V1_36 = "1.36"
     """Nominated pods count as load on their node (kubernetes/autoscaler#9607)."""
     FIXED = "fixed"
-    """And a node is not taken away under them, whatever else (docs/design)."""
+    """As 1.36, and a node is not deleted while a pod is nominated to it (docs/design/005-autoscaler.md)."""
+
+    @classmethod
+    def of(cls, version: Version) -> Compat:
+        """Return the behaviour of the autoscaler that was released with this version of Kubernetes."""
+        return cls.V1_35 if version <= Version(1, 35) else cls.V1_36
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ class Range:
 class Options:
     """Fields are the flags, with underscores."""
 
-    compat: Compat = Compat.FIXED
+    compat: Compat = Compat.V1_36
     scan_interval: float = 10.0
     scale_down_enabled: bool = True
     scale_down_unneeded_time: float = 600.0
@@ -104,7 +110,8 @@ _DURATIONS = frozenset(
     f.name for f in fields(Options) if f.type == "float" and not f.name.endswith(("threshold", "percentage"))
 )
 HELP: Mapping[str, str] = {
-    "compat": "How nominatedNodeName is read: as up to 1.35, as in 1.36, or without the remaining holes.",
+    "compat": "How nominatedNodeName is read: as up to 1.35, as in 1.36, or without the holes of 1.36 "
+    "(fixed).  [default: as --emulated-version]",
     "expander": "random, most-pods, least-waste or least-nodes; several by comma are filters in turn.",
     "nomination_timeout": "With --compat=fixed: how long a nominated pod that does not come holds its node.",
 }

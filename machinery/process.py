@@ -163,11 +163,13 @@ class Process:
         self.step = before
         return found
 
-    async def announce(self, **addresses: str) -> None:
-        """Say that this process is ready: writes D/run/<name>.json, and /readyz succeeds from now on.
+    async def announce(self, **fields: str) -> None:
+        """Report that this process is ready: write D/run/<name>.json, and let /readyz succeed from now on.
 
-        BadConfiguration where a failpoint is armed that no module has declared until now: a fault that a
-        person waits for in vain would prove nothing.
+        `fields` are the component's own (its addresses, an effective option).
+
+        Raises:
+            BadConfiguration: a failpoint is armed that no module has declared; the fault would never happen.
         """
         if unknown := failpoints.REGISTRY.undeclared():
             raise BadConfiguration(f"--failpoints: {failpoints.REGISTRY.no_such(unknown[0])}")
@@ -176,7 +178,7 @@ class Process:
             "name": self.name,
             "pid": os.getpid(),
             "http": self.serving.address,
-            **addresses,
+            **fields,
             "emulatedVersion": str(self.version),
             "featureGates": self.gates.all(),
             "startTime": rfc3339(self._started),
@@ -184,7 +186,7 @@ class Process:
         run_files.write(self.directory, self.name, document)
         self._announced = True
         self.step = "serve"
-        self.log.info("Ready", http=self.serving.address, **addresses)
+        self.log.info("Ready", http=self.serving.address, **fields)
 
     def _check_announced(self) -> None:
         if not self._announced:

@@ -22,7 +22,11 @@ class Failure:
 
 
 class Backoff:
-    """Each failure doubles the time, once it was over; the count is forgotten after a good while."""
+    """Each failure after the end of a back-off doubles its time, up to a maximum.
+
+    A success does not end or shorten a back-off; only `--node-group-backoff-reset-timeout` without a failure
+    does.
+    """
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -44,10 +48,6 @@ class Backoff:
         """Why the group is left alone now; None when it is not."""
         found = self._failures.get(group)
         return found if found is not None and found.until > now else None
-
-    def remove(self, group: str) -> None:
-        """The group has delivered."""
-        self._failures.pop(group, None)
 
     def remove_stale(self, now: float) -> None:
         reset = self._options.node_group_backoff_reset_timeout

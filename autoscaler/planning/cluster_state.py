@@ -18,6 +18,7 @@ from machinery.pb import core
 from machinery.wire.scalars import format_duration
 
 DELETION_SECONDS_MAX = 300.0
+SOURCE_ERRORS_MAX = 3
 
 
 @dataclass(slots=True)
@@ -152,7 +153,6 @@ class ClusterState:
         for group, request in list(self.requests.items()):
             if not self._has_upcoming(group):
                 del self.requests[group]
-                self.backoff.remove(group)
             elif request.expected < now:
                 waited = format_duration(round((now - request.at) * 1e9))
                 events.status(
@@ -166,24 +166,30 @@ class ClusterState:
         self._deletions = [(group, until) for group, until in self._deletions if until > now]
 
     def _handle_creation_errors(self, view: CloudView, now: float, events: Events) -> None:
-        """Machines that came up with an error: their group is left alone, and its order is cut."""
+        """Back off from groups whose machines could not be created, and reduce their scale-up requests.
+
+        Only while the group is scaling up: a machine that failed before a restart was not ordered by this
+        process, and says nothing about the next order.
+        """
         for group in view.groups.values():
-            failed = {i.id: i for i in group.instances if i.error_code and i.state == "creating"}
-            new = [i for name, i in failed.items() if name not in self._errors_seen.get(group.id, set())]
+            failed = {instance.id: instance for instance in group.instances if instance.failed}
+            seen = self._errors_seen.get(group.id, set())
             self._errors_seen[group.id] = set(failed)
-            by_code: dict[str, list[Instance]] = {}
-            for instance in new:
-                by_code.setdefault(instance.error_code, []).append(instance)
-            for code, instances in sorted(by_code.items()):
-                text = ", ".join(sorted({i.error_message for i in instances}))
-                events.status(
-                    "Warning",
-                    "ScaleUpFailed",
-                    f"Failed adding {len(instances)} nodes ({len(instances)} unseen previously) "
-                    f"to group {group.id} due to {code}; source errors: {text}",
-                )
-                self._fail(group.id, code, text, now)
-                self.register_increase(group.id, -len(instances), now)
+            by_error: dict[str, list[Instance]] = {}
+            for instance in failed.values():
+                by_error.setdefault(instance.error, []).append(instance)
+            for error, instances in sorted(by_error.items()):
+                new = [instance for instance in instances if instance.id not in seen]
+                if new and self.is_scaling_up(group.id):
+                    text = _source_errors(instances)
+                    events.status(
+                        "Warning",
+                        "ScaleUpFailed",
+                        f"Failed adding {len(new)} nodes to group {group.id} due to {error}; "
+                        f"source errors: {text}",
+                    )
+                    self.register_increase(group.id, -len(new), now)
+                    self._fail(group.id, new[0].error_code, text, now)
 
     def _update_incorrect_sizes(self, view: CloudView, now: float) -> None:
         result: dict[str, IncorrectSize] = {}
@@ -225,8 +231,8 @@ class ClusterState:
         return taken
 
     def register_failed_increase(self, group: str, message: str, now: float) -> None:
-        """The provider has refused an order."""
-        self._fail(group, "cloudProviderError", message, now)
+        """Record that the provider refused an order; `message` is its error."""
+        self._fail(group, "cloudProviderError", f"failed to increase node group size: {message}", now)
 
     def register_deletion(self, group: str, now: float) -> None:
         """A machine was given back."""
@@ -282,3 +288,9 @@ class ClusterState:
 
     def _expects(self, group: str, now: float) -> bool:
         return group in self.requests and self.backoff.active(group, now) is None
+
+
+def _source_errors(instances: Iterable[Instance]) -> str:
+    """Join the different error messages; more than three are marked as an excerpt, as upstream."""
+    messages = sorted({instance.error_message for instance in instances})
+    return ", ".join([*messages, "..."] if len(messages) > SOURCE_ERRORS_MAX else messages)

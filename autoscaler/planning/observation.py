@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from machinery.pb import core, policy
 
 CREATING, RUNNING, DELETING = "creating", "running", "deleting"
+_ERROR_CLASSES = {1: "OutOfResource", 99: "Other"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,16 @@ class Instance:
     error_class: int = 0
     error_code: str = ""
     error_message: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the provider could not create the machine."""
+        return self.state == CREATING and bool(self.error_code)
+
+    @property
+    def error(self) -> str:
+        """The class and code of the error, as events have them: `OutOfResource.QUOTA_EXCEEDED`."""
+        return f"{_ERROR_CLASSES.get(self.error_class, self.error_class)}.{self.error_code}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

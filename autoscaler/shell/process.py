@@ -92,7 +92,7 @@ async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig 
         shell = _Shell(process, options, cluster, autoscaler)
         process.serving.add_route("/debug/loop", shell.debug)
         tasks.start_soon(shell.run)
-        await process.announce()
+        await process.announce(compat=options.compat.value)
         await process.stopping.wait()
         tasks.cancel_scope.cancel()
     with anyio.move_on_after(GOODBYE_SECONDS_MAX):
@@ -176,6 +176,7 @@ class _Shell:
         return JSONResponse(
             {
                 "at": rfc3339(last.at) if last is not None else "",
+                "compat": self._options.compat.value,
                 "error": last.error if last is not None else "",
                 "scaleUp": str(last.scale_up.result) if last is not None else "",
                 "scaleDown": last.scale_down if last is not None else "",

@@ -63,6 +63,8 @@ class World:
     daemon_sets: dict[tuple[str, str], DaemonSet] = field(default_factory=dict)
     targets: dict[str, int] = field(default_factory=dict)
     extra_instances: dict[str, list[str]] = field(default_factory=dict)
+    failed_instances: dict[str, list[Instance]] = field(default_factory=dict)
+    """Machines that the cloud could not create, by group."""
     fail_increase: list[str] = field(default_factory=list)
     fail_taint: list[str] = field(default_factory=list)
     fail_delete: list[str] = field(default_factory=list)
@@ -197,6 +199,7 @@ class World:
                 members[group].append(node.metadata.name)
         for group, names in self.extra_instances.items():
             members[group] += [name for name in names if name not in members[group]]
+        failed = {instance.id: name for name, rows in self.failed_instances.items() for instance in rows}
         return CloudView(
             groups={
                 name: NodeGroup(
@@ -205,11 +208,14 @@ class World:
                     max=group["max"],
                     target=self.targets[name],
                     template=_template(group),
-                    instances=tuple(Instance(id=member) for member in members[name]),
+                    instances=(
+                        *(Instance(id=member) for member in members[name]),
+                        *self.failed_instances.get(name, ()),
+                    ),
                 )
                 for name, group in self.groups.items()
             },
-            group_of_node={member: name for name, names in members.items() for member in names},
+            group_of_node=failed | {member: name for name, names in members.items() for member in names},
         )
 
     async def increase(self, group: str, delta: int) -> None:
@@ -233,6 +239,8 @@ class World:
             for names in self.extra_instances.values():
                 if name in names:
                     names.remove(name)
+            for rows in self.failed_instances.values():
+                rows[:] = [instance for instance in rows if instance.id != name]
             for key in [key for key, pod in self.pods.items() if pod.spec.nodeName == name]:
                 del self.pods[key]
 

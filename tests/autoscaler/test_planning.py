@@ -15,6 +15,7 @@ from autoscaler.planning.observation import ControllerKey
 from autoscaler.planning.scale_up import ScaleUpResult
 from machinery.clock import FakeClock
 from machinery.pb import core, policy
+from machinery.versions import Version
 from tests.autoscaler.builders import Spawned, autoscaler, node, pod, world
 
 NOW = FakeClock().now()
@@ -52,6 +53,14 @@ def test_flags_are_read_as_upstream_writes_them() -> None:
 def test_flags_that_make_no_sense_are_named(flag: str, text: str) -> None:
     with pytest.raises(ValueError, match=f"--{flag}"):
         from_flags({flag: text})
+
+
+@pytest.mark.parametrize(
+    ("version", "compat"),
+    [("1.34", Compat.V1_35), ("1.35", Compat.V1_35), ("1.36", Compat.V1_36), ("1.37", Compat.V1_36)],
+)
+def test_compat_follows_the_emulated_version(version: str, compat: Compat) -> None:
+    assert Compat.of(Version.parse(version)) is compat
 
 
 def test_unknown_expanders_are_refused() -> None:

@@ -201,6 +201,19 @@ async def test_idles_without_node_groups(cluster: Cluster) -> None:
         assert len(await it.nodes()) == 1
 
 
+async def test_the_run_file_has_the_compat_in_effect(cluster: Cluster) -> None:
+    await cluster.start("etcd", "apiserver", "cloud")
+    for arguments, compat in (
+        ((), "1.36"),
+        (("--emulated-version=1.35",), "1.35"),
+        (("--emulated-version=1.35", "--compat=fixed"), "fixed"),
+    ):
+        cluster.arguments("autoscaler", *arguments)
+        await cluster.start("autoscaler")
+        assert cluster.run_file("autoscaler").document["compat"] == compat
+        await cluster.stop("autoscaler")
+
+
 async def test_with_its_own_cloud(cluster: Cluster) -> None:
     file = cluster.directory / "groups.yaml"
     file.write_text(GROUPS % {"max": 1, "target": 0}, encoding="utf-8")
