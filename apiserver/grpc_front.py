@@ -28,8 +28,9 @@ from apiserver.access.user import ADMIN, CURRENT, User
 from apiserver.cached_object import CachedObject
 from apiserver.flow_control.controller import FlowControl
 from apiserver.metrics import RequestLabels, RequestMetrics
-from apiserver.registry import scale
+from apiserver.registry import deletion, scale
 from apiserver.registry.collection import delete_collection, is_deletable
+from apiserver.registry.strategies import strategy_of
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
@@ -312,7 +313,11 @@ class GrpcFront:
             raise errors.method_not_allowed(kind, "delete")
         options = _delete_options(request.options)
         result = await self._registry.delete(kind, target.namespace, target.name, options)
-        return api.DeleteResponse(body=result.object.data, deleted=result.deleted).SerializeToString()
+        return api.DeleteResponse(
+            body=result.object.data,
+            deleted=result.deleted,
+            warnings=deletion.warnings(strategy_of(kind), options),
+        ).SerializeToString()
 
     async def _delete_collection(self, request: api.DeleteCollectionRequest, kind: Kind[Any]) -> bytes:
         listing = _list_options(request.list)
@@ -320,7 +325,7 @@ class GrpcFront:
         if not is_deletable(kind, request.target.namespace):
             raise errors.method_not_allowed(kind, "delete collection")
         deleted = await delete_collection(self._registry, kind, request.target.namespace, listing, options)
-        return _page(deleted)
+        return _page(deleted, deletion.warnings(strategy_of(kind), options))
 
     async def _server_info(self, data: bytes, context: _Context) -> bytes:
         async def read() -> int:
@@ -448,8 +453,9 @@ def _list_options(request: api.ListRequest) -> ListOptions:
     )
 
 
-def _page(page: ListPage) -> bytes:
+def _page(page: ListPage, warnings: Sequence[str] = ()) -> bytes:
     answer = api.ListResponse(
+        warnings=warnings,
         items=[item.data for item in page.items],
         resource_version=page.resource_version,
         remaining_item_count=page.remaining,
@@ -463,7 +469,7 @@ def _options(options: api.WriteOptions, kind: str, warnings: list[str]) -> Write
     return WriteOptions(
         dry_run=options.dry_run,
         field_manager=options.field_manager,
-        force=options.force,
+        force=options.force if options.HasField("force") else None,
         field_validation=options.field_validation,
         warn=warnings.append,
         agent=_agent,

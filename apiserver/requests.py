@@ -66,14 +66,15 @@ class WatchOptions:
 class WriteOptions:
     """What every write may ask for; `warn` is told what the client should know although it is done.
 
-    `field_manager` is who changes fields; where it is "", `agent` tells the client's user agent. `tracked`: a
-    new object's fields are managed from the beginning. `made` is called where an apply creates. `track` says
-    otherwise than by its endpoint whose the fields are that a change changes: (live, new, now).
+    `force` is for applies alone; None where the client did not say. `field_manager` is who changes fields;
+    where it is "", `agent` tells the client's user agent. `tracked`: a new object's fields are managed from
+    the beginning. `made` is called where an apply creates. `track` says otherwise than by its endpoint whose
+    the fields are that a change changes: (live, new, now).
     """
 
     dry_run: bool = False
     field_manager: str = ""
-    force: bool = False
+    force: bool | None = None
     field_validation: str = ""
     warn: Callable[[str], None] | None = None
     tracked: bool = False

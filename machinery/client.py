@@ -351,7 +351,7 @@ class Client:
             target=_target(kind, namespace, name, subresource),
             type=_PATCH_TYPES[patch_type],
             patch=text,
-            options=api.WriteOptions(dry_run=dry_run, field_manager=field_manager, force=force),
+            options=api.WriteOptions(dry_run=dry_run, field_manager=field_manager, force=force or None),
         )
         return _decode(kind, (await self._call(lambda stub: stub.Patch, request)).body)
 

@@ -137,7 +137,11 @@ def mark_deleted(metadata: meta.ObjectMeta, env: Environment) -> None:
 
 
 def garbage_finalizers(strategy: Strategy, finalizers: list[str], options: meta.DeleteOptions) -> list[str]:
-    """The finalizers after the options' wish for the dependents: orphan them, or wait for them."""
+    """Return the finalizers that the options ask for: orphan the dependents, or wait for them.
+
+    Without a policy in the options a finalizer of the object decides, then the kind's own policy.
+    Source: kube-apiserver 1.36, registry/generic/registry/store.go.
+    """
     if not strategy.collects_garbage:
         return finalizers
     policy = options.propagationPolicy if options.HasField("propagationPolicy") else ""
@@ -146,10 +150,21 @@ def garbage_finalizers(strategy: Strategy, finalizers: list[str], options: meta.
     elif policy:
         orphan, foreground = policy == "Orphan", policy == "Foreground"
     else:
-        orphan, foreground = ORPHAN in finalizers, FOREGROUND in finalizers
+        foreground = FOREGROUND in finalizers
+        orphan = ORPHAN in finalizers or (strategy.orphans_dependents and not foreground)
     kept = [name for name in finalizers if name not in (ORPHAN, FOREGROUND)]
     wanted = [*kept, *([ORPHAN] if orphan else ()), *([FOREGROUND] if foreground else ())]
     return finalizers if set(wanted) == set(finalizers) else wanted
+
+
+def warnings(strategy: Strategy, options: meta.DeleteOptions) -> tuple[str, ...]:
+    """Return the warnings for DELETEs of this kind (one object or a collection) with these options.
+
+    Source: kube-apiserver 1.36, registry/batch/job/storage.
+    """
+    if options.HasField("propagationPolicy") or options.HasField("orphanDependents"):
+        return ()
+    return (strategy.orphaning_warning,) if strategy.orphaning_warning else ()
 
 
 class _DeleteNow(Verdict):

@@ -39,10 +39,12 @@ class Ruled(Strategy):
         name_rule: Callable[[str], names.Problems] = names.dns_subdomain,
         counts_generation: bool = False,
         checks_updates: bool = True,
+        orphans_dependents: bool = False,
     ) -> None:
         subresources = {"status": RuledStatus(kind, status)} if "status" in kind.subresources else {}
         super().__init__(kind, subresources)
         self.counts_generation = counts_generation
+        self.orphans_dependents = orphans_dependents
         self._check = check
         self._change = change
         self._name_rule = name_rule

@@ -39,6 +39,7 @@ _ROWS: tuple[Ruled, ...] = (
         replication_controllers.replication_controller,
         status=replication_controllers.status,
         counts_generation=True,
+        orphans_dependents=True,
     ),
     Ruled(kinds.RUNTIME_CLASS, runtime_classes.runtime_class, runtime_classes.change, checks_updates=False),
     Ruled(kinds.SECRET, secrets.secret, secrets.change),

@@ -15,10 +15,10 @@ from machinery.wire import presence
 
 def check_options(name: str, options: WriteOptions, *, force: bool = False) -> None:
     """422 for options that make no sense; `name` is the options' kind, `force` whether it may be set."""
-    if not options.field_manager and not options.force and not force:
+    if not options.field_manager and options.force is None and not force:
         return
     causes = []
-    if options.force and not force and name == "PatchOptions":
+    if options.force is not None and not force and name == "PatchOptions":
         causes.append(field.forbidden("force", "may not be specified for non-apply patch"))
     if force and not options.field_manager:
         causes.append(field.required("fieldManager", "is required for apply patch"))

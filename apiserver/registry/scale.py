@@ -141,7 +141,7 @@ async def _apply(
 
     def track(live: Any, new: Any, now: meta.Time) -> None:
         parent, who = Endpoint(kind), tracking.who(options, now)
-        made = scaling.apply(parent, live, of(live), config, who, force=options.force)
+        made = scaling.apply(parent, live, of(live), config, who, force=bool(options.force))
         if made.metadata.name != name:
             raise errors.bad_request(
                 f"the name of the object ({made.metadata.name}) does not match the name on the URL ({name})"
@@ -151,7 +151,7 @@ async def _apply(
         scaling.take_back(parent, live, new, made)
 
     # The change itself is what is applied to the newest Scale.
-    plain = replace(options, force=False, track=track)
+    plain = replace(options, force=None, track=track)
     changed = await registry.patch(kind, namespace, name, "", PatchKind.MERGE, b"{}", plain)
     tracking.tell_duplicates(duplicates, options)
     return of(changed.message)

@@ -165,10 +165,11 @@ class Store:
     ) -> CachedObject:
         """Change an object: `mutate` makes the new message (never changing the old one) or raises.
 
-        Writes nothing when nothing changes. `mutate` may run several times. `at` is the newest version as the
-        caller has just read it; `filled` promises that presence is filled in what `mutate` makes (as it is in
-        a copy of what is stored). Raises 404 where there is none, what `mutate` raises on the newest version,
-        409 after too many attempts.
+        Writes nothing when nothing changes; an Event's time to live is then not extended either, as upstream
+        (storage/etcd3/store.go, GuaranteedUpdate). `mutate` may run several times. `at` is the newest version
+        as the caller has just read it; `filled` promises that presence is filled in what `mutate` makes (as
+        it is in a copy of what is stored). Raises 404 where there is none, what `mutate` raises on the newest
+        version, 409 after too many attempts.
         """
         cached = None
         if at is None and self._snapshot is not None:
@@ -186,7 +187,7 @@ class Store:
                     raise
                 current, newest = await self.read(kind, namespace, name), True
                 continue
-            if data == current.stored and not lease_seconds:
+            if data == current.stored:
                 if newest:
                     return current
                 current, newest = await self.read(kind, namespace, name), True

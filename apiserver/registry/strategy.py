@@ -44,6 +44,10 @@ class Strategy:
     graceful = False
     # Owners' dependents are orphaned or waited for by finalizers.
     collects_garbage = True
+    # DELETE without a propagation policy orphans the dependents (upstream's DefaultGarbageCollectionPolicy).
+    orphans_dependents = False
+    # Warns a client whose DELETE has no propagation policy.
+    orphaning_warning = ""
     # metadata.generation starts at 1 and counts changes of the spec.
     counts_generation = False
     # The kind's own validation looks at metadata; for others only what holds for every kind is asked.

@@ -74,7 +74,7 @@ def apply(
     from apiserver.managed_fields.manager import Endpoint, apply
 
     config, duplicates = configuration(patch)
-    made = apply(Endpoint(kind, subresource), live, config, who(options, now), force=options.force)
+    made = apply(Endpoint(kind, subresource), live, config, who(options, now), force=bool(options.force))
     tell_duplicates(duplicates, options)
     return made
 

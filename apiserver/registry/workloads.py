@@ -34,6 +34,11 @@ class DaemonSetStrategy(Ruled):
 class JobStrategy(Ruled):
     """A job selects its own pods, by its uid, unless its maker says that they know better."""
 
+    orphaning_warning = (
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to"
+        " remove them or set propagationPolicy=Orphan to suppress this warning"
+    )
+
     def prepare_for_create(self, new: Any, env: Environment) -> None:
         super().prepare_for_create(new, env)
         if new.spec.manualSelector:
@@ -69,4 +74,11 @@ DAEMON_SET = DaemonSetStrategy(
     status=daemon_sets.status,
     counts_generation=True,
 )
-JOB = JobStrategy(kinds.JOB, jobs.job, jobs.change, status=jobs.status, counts_generation=True)
+JOB = JobStrategy(
+    kinds.JOB,
+    jobs.job,
+    jobs.change,
+    status=jobs.status,
+    counts_generation=True,
+    orphans_dependents=True,
+)

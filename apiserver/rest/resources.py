@@ -11,6 +11,7 @@ from apiserver.access.access import OPEN, Access
 from apiserver.cached_object import CachedObject
 from apiserver.kubelets import UsageSource
 from apiserver.list_options import parse_selectors
+from apiserver.registry import deletion
 from apiserver.registry.collection import delete_collection, is_deletable
 from apiserver.registry.strategies import strategy_of
 from apiserver.registry.strategy import read_only
@@ -296,6 +297,7 @@ class Resources:
         media = _negotiated(request, _ONLY_SELF)
         options = bodies.delete_options(await request.body(), request.header("content-type"), request.asked)
         request_options.check_dry_run(options.dryRun, "DeleteOptions")
+        request.warnings.extend(deletion.warnings(strategy_of(kind), options))
         result = await self._registry.delete(kind, target.namespace, target.name, options)
         if result.deleted and kind.plural not in _RETURNED:
             done = meta.Status(status="Success")
@@ -316,6 +318,7 @@ class Resources:
         options = bodies.delete_options(data, request.header("content-type"), request.asked)
         request_options.check_dry_run(options.dryRun, "DeleteOptions")
         listing = _list_options(request)
+        request.warnings.extend(deletion.warnings(strategy_of(kind), options))
         deleted = await delete_collection(self._registry, kind, target.namespace, listing, options)
         return self._page(request, media, kind, deleted)
 
@@ -454,7 +457,7 @@ def _write_options(request: Request, kind: str) -> WriteOptions:
     return WriteOptions(
         dry_run=bool(dry_run),
         field_manager=request.asked("fieldManager"),
-        force=request.flag("force"),
+        force=request.flag("force") if "force" in request.query else None,
         field_validation=validation,
         warn=request.warnings.append,
         tracked=True,

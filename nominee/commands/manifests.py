@@ -187,6 +187,8 @@ def delete(
                     name,
                     in_namespace,
                     grace_period_seconds=grace_period if grace_period >= 0 else None,
+                    # As kubectl: a Job's or ReplicationController's pods go with it.
+                    propagation_policy="Background",
                     dry_run=dry_run,
                 )
             except errors.StatusError as error:

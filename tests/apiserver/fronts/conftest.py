@@ -18,11 +18,10 @@ from apiserver.requests import RegistryAPI
 from apiserver.server import ApiServer, ServerOptions
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import CacheLimits, WatchCache
-from machinery.clock import SystemClock
 from machinery.kinds import NAMESPACE
 from machinery.versions import Gates
 from tests.apiserver.fronts.adapter import Api
-from tests.apiserver.fronts.both import Both
+from tests.apiserver.fronts.both import AheadClock, Both
 from tests.apiserver.fronts.over_grpc import GrpcApi
 from tests.apiserver.fronts.over_rest import RestApi
 from tests.apiserver.rest.asgi import VERSION, Rest, front_over
@@ -31,8 +30,7 @@ from tests.support.patience import PATIENCE_SECONDS
 
 
 @asynccontextmanager
-async def _serving(address: str) -> AsyncIterator[tuple[Rest, ApiServer]]:
-    clock = SystemClock()
+async def _serving(address: str, clock: AheadClock) -> AsyncIterator[tuple[Rest, ApiServer]]:
     made: list[Registry] = []
 
     async def make_registry(storage: EtcdStorage, cache: WatchCache) -> RegistryAPI:
@@ -72,14 +70,15 @@ async def _serving(address: str) -> AsyncIterator[tuple[Rest, ApiServer]]:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     etcd = ThrowawayEtcd(tmp_path_factory.mktemp("fronts"))
     etcd.start()
+    clock = AheadClock()
     try:
         with (
             anyio.from_thread.start_blocking_portal() as portal,
-            portal.wrap_async_context_manager(_serving(etcd.address)) as (rest, server),
+            portal.wrap_async_context_manager(_serving(etcd.address, clock)) as (rest, server),
         ):
             assert server.cache is not None
             grpc = GrpcApi(portal, server.address)
-            yield Both(RestApi(portal, rest), grpc, server.cache)
+            yield Both(RestApi(portal, rest), grpc, server.cache, clock)
             grpc.close()
     finally:
         etcd.discard()

@@ -57,7 +57,8 @@ class GrpcApi(Api):
         if call.verb in ("list", "delete_collection"):
             return _list(call.kind, answer)
         if call.verb == "delete":
-            return Outcome(200, codec.to_json(envelope.decode(call.kind, answer.body)))
+            deleted = codec.to_json(envelope.decode(call.kind, answer.body))
+            return Outcome(200, deleted, tuple(answer.warnings))
         shown = SCALE if call.subresource == "scale" else call.kind
         document = _typed(codec.to_json(envelope.decode(shown, answer.body)), shown.api_version, shown.kind)
         return Outcome(200, document, tuple(answer.warnings))
@@ -153,7 +154,7 @@ def _list(kind: Kind[Any], answer: Any) -> Outcome:
     items = [codec.to_json(envelope.decode(kind, body)) for body in answer.items]
     for item in items:
         del item["kind"], item["apiVersion"]
-    return Outcome(200, {"metadata": metadata, "items": items})
+    return Outcome(200, {"metadata": metadata, "items": items}, tuple(answer.warnings))
 
 
 def _typed(document: Document, api_version: str, kind: str) -> Document:
@@ -184,7 +185,7 @@ def _write_options(options: Mapping[str, Any]) -> api.WriteOptions:
     return api.WriteOptions(
         dry_run=options.get("dryRun") == "All",
         field_manager=options.get("fieldManager", ""),
-        force=bool(options.get("force", False)),
+        force=options.get("force"),
         field_validation=options.get("fieldValidation", ""),
     )
 
