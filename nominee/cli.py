@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import signal
+import sys
+
+from nominee import output
 
 
 def main() -> None:
-    """Runs the command. While modules are being loaded Ctrl-C just ends it, without a traceback."""
+    """Run the command. While modules are being loaded Ctrl-C just ends it, without a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    output.open_standard_descriptors()
     from nominee.command_group import nominee
 
-    nominee(prog_name="nominee")
+    try:
+        nominee(prog_name="nominee")
+    except (OSError, BaseExceptionGroup) as error:
+        if not output.is_lost(error):
+            raise
+        output.report_lost(error)
+        sys.exit(1)
+    finally:
+        output.settle()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +60,19 @@ def cluster(
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
         process.communicate(timeout=_STOP_SECONDS_MAX)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill a process and close its pipes.
+
+    Not by `communicate`, which fails after a call of it that Ctrl-C interrupted.
+    """
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +139,7 @@ class Creator:
         return Created(**json.loads(output))
 
     def kill(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+        kill(self._process)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from machinery.clock import Clock, SystemClock
 from machinery.run_files import RunFile
 from nominee.bench.figures import percentile
 from nominee.bench.machine import busy_seconds, machine
-from nominee.bench.processes import BenchError, Series, cluster, creators
+from nominee.bench.processes import BenchError, Series, cluster, creators, kill
 from nominee.bench.watchers import FORMS
 from nominee.bench.workloads import INIT
 from nominee.process_usage import cpu_seconds, pss_bytes
@@ -231,9 +231,7 @@ class _Bench:
                 raise BenchError("the watching process failed; see its words above")
             yield process
         finally:
-            if process.poll() is None:
-                process.kill()
-                process.communicate()
+            kill(process)
 
     def _change(self) -> list[float]:
         """Seconds that each patch took."""

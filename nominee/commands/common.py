@@ -6,6 +6,7 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -69,9 +70,18 @@ def echo_json(document: object) -> None:
 
 
 def end_as_by_ctrl_c() -> None:
-    """From now on SIGTERM and SIGHUP end this command as Ctrl-C does: it takes away what it has started."""
+    """From now on SIGTERM and SIGHUP end this command as Ctrl-C does: it takes away what it has started.
+
+    Only the first of them does: a closed terminal sends SIGHUP twice, and the second must not interrupt that.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        for other in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(other, signal.SIG_IGN)
+        signal.default_int_handler(number, frame)
+
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, interrupt)
 
 
 def ask_supervisor(

@@ -17,6 +17,7 @@ from nominee.commands.common import Seconds, directory_option, echo_json, output
 from nominee.components import BY_NAME, COMPONENTS, is_installed
 from nominee.identities import certificates, serving_names, tokens
 from nominee.options import OptionError, parse_assignments, parse_components, parse_gates, parse_versions
+from nominee.output import settle
 from nominee.pki import Pki
 from nominee.plan import AUTHORIZATION_MODE, DEFAULT_KUBELETS, DEFAULT_NODES, Plan, UpOptions, build
 from nominee.supervisor.client import NotRunningError, RefusedError, call
@@ -115,7 +116,7 @@ def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **
     if detach:
         _detach(command, lock, state, plan, wait=wait, output=output)
         return
-    sys.stdout.flush()
+    settle()
     os.set_inheritable(lock, True)
     os.execv(sys.executable, command)  # the same pid goes on as the light supervisor
 

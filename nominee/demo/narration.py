@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
+from rich.console import Console
+
 from machinery.clock import Clock
 from machinery.objects import condition_is, get_condition
 from machinery.pb import core
@@ -10,17 +15,22 @@ _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 
 
+class _Console(Console):
+    """A console whose reader may end: that is an error like any other (rich's own raises SystemExit)."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 class StoryError(Exception):
     """A check of a story did not hold."""
 
 
 class Narrator:
-    """Prints lines with the time since the story began. Colours where the terminal has them."""
+    """Print lines with the time since the story began, in colours where the terminal has them."""
 
     def __init__(self, clock: Clock) -> None:
-        from rich.console import Console
-
-        self._console = Console(highlight=False, soft_wrap=True)
+        self._console = _Console(highlight=False, soft_wrap=True)
         self._clock = clock
         self._began = clock.monotonic()
         self.checks = 0

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
+from nominee.output import discard
 from nominee.supervisor.core import ProcessState, Supervision
 from nominee.supervisor.directory import StateDirectory, read_json
 from nominee.supervisor.spec import ClusterSpec
@@ -110,11 +111,13 @@ def event_line(process: ProcessState, came_from: State, now: float) -> str | Non
 
 
 class Printer:
-    """Prints lines until the reader is gone, and then is silent: a closed terminal must not end the cluster
-    in any way but by its SIGHUP."""
+    """Print lines until the reader is gone, and then nothing.
 
-    def __init__(self, out: TextIO) -> None:
-        self._out: TextIO | None = out
+    A closed terminal ends the cluster by its SIGHUP, not by an error, and does not change the exit status.
+    """
+
+    def __init__(self, out: TextIO | None) -> None:
+        self._out = out
 
     def __call__(self, line: str) -> None:
         if self._out is None:
@@ -122,6 +125,7 @@ class Printer:
         try:
             print(line, file=self._out, flush=True)
         except (OSError, ValueError):
+            discard(self._out)
             self._out = None
 
 
