@@ -32,8 +32,13 @@ def regex_problem(message: str, pattern: str, *examples: str) -> str:
     return f"{message} ({listed}regex used for validation is '{pattern}')"
 
 
-def too_long(length: int) -> str:
-    return f"must be no more than {length} characters"
+def too_long(length: int, unit: str = "characters") -> str:
+    """The complaint about a text of more than `length` bytes.
+
+    Lengths are always in bytes, but only the functions that upstream has moved to its package `content`
+    (label keys and values, and what declarative validation checks) say so.
+    """
+    return f"must be no more than {length} {unit}"
 
 
 _NAME_PROBLEM = regex_problem(
@@ -54,12 +59,12 @@ def qualified_name_problems(value: str) -> list[str]:
                 "(e.g. 'example.com/MyName')"]  # fmt: skip
     problems = []
     if slash:
-        found = [EMPTY] if not prefix else dns_subdomain_problems(prefix)
+        found = [EMPTY] if not prefix else dns_subdomain_problems(prefix, unit="bytes")
         problems += [f"prefix part {problem}" for problem in found]
     if not name:
         problems.append(f"name part {EMPTY}")
     elif len(name.encode()) > 63:
-        problems.append(f"name part {too_long(63)}")
+        problems.append(f"name part {too_long(63, 'bytes')}")
     if not _QUALIFIED_NAME_RE.fullmatch(name):
         problems.append(f"name part {_NAME_PROBLEM}")
     return problems
@@ -68,7 +73,7 @@ def qualified_name_problems(value: str) -> list[str]:
 def label_value_problems(value: str) -> list[str]:
     problems = []
     if len(value.encode()) > 63:
-        problems.append(too_long(63))
+        problems.append(too_long(63, "bytes"))
     if not _LABEL_VALUE_RE.fullmatch(value):
         message = (
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
@@ -78,11 +83,11 @@ def label_value_problems(value: str) -> list[str]:
     return problems
 
 
-def dns_subdomain_problems(value: str) -> list[str]:
-    """RFC 1123 subdomain: the names of most objects."""
+def dns_subdomain_problems(value: str, *, unit: str = "characters") -> list[str]:
+    """RFC 1123 subdomain: the names of most objects. `unit`: see `too_long`."""
     problems = []
     if len(value.encode()) > 253:
-        problems.append(too_long(253))
+        problems.append(too_long(253, unit))
     if not _DNS_SUBDOMAIN_RE.fullmatch(value):
         message = (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
@@ -92,11 +97,11 @@ def dns_subdomain_problems(value: str) -> list[str]:
     return problems
 
 
-def dns_label_problems(value: str) -> list[str]:
-    """RFC 1123 label: namespaces and containers."""
+def dns_label_problems(value: str, *, unit: str = "characters") -> list[str]:
+    """RFC 1123 label: namespaces and containers. `unit`: see `too_long`."""
     problems = []
     if len(value.encode()) > 63:
-        problems.append(too_long(63))
+        problems.append(too_long(63, unit))
     if not _DNS_LABEL_RE.fullmatch(value):
         if _DNS_SUBDOMAIN_RE.fullmatch(value):
             problems.append("must not contain dots")

@@ -206,13 +206,9 @@ class ReplicaSetStrategy(TemplateStrategy):
         return self.validate_metadata(new) + replica_sets.spec(new.spec)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        # Upstream looks at the spec twice.
-        spec = replica_sets.spec(new.spec)
         return (
-            self.validate_metadata(new)
-            + spec
-            + metadata_rules.object_meta_update(new.metadata, old.metadata)
-            + spec
+            metadata_rules.object_meta_update(new.metadata, old.metadata)
+            + replica_sets.spec(new.spec)
             + replica_sets.immutable_selector(new.spec, old.spec)
         )
 

@@ -133,7 +133,7 @@ _NAME_LENGTH_MAX = 15
 def port_name(name: str) -> list[str]:
     """What is wrong with a port's name (IANA_SVC_NAME)."""
     problems = []
-    if len(name) > _NAME_LENGTH_MAX:
+    if len(name.encode()) > _NAME_LENGTH_MAX:
         problems.append(f"must be no more than {_NAME_LENGTH_MAX} characters")
     lower = all(c in "abcdefghijklmnopqrstuvwxyz0123456789-" for c in name)
     if not lower:

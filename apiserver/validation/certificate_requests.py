@@ -105,7 +105,7 @@ def _signer(name: str) -> list[Cause]:
         for part in rest.split(".")
         for problem in names.dns_subdomain(part)
     ]
-    if len(name) > _PATH_LENGTH_MAX:
+    if len(name.encode()) > _PATH_LENGTH_MAX:
         errors.append(field.too_long(path, _PATH_LENGTH_MAX))
     return errors
 

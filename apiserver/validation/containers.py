@@ -311,7 +311,7 @@ def _resize_policies(
         if policy.restartPolicy not in _RESIZE_POLICIES:
             errors.append(_choice(path, policy.restartPolicy, _RESIZE_POLICIES))
         if restart_policy == "Never" and policy.restartPolicy != "NotRequired":
-            problem = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+            problem = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             errors.append(field.invalid(path, policy.restartPolicy, problem))
     return errors
 

@@ -23,7 +23,7 @@ def node(obj: storage.CSINode) -> list[Cause]:
         errors += device_names.driver(f"{path}.name", driver.name)
         if not driver.nodeID:
             errors.append(field.required(f"{path}.nodeID"))
-        elif len(driver.nodeID) > _NODE_ID_LENGTH_MAX:
+        elif len(driver.nodeID.encode()) > _NODE_ID_LENGTH_MAX:
             problem = f"must be {_NODE_ID_LENGTH_MAX} characters or less"
             errors.append(field.invalid(f"{path}.nodeID", driver.nodeID, problem))
         if driver.allocatable.HasField("count"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from apiserver.validation import device_names, device_terms, field, go_dump, lists
+from apiserver.validation import conditions, device_names, device_terms, field, go_dump, lists
 from apiserver.validation.device_claims import Requests, request_names, request_reference, request_references
 from apiserver.validation.scheduling_terms import node_selector
 from machinery.errors import Cause
@@ -13,6 +13,8 @@ from machinery.pb import devices
 _RESERVATIONS_MAX = 256
 _RESULTS_MAX = 32
 _DATA_BYTES_MAX = 10 * 1024
+_CONDITIONS_MAX = 8
+_NETWORK_BYTES_MAX = {"interfaceName": 256, "hardwareAddress": 128}
 _SOURCES = ("FromClaim", "FromClass")
 
 
@@ -62,8 +64,14 @@ def _device_status(given: set[str], path: str, device: devices.AllocatedDeviceSt
     key = _device_key(device)
     if key not in given:
         errors.append(field.invalid(path, key, "must be an allocated device in the claim"))
+    if len(device.conditions) > _CONDITIONS_MAX:
+        errors.append(field.too_many(f"{path}.conditions", len(device.conditions), _CONDITIONS_MAX))
+    errors += conditions.conditions(f"{path}.conditions", device.conditions)
     if device.HasField("data") and device.data.raw:
         errors += device_terms.raw(f"{path}.data", device.data.raw, _DATA_BYTES_MAX)
+    for name, bytes_max in _NETWORK_BYTES_MAX.items():
+        if len(getattr(device.networkData, name).encode()) > bytes_max:
+            errors.append(field.too_long(f"{path}.networkData.{name}", bytes_max))
     return errors
 
 

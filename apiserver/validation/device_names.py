@@ -36,7 +36,7 @@ def driver(path: str, name: str) -> list[Cause]:
     errors: list[Cause] = []
     if not name:
         errors.append(field.required(path))
-    if len(name) > _DRIVER_LENGTH_MAX:
+    if len(name.encode()) > _DRIVER_LENGTH_MAX:
         errors.append(field.too_long(path, _DRIVER_LENGTH_MAX))
     return errors + [field.invalid(path, name, p) for p in names.dns_subdomain(name.lower())]
 
@@ -44,7 +44,7 @@ def driver(path: str, name: str) -> list[Cause]:
 def pool(path: str, name: str) -> list[Cause]:
     if not name:
         return [field.required(path)]
-    errors = [field.too_long(path, _POOL_LENGTH_MAX)] if len(name) > _POOL_LENGTH_MAX else []
+    errors = [field.too_long(path, _POOL_LENGTH_MAX)] if len(name.encode()) > _POOL_LENGTH_MAX else []
     for part in name.split("/"):
         errors += subdomain(path, part)
     return errors
@@ -56,7 +56,7 @@ def device_class(path: str, name: str) -> list[Cause]:
 
 def _c_identifier(path: str, name: str) -> list[Cause]:
     errors: list[Cause] = []
-    if len(name) > _IDENTIFIER_LENGTH_MAX:
+    if len(name.encode()) > _IDENTIFIER_LENGTH_MAX:
         errors.append(field.too_long(path, _IDENTIFIER_LENGTH_MAX))
     if not _identifier.fullmatch(name):
         errors.append(field.invalid(path, name, _IDENTIFIER_PROBLEM))

@@ -169,13 +169,13 @@ def _attribute(path: str, attribute: devices.DeviceAttribute) -> list[Cause]:
     errors: list[Cause] = []
     count = sum(attribute.HasField(name) for name in ("int", "bool", "string", "version"))
     count += sum(bool(getattr(attribute, name)) for name in ("ints", "bools", "strings", "versions"))
-    if len(attribute.string) > _VALUE_LENGTH_MAX:
+    if len(attribute.string.encode()) > _VALUE_LENGTH_MAX:
         errors.append(field.too_long(f"{path}.string", _VALUE_LENGTH_MAX))
     if attribute.HasField("version"):
         if not _SEMVER.fullmatch(attribute.version):
             problem = "must be a string compatible with semver.org spec 2.0.0"
             errors.append(field.invalid(f"{path}.version", attribute.version, problem))
-        if len(attribute.version) > _VALUE_LENGTH_MAX:
+        if len(attribute.version.encode()) > _VALUE_LENGTH_MAX:
             errors.append(field.too_long(f"{path}.version", _VALUE_LENGTH_MAX))
     if count != 1:
         errors.append(field.invalid(path, "", "exactly one value must be specified"))

@@ -43,7 +43,7 @@ def config(path: str, spec: core.PodSpec) -> list[Cause]:
     if len(searches) > _SEARCHES_MAX:
         problem = f"must not have more than {_SEARCHES_MAX} search paths"
         errors.append(field.invalid(f"{path}.searches", searches, problem))
-    if len(" ".join(searches)) > _SEARCHES_LENGTH_MAX:
+    if len(" ".join(searches).encode()) > _SEARCHES_LENGTH_MAX:
         problem = (
             f"must not have more than {_SEARCHES_LENGTH_MAX} characters (including spaces) in the search list"
         )
@@ -59,7 +59,7 @@ def config(path: str, spec: core.PodSpec) -> list[Cause]:
 
 def _search(path: str, search: str) -> list[Cause]:
     errors: list[Cause] = []
-    if len(search) > _SUBDOMAIN_LENGTH_MAX:
+    if len(search.encode()) > _SUBDOMAIN_LENGTH_MAX:
         problem = f"must be no more than {_SUBDOMAIN_LENGTH_MAX} characters"
         errors.append(field.invalid(path, search, problem))
     if not _underscored.fullmatch(search):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from apiserver.validation import field, metadata, pod_annotations
+from apiserver.validation import field, metadata, pod_annotations, pod_options
 from apiserver.validation.pod import pod
 from apiserver.validation.pod_annotations import MIRROR_ANNOTATION
 from machinery.errors import Cause
 from machinery.pb import core
+from machinery.versions import Gates
 
 _PATH = "spec.ephemeralContainers"
 
 
-def update(new: core.Pod, old: core.Pod) -> list[Cause]:
+def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
     """They are added only. The difference that upstream shows of a changed one is left out."""
     errors = metadata.object_meta_update(new.metadata, old.metadata)
-    errors += pod(new, old)
+    errors += pod(new, old, pod_options.of(gates, old.spec))
     errors += pod_annotations.update(new, old)
     if MIRROR_ANNOTATION in old.metadata.annotations:
         return [field.forbidden("", "static pods do not support ephemeral containers")]

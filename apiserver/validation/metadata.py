@@ -124,7 +124,7 @@ def _managed_fields(path: str, entries: Iterable[meta.ManagedFieldsEntry]) -> li
     errors: list[Cause] = []
     for index, entry in enumerate(entries):
         errors += field_manager(f"{path}[{index}].manager", entry.manager)
-        if len(entry.subresource) > SUBRESOURCE_LENGTH_MAX:
+        if len(entry.subresource.encode()) > SUBRESOURCE_LENGTH_MAX:
             errors.append(field.too_long(f"{path}[{index}].subresource", SUBRESOURCE_LENGTH_MAX))
     return errors
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from apiserver.validation import containers, field, metadata, names, pod_annotations, scheduling_terms
 from apiserver.validation.equality import same
 from apiserver.validation.go_dump import dump
+from apiserver.validation.pod_options import PodOptions
 from apiserver.validation.pod_spec import INT32_MAX, in_range, pod_spec
 from machinery.errors import Cause
 from machinery.pb import core
 from machinery.remembered import Verdicts
 
+_DEFAULT_OPTIONS = PodOptions()
 UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -19,17 +21,19 @@ UPDATABLE = (
 )
 
 
-def pod(obj: core.Pod, old: core.Pod | None = None) -> list[Cause]:
+def pod(obj: core.Pod, old: core.Pod | None = None, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]:
     """What holds whenever a pod is written."""
     errors = metadata.object_meta(obj.metadata, namespaced=True, name_rule=names.dns_subdomain)
     errors += pod_annotations.pod_annotations(obj, old)
     # Only volumes have to do with the name of the pod that they are of.
-    errors += _spec(obj.spec, obj.metadata.name) if obj.spec.volumes else _spec_without_volumes(obj.spec)
+    if obj.spec.volumes:
+        return errors + _spec(obj.spec, obj.metadata.name, options)
+    errors += _spec_without_volumes[options](obj.spec)
     return errors
 
 
-def _spec(spec: core.PodSpec, pod_name: str) -> list[Cause]:
-    errors = pod_spec("spec", spec, in_template=False, pod=pod_name)
+def _spec(spec: core.PodSpec, pod_name: str, options: PodOptions) -> list[Cause]:
+    errors = pod_spec("spec", spec, options, in_template=False, pod=pod_name)
     if not spec.serviceAccountName and spec.volumes:
         errors += _tokens(spec)
     for name in ("containers", "initContainers"):
@@ -38,7 +42,11 @@ def _spec(spec: core.PodSpec, pod_name: str) -> list[Cause]:
     return errors
 
 
-_spec_without_volumes = Verdicts[core.PodSpec, tuple[Cause, ...]](lambda spec: tuple(_spec(spec, "")))
+def _remembered(options: PodOptions) -> Verdicts[core.PodSpec, tuple[Cause, ...]]:
+    return Verdicts(lambda spec: tuple(_spec(spec, "", options)))
+
+
+_spec_without_volumes = {options: _remembered(options) for options in map(PodOptions, (False, True))}
 
 
 def _tokens(spec: core.PodSpec) -> list[Cause]:
@@ -52,8 +60,8 @@ def _tokens(spec: core.PodSpec) -> list[Cause]:
     ]
 
 
-def create(obj: core.Pod) -> list[Cause]:
-    errors = pod(obj)
+def create(obj: core.Pod, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]:
+    errors = pod(obj, options=options)
     if obj.spec.ephemeralContainers:
         errors.append(field.forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if obj.spec.schedulingGates and obj.spec.nodeName:
@@ -63,9 +71,9 @@ def create(obj: core.Pod) -> list[Cause]:
     return errors + pod_annotations.against_fields("spec", obj.metadata.annotations, obj.spec)
 
 
-def update(new: core.Pod, old: core.Pod) -> list[Cause]:
+def update(new: core.Pod, old: core.Pod, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]:
     errors = metadata.object_meta_update(new.metadata, old.metadata)
-    errors += pod(new, old)
+    errors += pod(new, old, options)
     errors += pod_annotations.update(new, old)
     for name in ("containers", "initContainers"):
         problems, stop = _images(f"spec.{name}", getattr(new.spec, name), getattr(old.spec, name))
@@ -76,7 +84,7 @@ def update(new: core.Pod, old: core.Pod) -> list[Cause]:
     errors += deadline
     if stop:
         return errors
-    errors += _tolerations(new.spec.tolerations, old.spec.tolerations)
+    errors += _tolerations(new.spec.tolerations, old.spec.tolerations, options)
     errors += _gates(new.spec.schedulingGates, old.spec.schedulingGates)
     if same(new.spec, old.spec):
         return errors
@@ -118,7 +126,9 @@ def _deadline(new: core.PodSpec, old: core.PodSpec) -> tuple[list[Cause], bool]:
     return [], False
 
 
-def _tolerations(new: Sequence[core.Toleration], old: Sequence[core.Toleration]) -> list[Cause]:
+def _tolerations(
+    new: Sequence[core.Toleration], old: Sequence[core.Toleration], options: PodOptions
+) -> list[Cause]:
     if new == old:
         return []
     for toleration in old:
@@ -128,7 +138,7 @@ def _tolerations(new: Sequence[core.Toleration], old: Sequence[core.Toleration])
                     "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
                 )
             ]
-    return scheduling_terms.tolerations("spec.tolerations", new)
+    return scheduling_terms.tolerations("spec.tolerations", new, options)
 
 
 def _same_but_seconds(one: core.Toleration, other: core.Toleration) -> bool:

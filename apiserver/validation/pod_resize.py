@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from apiserver.validation import field, metadata
+from apiserver.validation import field, metadata, pod_options
 from apiserver.validation.pod import pod
 from apiserver.validation.pod_annotations import MIRROR_ANNOTATION
 from machinery import qos
@@ -20,7 +20,7 @@ ResourceList = Mapping[str, resource.Quantity]
 
 def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
     errors = metadata.object_meta_update(new.metadata, old.metadata)
-    errors += pod(new, old)
+    errors += pod(new, old, pod_options.of(gates, old.spec))
     pod_level = gates.enabled("InPlacePodLevelResourcesVerticalScaling")
     if not pod_level and (_pod_level(old) or _pod_level(new)):
         return [

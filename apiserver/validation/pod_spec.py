@@ -20,6 +20,7 @@ from apiserver.validation import (
     windows,
 )
 from apiserver.validation.metadata import validate_labels
+from apiserver.validation.pod_options import PodOptions
 from machinery.errors import Cause
 from machinery.pb import core
 
@@ -29,6 +30,7 @@ _HOSTNAME_OVERRIDE_MAX = 64
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+_DEFAULT_OPTIONS = PodOptions()
 _NO_VOLUMES: dict[str, core.VolumeSource] = {}
 
 
@@ -38,7 +40,14 @@ def in_range(path: str, value: int, least: int, most: int) -> list[Cause]:
     return [field.invalid(path, value, f"must be between {least} and {most}, inclusive")]
 
 
-def pod_spec(path: str, spec: core.PodSpec, *, in_template: bool = True, pod: str = "") -> list[Cause]:
+def pod_spec(
+    path: str,
+    spec: core.PodSpec,
+    options: PodOptions = _DEFAULT_OPTIONS,
+    *,
+    in_template: bool = True,
+    pod: str = "",
+) -> list[Cause]:
     """In upstream's order; `pod` is the name, "" in templates."""
     errors: list[Cause] = []
     known: Mapping[str, core.VolumeSource] = _NO_VOLUMES
@@ -72,7 +81,7 @@ def pod_spec(path: str, spec: core.PodSpec, *, in_template: bool = True, pod: st
         errors += windows.host_processes(path, spec)
     if spec.HasField("hostUsers"):
         errors += security.of_host_users(path, spec)
-    errors += _plain_fields(path, spec)
+    errors += _plain_fields(path, spec, options)
     for name in sorted(spec.overhead):
         # Upstream takes it for the limits of a container.
         at = f"{path}.overhead.limits[{name}]"
@@ -98,7 +107,7 @@ def _placement(path: str, spec: core.PodSpec) -> list[Cause]:
     return errors
 
 
-def _plain_fields(path: str, spec: core.PodSpec) -> list[Cause]:
+def _plain_fields(path: str, spec: core.PodSpec, options: PodOptions) -> list[Cause]:
     errors: list[Cause] = []
     if spec.serviceAccountName:
         errors += _names(f"{path}.serviceAccountName", spec.serviceAccountName)
@@ -112,7 +121,7 @@ def _plain_fields(path: str, spec: core.PodSpec) -> list[Cause]:
     if spec.hostnameOverride:
         errors += _hostname_override(path, spec)
     if spec.tolerations:
-        errors += scheduling_terms.tolerations(f"{path}.tolerations", spec.tolerations)
+        errors += scheduling_terms.tolerations(f"{path}.tolerations", spec.tolerations, options)
     if spec.hostAliases:
         errors += dns.host_aliases(f"{path}.hostAliases", spec)
     if spec.priorityClassName:
@@ -128,7 +137,7 @@ def _hostname_override(path: str, spec: core.PodSpec) -> list[Cause]:
     """KEP-4762; the words of what it excludes are ours."""
     at, value = f"{path}.hostnameOverride", spec.hostnameOverride
     errors = _names(at, value)
-    if len(value) > _HOSTNAME_OVERRIDE_MAX:
+    if len(value.encode()) > _HOSTNAME_OVERRIDE_MAX:
         errors.append(field.too_long(at, _HOSTNAME_OVERRIDE_MAX))
     for name in ("setHostnameAsFQDN", "hostNetwork"):
         if getattr(spec, name):

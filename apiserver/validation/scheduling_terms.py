@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from apiserver.validation import field, names
+from apiserver.validation.pod_options import NUMERIC_OPERATORS, PodOptions
 from apiserver.validation.selectors import label_selector
 from machinery.errors import Cause
+from machinery.names import EMPTY
 from machinery.pb import core
+from machinery.selectors import parse_int64
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 _NODE_OPERATORS = ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn")
+_DEFAULT_OPTIONS = PodOptions()
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_decimal = re.compile(r"-?[1-9][0-9]*|0", re.ASCII)
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -21,7 +27,9 @@ def label_name(path: str, name: str) -> list[Cause]:
     return [field.invalid(path, name, problem) for problem in names.qualified_name(name)]
 
 
-def tolerations(path: str, found: Iterable[core.Toleration]) -> list[Cause]:
+def tolerations(
+    path: str, found: Iterable[core.Toleration], options: PodOptions = _DEFAULT_OPTIONS
+) -> list[Cause]:
     errors: list[Cause] = []
     for index, toleration in enumerate(found):
         at = f"{path}[{index}]"
@@ -55,11 +63,25 @@ def tolerations(path: str, found: Iterable[core.Toleration]) -> list[Cause]:
                         f"{at}.operator", toleration.value, "value must be empty when `operator` is 'Exists'"
                     )
                 )
+        elif toleration.operator in NUMERIC_OPERATORS and options.numeric_tolerations:
+            errors += _decimal_integer(f"{at}.value", toleration.value)
         else:
-            errors.append(field.not_supported(f"{at}.operator", toleration.operator, _TOLERATION_OPERATORS))
+            known = _TOLERATION_OPERATORS + (NUMERIC_OPERATORS if options.numeric_tolerations else ())
+            errors.append(field.not_supported(f"{at}.operator", toleration.operator, known))
         if toleration.effect:
             errors += taint_effect(f"{at}.effect", toleration.effect, allow_empty=True)
     return errors
+
+
+def _decimal_integer(path: str, text: str) -> list[Cause]:
+    """An int64 without a plus sign or leading zeros, which two readers might read differently."""
+    if not text:
+        return [field.invalid(path, text, EMPTY)]
+    if not _decimal.fullmatch(text):
+        return [field.invalid(path, text, "must be a valid decimal integer in canonical form")]
+    if parse_int64(text) is None:
+        return [field.invalid(path, text, "value must fit in a 64-bit integer")]
+    return []
 
 
 def taint_effect(path: str, effect: str, *, allow_empty: bool) -> list[Cause]:

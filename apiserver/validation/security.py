@@ -162,6 +162,6 @@ def of_os(path: str, spec: core.PodSpec) -> list[Cause]:
 def of_host_users(path: str, spec: core.PodSpec) -> list[Cause]:
     if not spec.HasField("hostUsers") or spec.hostUsers:
         return []
-    problem = "when `pod.Spec.HostUsers` is false"
-    shared = (("hostNetwork", spec.hostNetwork), ("HostPID", spec.hostPID), ("HostIPC", spec.hostIPC))
+    problem = "when `hostUsers` is false"
+    shared = (("hostNetwork", spec.hostNetwork), ("hostPID", spec.hostPID), ("hostIPC", spec.hostIPC))
     return [field.forbidden(f"{path}.{name}", problem) for name, is_shared in shared if is_shared]

@@ -190,9 +190,9 @@ def _topology(path: str, expression: core.TopologySelectorLabelRequirement) -> l
 def storage_class_update(new: storage.StorageClass, old: storage.StorageClass) -> list[Cause]:
     errors: list[Cause] = []
     if new.parameters != old.parameters:
-        errors.append(field.forbidden("parameters", "updates to parameters are forbidden."))
-    if new.provisioner != old.provisioner:
-        errors.append(field.forbidden("provisioner", "updates to provisioner are forbidden."))
+        shown = dict(sorted(new.parameters.items())) or None
+        errors.append(field.invalid("parameters", shown, field.IMMUTABLE))
+    errors += field.immutable("provisioner", new.provisioner, old.provisioner)
     errors += field.immutable("reclaimPolicy", new.reclaimPolicy, old.reclaimPolicy)
     errors += field.immutable("volumeBindingMode", new.volumeBindingMode, old.volumeBindingMode)
     return errors

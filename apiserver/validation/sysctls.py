@@ -26,7 +26,7 @@ def sysctls(path: str, spec: core.PodSpec) -> list[Cause]:
         at, name = f"{path}[{index}].name", sysctl.name
         if not name:
             errors.append(field.required(at))
-        elif len(name) > _LENGTH_MAX or not _known.fullmatch(name):
+        elif len(name.encode()) > _LENGTH_MAX or not _known.fullmatch(name):
             errors.append(field.invalid(at, name, _PROBLEM))
         elif name in seen:
             errors.append(field.duplicate(at, name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from apiserver.validation import field, metadata, pod_annotations
+from apiserver.validation.pod_options import PodOptions
 from apiserver.validation.pod_spec import pod_spec
 from apiserver.validation.selectors import label_selector
 from machinery.errors import Cause
@@ -12,14 +13,17 @@ from machinery.pb import core, meta
 from machinery.selectors import LabelSelector, SelectorError
 from machinery.wire import codec
 
+_DEFAULT_OPTIONS = PodOptions()
 _MISMATCH = "`selector` does not match template `labels`"
 
 
-def pod_template(path: str, template: core.PodTemplateSpec) -> list[Cause]:
+def pod_template(
+    path: str, template: core.PodTemplateSpec, options: PodOptions = _DEFAULT_OPTIONS
+) -> list[Cause]:
     annotations = template.metadata.annotations
     errors = labels_of(path, template)
     errors += pod_annotations.of_spec(f"{path}.annotations", annotations, template.spec)
-    errors += pod_spec(f"{path}.spec", template.spec)
+    errors += pod_spec(f"{path}.spec", template.spec, options)
     errors += pod_annotations.against_fields(f"{path}.spec", annotations, template.spec)
     if template.spec.ephemeralContainers:
         problem = "ephemeral containers not allowed in pod template"

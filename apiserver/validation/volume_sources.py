@@ -146,7 +146,10 @@ def iscsi(
 
 
 def _too_long(source: core.ISCSIVolumeSource | core.ISCSIPersistentVolumeSource, volume: str) -> bool:
-    return source.HasField("initiatorName") and len(f"{volume}:{source.targetPortal}") > _INITIATOR_LENGTH_MAX
+    return (
+        source.HasField("initiatorName")
+        and len(f"{volume}:{source.targetPortal}".encode()) > _INITIATOR_LENGTH_MAX
+    )
 
 
 def _flocker(path: str, source: core.FlockerVolumeSource) -> list[Cause]:
@@ -166,7 +169,7 @@ def _quobyte(path: str, source: core.QuobyteVolumeSource) -> list[Cause]:
     problem = "must be a host:port pair or multiple pairs separated by commas"
     if not source.registry:
         errors.append(field.required(f"{path}.registry", problem))
-    elif len(source.tenant) > _TENANT_LENGTH_MAX:
+    elif len(source.tenant.encode()) > _TENANT_LENGTH_MAX:
         limit = "must be a UUID and may not exceed a length of 64 characters"
         errors.append(field.required(f"{path}.tenant", limit))
     else:

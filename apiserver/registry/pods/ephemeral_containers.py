@@ -26,7 +26,7 @@ class PodEphemeralContainersStrategy(PodStrategy):
         bump_generation(new, old)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return ephemeral_containers.update(new, old)
+        return ephemeral_containers.update(new, old, env.gates)
 
 
 def keep_metadata(new: core.Pod, old: core.Pod) -> None:

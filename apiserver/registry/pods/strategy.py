@@ -9,7 +9,7 @@ from typing import Any
 from apiserver.registry.pods import app_armor, disabled_fields
 from apiserver.registry.strategy import Environment, Strategy, keep
 from apiserver.validation import pod as validation
-from apiserver.validation import pod_status, pod_warnings
+from apiserver.validation import pod_options, pod_status, pod_warnings
 from apiserver.validation.equality import same
 from machinery import qos
 from machinery.errors import Cause
@@ -59,7 +59,7 @@ class PodStrategy(Strategy):
         return app_armor.warnings(new) if new.metadata.annotations else ()
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
-        return validation.create(new)
+        return validation.create(new, pod_options.of(env.gates))
 
     def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
         keep(new, old, "status")
@@ -67,7 +67,7 @@ class PodStrategy(Strategy):
         bump_generation(new, old)
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
-        return validation.update(new, old)
+        return validation.update(new, old, pod_options.of(env.gates, old.spec))
 
     def drop_disabled(self, new: Any, old: Any | None, env: Environment) -> None:
         disabled_fields.drop(new, old, env.gates)

@@ -80,7 +80,7 @@ def test_no_update_changes_what_a_pod_is(old: core.Pod, new: core.Pod, problem: 
         pods.update(new, old),
         pod_status.update(new, old, GATES),
         # That of static pods comes first.
-        [] if MIRROR in old.metadata.annotations else ephemeral_containers.update(new, old),
+        [] if MIRROR in old.metadata.annotations else ephemeral_containers.update(new, old, GATES),
     ):
         assert {str(cause) for cause in causes} <= {problem}
     assert problem in {str(cause) for cause in pods.update(new, old)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,14 +113,16 @@ def front_over(registry: Any, clock: Any) -> Rest:
     return Rest(RestFront(registry, clock, FrontOptions(VERSION, "127.0.0.1:1"), RequestMetrics()))
 
 
-async def in_memory(*admission: Plugin, clock: FakeClock | None = None) -> Rest:
+async def in_memory(
+    *admission: Plugin, clock: FakeClock | None = None, gates: Mapping[str, bool] | None = None
+) -> Rest:
     """A server at 1.36 on an empty dictionary, bootstrapped; it cannot list or watch."""
     storage = MemoryStorage()
     registry = Registry(
         storage,
         MemoryCache(storage),
         None,
-        gates=Gates("apiserver", VERSION),
+        gates=Gates("apiserver", VERSION, gates or {}),
         clock=(clock := clock or FakeClock()),
         rng=random.Random(1),
         admission=admission,
