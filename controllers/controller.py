@@ -19,6 +19,7 @@ from machinery.informer import Informer
 from machinery.kinds import Kind
 from machinery.objects import ObjectKey, controller_of, key_of
 from machinery.versions import Gates
+from machinery.volume_matching import class_of
 
 K = TypeVar("K", bound=Hashable)
 Indexers = dict[str, Callable[[Any], Iterable[str]]]
@@ -39,7 +40,7 @@ def _claim_of(volume: Any) -> list[str]:
 
 
 def _class_of_free(volume: Any) -> list[str]:
-    return [] if volume.spec.HasField("claimRef") else [volume.spec.storageClassName]
+    return [] if volume.spec.HasField("claimRef") else [class_of(volume)]
 
 
 def namespace_ends(error: StatusError) -> bool:

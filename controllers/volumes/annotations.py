@@ -1,15 +1,13 @@
-"""The annotations and finalizers by which volume controllers and the scheduler speak (Kubernetes 1.36)."""
+"""The annotations and finalizers of the volume controllers (Kubernetes 1.36).
 
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+Those that the scheduler uses too are in `machinery.volume_matching`.
+"""
+
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 BETA_STORAGE_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
-CLASS_BETA = "volume.beta.kubernetes.io/storage-class"
 PVC_PROTECTION = "kubernetes.io/pvc-protection"
 PV_PROTECTION = "kubernetes.io/pv-protection"
 DELAYED_PROVISIONER = "delayed.nominee.dev"
 PROVISIONING_DELAY = "nominee.dev/provisioning-delay"
 """On a claim of `delayed.nominee.dev`: its own delay, not its class's; may be changed meanwhile."""
-NO_PROVISIONER = "kubernetes.io/no-provisioner"

@@ -20,10 +20,21 @@ from controllers.volumes.steps import (
     UpdateVolume,
     UpdateVolumeStatus,
 )
-from machinery import quantity
-from machinery.node_affinity import NodeSelector
 from machinery.pb import core, storage
-from machinery.selectors import LabelSelector
+from machinery.volume_matching import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    available_volumes,
+    bound_copy,
+    capacity_bytes,
+    class_of,
+    delays_binding,
+    has_access_modes,
+    is_bound_to,
+    prebound_volume,
+)
 
 RESYNC_SECONDS = 15.0
 """How often an unbound claim is looked at again, upstream's resync period."""
@@ -33,22 +44,16 @@ RESYNC_SECONDS = 15.0
 class ClaimView:
     """All that the decision for one claim looks at.
 
-    `volume` is the one that `spec.volumeName` names; `candidates` are all volumes that name this claim, and
-    the free ones of its class.
+    `volume` is the one that `spec.volumeName` names; `candidates` are all volumes that refer to this claim,
+    and the unreserved ones of its class.
     """
 
     claim: core.PersistentVolumeClaim
     storage_class: storage.StorageClass | None
     volume: core.PersistentVolume | None
     candidates: Iterable[core.PersistentVolume]
-    selected_node: core.Node | None
     waiting_pods: Sequence[str] = ()
     """Names of the pods that use the claim and have no node yet."""
-
-
-def class_of(claim: core.PersistentVolumeClaim) -> str:
-    """The claim's class: the old annotation wins over the field."""
-    return claim.metadata.annotations.get(names.CLASS_BETA) or claim.spec.storageClassName
 
 
 def _copy_claim(claim: core.PersistentVolumeClaim) -> core.PersistentVolumeClaim:
@@ -63,85 +68,34 @@ def _copy_volume(volume: core.PersistentVolume) -> core.PersistentVolume:
     return new
 
 
-def _claims(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> bool:
-    """Whether the volume is bound, or prebound, to this very claim."""
-    if not volume.spec.HasField("claimRef"):
-        return False
-    reference = volume.spec.claimRef
-    if (reference.namespace, reference.name) != (claim.metadata.namespace, claim.metadata.name):
-        return False
-    return not reference.uid or reference.uid == claim.metadata.uid
-
-
-def waits_for_consumer(storage_class: storage.StorageClass | None) -> bool:
-    return storage_class is not None and storage_class.volumeBindingMode == "WaitForFirstConsumer"
-
-
-def _capacity(volume: core.PersistentVolume) -> int:
-    return quantity.value(volume.spec.capacity["storage"]) if "storage" in volume.spec.capacity else 0
-
-
-def _requested(claim: core.PersistentVolumeClaim) -> int:
-    requests = claim.spec.resources.requests
-    return quantity.value(requests["storage"]) if "storage" in requests else 0
-
-
-def _fits(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> bool:
-    if volume.status.phase != "Available" or volume.metadata.HasField("deletionTimestamp"):
-        return False
-    if volume.spec.storageClassName != class_of(claim):
-        return False
-    if (volume.spec.volumeMode or "Filesystem") != (claim.spec.volumeMode or "Filesystem"):
-        return False
-    if not set(claim.spec.accessModes) <= set(volume.spec.accessModes):
-        return False
-    if claim.spec.HasField("selector") and not LabelSelector.from_message(claim.spec.selector).matches(
-        volume.metadata.labels
-    ):
-        return False
-    return _capacity(volume) >= _requested(claim)
-
-
-def _reaches(volume: core.PersistentVolume, node: core.Node | None) -> bool:
-    if node is None or not volume.spec.nodeAffinity.HasField("required"):
-        return True
-    required = NodeSelector.read(volume.spec.nodeAffinity.required)
-    return required.matches(node.metadata.labels, node.metadata.name)
-
-
 def best_match(view: ClaimView) -> core.PersistentVolume | None:
-    """The volume that a claim without one gets: prebound to it, else the smallest that fits."""
-    free: list[core.PersistentVolume] = []
-    for volume in view.candidates:
-        if _claims(volume, view.claim):
-            return volume
-        if not volume.spec.HasField("claimRef") and _fits(volume, view.claim):
-            free.append(volume)
-    if waits_for_consumer(view.storage_class):
-        # Free volumes of such a class are the scheduler's to choose: it prebinds them in PreBind.
-        return None
-    fitting = [volume for volume in free if _reaches(volume, view.selected_node)]
-    return min(fitting, key=lambda volume: (_capacity(volume), volume.metadata.name), default=None)
+    """Return the volume that a claim without one gets: a prebound one, else the best that is available.
+
+    Volumes with the fewest access modes come first, then the smallest, then by name. Nodes do not count: the
+    scheduler chooses the volumes of a class that waits for a consumer, and prebinds them in PreBind.
+
+    Raises:
+        SelectorError: the claim's selector is invalid.
+    Source: kube-controller-manager 1.36, persistentvolume, findByClaim.
+    """
+    claim = view.claim
+    volumes = [volume for volume in view.candidates if has_access_modes(volume, claim)]
+    available = available_volumes(claim, volumes)
+    prebound = prebound_volume(claim, volumes)
+    if prebound is not None or delays_binding(view.storage_class):
+        return prebound
+    return min(
+        available,
+        key=lambda v: (len(set(v.spec.accessModes)), capacity_bytes(v), v.metadata.name),
+        default=None,
+    )
 
 
 def _bind_volume(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> Step | None:
     """The write that the volume's side of the binding still needs."""
-    reference = volume.spec.claimRef
-    if not volume.spec.HasField("claimRef") or not reference.uid:
-        new = _copy_volume(volume)
-        if not volume.spec.HasField("claimRef"):
-            new.metadata.annotations[names.BOUND_BY_CONTROLLER] = "yes"
-        new.spec.claimRef.CopyFrom(
-            core.ObjectReference(
-                kind="PersistentVolumeClaim",
-                apiVersion="v1",
-                namespace=claim.metadata.namespace,
-                name=claim.metadata.name,
-                uid=claim.metadata.uid,
-                resourceVersion=claim.metadata.resourceVersion,
-            )
-        )
-        return UpdateVolume(new)
+    bound = bound_copy(volume, claim)
+    if bound is not volume:
+        return UpdateVolume(bound)
     if volume.status.phase != "Bound":
         new = _copy_volume(volume)
         new.status.phase = "Bound"
@@ -154,12 +108,12 @@ def _bind_volume(volume: core.PersistentVolume, claim: core.PersistentVolumeClai
 def _bind_claim(claim: core.PersistentVolumeClaim, volume: core.PersistentVolume) -> Step | None:
     """The write that the claim's side of the binding still needs."""
     annotations = claim.metadata.annotations
-    if claim.spec.volumeName != volume.metadata.name or names.BIND_COMPLETED not in annotations:
+    if claim.spec.volumeName != volume.metadata.name or BIND_COMPLETED not in annotations:
         new = _copy_claim(claim)
         if claim.spec.volumeName != volume.metadata.name:
             new.spec.volumeName = volume.metadata.name
-            new.metadata.annotations[names.BOUND_BY_CONTROLLER] = "yes"
-        new.metadata.annotations[names.BIND_COMPLETED] = "yes"
+            new.metadata.annotations[BOUND_BY_CONTROLLER] = "yes"
+        new.metadata.annotations[BIND_COMPLETED] = "yes"
         return UpdateClaim(new)
     modes = list(volume.spec.accessModes)
     status = claim.status
@@ -191,7 +145,7 @@ def _unbound_claim(view: ClaimView) -> Step | None:
     volume = best_match(view)
     if volume is not None:
         return _bind_volume(volume, claim) or _bind_claim(claim, volume)
-    if waits_for_consumer(storage_class) and names.SELECTED_NODE not in claim.metadata.annotations:
+    if delays_binding(storage_class) and SELECTED_NODE not in claim.metadata.annotations:
         return _wait(claim, view.waiting_pods)
     if not class_of(claim):
         return Tell(
@@ -224,7 +178,7 @@ def _wait(claim: core.PersistentVolumeClaim, pods: Sequence[str]) -> Step:
 
 def _ask_provisioner(claim: core.PersistentVolumeClaim, provisioner: str) -> Step | None:
     """A volume is somebody else's to make: name the provisioner on the claim and say so."""
-    if provisioner == names.NO_PROVISIONER:
+    if provisioner == NO_PROVISIONER:
         return None
     if claim.metadata.annotations.get(names.STORAGE_PROVISIONER) != provisioner:
         new = _copy_claim(claim)
@@ -245,8 +199,8 @@ def _ask_provisioner(claim: core.PersistentVolumeClaim, provisioner: str) -> Ste
 def next_claim_step(view: ClaimView) -> Step | None:
     """The next write or event for a claim; None when it is as it should be."""
     claim = view.claim
-    if names.BIND_COMPLETED in claim.metadata.annotations:
-        if not claim.spec.volumeName or view.volume is None or not _claims(view.volume, claim):
+    if BIND_COMPLETED in claim.metadata.annotations:
+        if not claim.spec.volumeName or view.volume is None or not is_bound_to(view.volume, claim):
             return _lost(claim)
         return _bind_volume(view.volume, claim) or _bind_claim(claim, view.volume)
     if claim.metadata.HasField("deletionTimestamp"):
@@ -255,7 +209,7 @@ def next_claim_step(view: ClaimView) -> Step | None:
         return _unbound_claim(view)
     if view.volume is None:
         return None  # the user asked for a volume that may still come
-    if not view.volume.spec.HasField("claimRef") or _claims(view.volume, claim):
+    if not view.volume.spec.HasField("claimRef") or is_bound_to(view.volume, claim):
         return _bind_volume(view.volume, claim) or _bind_claim(claim, view.volume)
     return None
 

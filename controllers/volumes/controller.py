@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from controllers.controller import Context, Controller
-from controllers.volumes import annotations as names
-from controllers.volumes.binding import ClaimView, class_of, next_claim_step, next_volume_step
+from controllers.volumes.binding import ClaimView, next_claim_step, next_volume_step
 from controllers.volumes.claims import waits_with
 from controllers.volumes.perform import perform
 from controllers.volumes.steps import Tell
@@ -12,6 +11,7 @@ from machinery import kinds
 from machinery.errors import StatusError, is_not_found
 from machinery.objects import ObjectKey
 from machinery.pb import core, storage
+from machinery.volume_matching import class_of
 
 STEPS_MAX = 8
 """Writes in a row for one claim; a whole binding takes four."""
@@ -28,7 +28,6 @@ class ClaimController(Controller):
         self.claims = self.watch(kinds.PERSISTENT_VOLUME_CLAIM)
         self.volumes = context.informers.of(kinds.PERSISTENT_VOLUME)
         self.classes = context.informers.of(kinds.STORAGE_CLASS)
-        self.nodes = context.informers.of(kinds.NODE)
         self.pods = context.informers.of(kinds.POD)
         self.pods.add_index("waiting", waits_with)
         self.volumes.add_handler(
@@ -42,7 +41,7 @@ class ClaimController(Controller):
         if volume.spec.HasField("claimRef"):
             self.queue.add(ObjectKey(volume.spec.claimRef.namespace, volume.spec.claimRef.name))
             return
-        self._unbound_of_class(volume.spec.storageClassName)
+        self._unbound_of_class(class_of(volume))
 
     def _class_added(self, storage_class: storage.StorageClass) -> None:
         self._unbound_of_class(storage_class.metadata.name)
@@ -64,13 +63,11 @@ class ClaimController(Controller):
             candidates = [v for v in candidates if v.metadata.name != written.metadata.name] + [written]
             if claim.spec.volumeName == written.metadata.name:
                 volume = written
-        node = claim.metadata.annotations.get(names.SELECTED_NODE)
         return ClaimView(
             claim=claim,
             storage_class=self.classes.get(class_name),
             volume=volume,
             candidates=candidates,
-            selected_node=self.nodes.get(node) if node else None,
             waiting_pods=[
                 pod.metadata.name
                 for pod in self.pods.by_index("waiting", f"{claim.metadata.namespace}/{claim.metadata.name}")

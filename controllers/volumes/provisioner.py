@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from controllers.controller import Context, Controller
 from controllers.volumes import annotations as names
-from controllers.volumes.binding import class_of
 from controllers.volumes.provisioning import GiveUp, Nothing, Provision, Refuse, decide, volume_name
 from machinery import failpoints, kinds
 from machinery.errors import StatusError, is_already_exists
 from machinery.objects import ObjectKey
 from machinery.pb import core
+from machinery.volume_matching import SELECTED_NODE, class_of
 
 BEFORE = failpoints.declare("controllers.provision.before")
 DURING = failpoints.declare("controllers.provision.during")
@@ -36,7 +36,7 @@ class Provisioner(Controller):
 
     def _node_gone(self, node: core.Node) -> None:
         for claim in self.claims.list():
-            if claim.metadata.annotations.get(names.SELECTED_NODE) == node.metadata.name:
+            if claim.metadata.annotations.get(SELECTED_NODE) == node.metadata.name:
                 self._enqueue(claim)
 
     def _forget_work(self, uid: str) -> None:
@@ -56,7 +56,7 @@ class Provisioner(Controller):
         if claim is None:
             self._forget_the_gone()
             return None
-        selected = claim.metadata.annotations.get(names.SELECTED_NODE, "")
+        selected = claim.metadata.annotations.get(SELECTED_NODE, "")
         decision = decide(
             claim,
             self.classes.get(class_of(claim)),

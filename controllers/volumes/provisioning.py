@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from controllers.volumes import annotations as names
-from controllers.volumes.binding import class_of, waits_for_consumer
 from machinery.pb import core, storage
+from machinery.volume_matching import SELECTED_NODE, claim_reference, class_of, delays_binding
 from machinery.wire.scalars import parse_seconds
 
 _FAILURES_DIGITS = 9
@@ -115,8 +115,8 @@ def decide(
         return Nothing()
     if claim.metadata.annotations.get(names.STORAGE_PROVISIONER) != names.DELAYED_PROVISIONER:
         return Nothing()
-    selected = claim.metadata.annotations.get(names.SELECTED_NODE, "")
-    if waits_for_consumer(storage_class):
+    selected = claim.metadata.annotations.get(SELECTED_NODE, "")
+    if delays_binding(storage_class):
         if not selected:
             return Nothing()
         if node is None:
@@ -134,7 +134,7 @@ def without_selected_node(claim: core.PersistentVolumeClaim) -> core.PersistentV
     """The claim as it is given back to the scheduler."""
     new = core.PersistentVolumeClaim()
     new.CopyFrom(claim)
-    new.metadata.annotations.pop(names.SELECTED_NODE, None)
+    new.metadata.annotations.pop(SELECTED_NODE, None)
     return new
 
 
@@ -161,20 +161,13 @@ def volume_for(
     spec.capacity["storage"].CopyFrom(claim.spec.resources.requests["storage"])
     spec.accessModes.extend(claim.spec.accessModes)
     spec.storageClassName = class_of(claim)
+    if claim.spec.volumeAttributesClassName:
+        spec.volumeAttributesClassName = claim.spec.volumeAttributesClassName
     spec.persistentVolumeReclaimPolicy = storage_class.reclaimPolicy or "Delete"
     spec.volumeMode = claim.spec.volumeMode or "Filesystem"
     source = spec.persistentVolumeSource.csi
     source.driver, source.volumeHandle = names.DELAYED_PROVISIONER, volume.metadata.name
-    spec.claimRef.CopyFrom(
-        core.ObjectReference(
-            kind="PersistentVolumeClaim",
-            apiVersion="v1",
-            namespace=claim.metadata.namespace,
-            name=claim.metadata.name,
-            uid=claim.metadata.uid,
-            resourceVersion=claim.metadata.resourceVersion,
-        )
-    )
+    spec.claimRef.CopyFrom(claim_reference(claim))
     tied = _topology(node, parameters.topology) if node is not None else None
     if tied is not None:
         term = spec.nodeAffinity.required.nodeSelectorTerms.add()

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from machinery import kinds
 from machinery.objects import is_controlled_by
 from machinery.pb import core, storage
+from machinery.volume_matching import class_of
 from scheduler.framework.columns import Column
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
@@ -45,7 +46,6 @@ from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.in_tree_volumes import CSI_DRIVERS, is_migrated, translate
 from scheduler.plugins.volume_binder import claim_name
-from scheduler.plugins.volume_matching import class_of
 
 _STATE = "NodeVolumeLimits"
 _UNBOUND = "unbound"  # in place of the handle of a claim that has no volume yet

@@ -15,22 +15,23 @@ from machinery.errors import not_found
 from machinery.kinds import M
 from machinery.objects import is_controlled_by
 from machinery.pb import core
-from machinery.selectors import LabelSelector
+from machinery.selectors import LabelSelector, SelectorError
+from machinery.volume_matching import (
+    SELECTED_NODE,
+    bound_copy,
+    class_of,
+    delays_binding,
+    is_fully_bound,
+    reaches,
+    requested_bytes,
+)
 from scheduler.framework.interface import Handle
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.volume_assumptions import Assumptions
-from scheduler.plugins.volume_matching import (
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
+from scheduler.plugins.volume_candidates import (
     candidates,
     choose,
-    class_of,
-    delays_binding,
-    is_bound_to,
-    is_fully_bound,
     provisions,
-    reaches,
-    requested_bytes,
     topology_allows,
     topology_of,
     with_room,
@@ -128,8 +129,16 @@ class VolumeBinder:
         return True
 
     def candidates_for(self, claim: Claim) -> list[Volume]:
-        """Volumes that suit the claim on some node; see `volume_matching.candidates`."""
-        return candidates(claim, self.volumes.list())
+        """Return the volumes that suit the claim on some node; see `volume_candidates.candidates`.
+
+        Raises:
+            VolumeError: the claim's selector is invalid.
+        """
+        try:
+            return candidates(claim, self.volumes.list())
+        except SelectorError as error:
+            key = f"{claim.metadata.namespace}/{claim.metadata.name}"
+            raise VolumeError(f"error creating internal label selector for claim: {key}: {error}") from None
 
     def find(self, claims: PodClaims, node: NodeInfo) -> tuple[NodeVolumes, list[str]]:
         """What to do on the node, or the reasons why it cannot be this one. Raises VolumeError."""
@@ -220,7 +229,7 @@ class VolumeBinder:
         """Believe it done: other pods see these volumes as taken. Returns the changed objects."""
         bindings = []
         for volume, claim in volumes.bindings:
-            taken = _bound_to(volume, claim)
+            taken = bound_copy(volume, claim)
             if taken is not volume:
                 self.volumes.assume(taken)
             bindings.append((taken, claim))
@@ -351,27 +360,6 @@ def claim_name(pod: PodInfo, volume: core.Volume) -> tuple[str, bool]:
     if source.HasField("ephemeral"):
         return f"{pod.name}-{volume.name}", True
     return "", False
-
-
-def _bound_to(volume: Volume, claim: Claim) -> Volume:
-    """A copy of the volume reserved for the claim; the volume itself if it is already."""
-    if is_bound_to(volume, claim) and volume.spec.claimRef.uid:
-        return volume
-    reserved = Volume()
-    reserved.CopyFrom(volume)
-    if not is_bound_to(volume, claim):
-        reserved.metadata.annotations[BOUND_BY_CONTROLLER] = "yes"
-    reserved.spec.claimRef.CopyFrom(
-        core.ObjectReference(
-            kind="PersistentVolumeClaim",
-            apiVersion="v1",
-            namespace=claim.metadata.namespace,
-            name=claim.metadata.name,
-            uid=claim.metadata.uid,
-            resourceVersion=claim.metadata.resourceVersion,
-        )
-    )
-    return reserved
 
 
 def _is_older(seen: Volume | Claim, written: Volume | Claim) -> bool:

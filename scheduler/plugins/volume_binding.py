@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from machinery import kinds
 from machinery.errors import StatusError
 from machinery.pb import core, storage
+from machinery.volume_matching import SELECTED_NODE, class_of, node_selector_of
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
     ActionType,
@@ -41,14 +42,15 @@ from scheduler.framework.profile import ArgumentError
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.node_affinity import row_count, selector_mask
-from scheduler.plugins.volume_binder import Claim, NodeVolumes, PodClaims, VolumeBinder, VolumeError
-from scheduler.plugins.volume_matching import (
-    SELECTED_NODE,
-    class_of,
-    node_selector_of,
-    provisions,
-    volume_size_max,
+from scheduler.plugins.volume_binder import (
+    Claim,
+    NodeVolumes,
+    PodClaims,
+    Volume,
+    VolumeBinder,
+    VolumeError,
 )
+from scheduler.plugins.volume_candidates import provisions, volume_size_max
 
 _STATE = "VolumeBinding"
 BIND_TIMEOUT_SECONDS = 600
@@ -119,8 +121,18 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
         return Status(Code.UnschedulableAndUnresolvable, tuple(reasons), self.name)
 
     def filter_all(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Mask | None:
-        """Column by column where claims do not depend on each other, else node by node."""
+        """Column by column where claims do not depend on each other, else node by node.
+
+        A claim with an invalid selector is left to `filter`, which reports the error.
+        """
         claims = self._claims(state, pod)
+        to_match = [claim for claim in claims.delayed if SELECTED_NODE not in claim.metadata.annotations]
+        try:
+            candidates = {claim.metadata.name: self.binder.candidates_for(claim) for claim in to_match}
+        except VolumeError:
+            return super().filter_all(state, pod, snapshot, rows)
+        if len(to_match) > 1 and any(candidates.values()):
+            return super().filter_all(state, pod, snapshot, rows)  # claims compete for volumes
         masks: list[Mask] = []
         for claim in claims.bound:
             volume = self.binder.volumes.get(claim.spec.volumeName)
@@ -129,23 +141,22 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
             selector = node_selector_of(volume)
             if selector is not None:
                 masks.append(selector_mask(snapshot, selector, rows))
-        matching = [c for c in claims.delayed if SELECTED_NODE not in c.metadata.annotations]
-        if len(matching) > 1 and any(self.binder.candidates_for(claim) for claim in matching):
-            return super().filter_all(state, pod, snapshot, rows)  # claims compete for volumes
         for claim in claims.delayed:
-            mask = self._delayed_mask(claim, snapshot, rows)
+            mask = self._delayed_mask(claim, candidates.get(claim.metadata.name, ()), snapshot, rows)
             if mask is not None:
                 masks.append(mask)
         if not masks:
             return None
         return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
 
-    def _delayed_mask(self, claim: Claim, snapshot: Snapshot, rows: Rows) -> Mask | None:
-        """Where the claim is pinned, has a volume, or can have one made."""
+    def _delayed_mask(
+        self, claim: Claim, candidates: Sequence[Volume], snapshot: Snapshot, rows: Rows
+    ) -> Mask | None:
+        """Return where the claim is pinned, can use a candidate or can have a volume made; None: anywhere."""
         selected = claim.metadata.annotations.get(SELECTED_NODE)
         masks: list[Mask] = []
         if selected is None:
-            for volume in self.binder.candidates_for(claim):
+            for volume in candidates:
                 selector = node_selector_of(volume)
                 if selector is None:
                     return None

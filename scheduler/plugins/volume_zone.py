@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from machinery import kinds
 from machinery.pb import core, storage
+from machinery.volume_matching import WAIT_FOR_FIRST_CONSUMER, class_of
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
     UNEXPECTED_AFTER,
@@ -37,7 +38,6 @@ from scheduler.framework.interface import (
 )
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.plugins.volume_matching import WAIT_FOR_FIRST_CONSUMER, class_of
 
 _STATE = "VolumeZone"
 _SEPARATOR = "__"  # between the zones of a volume that is in several

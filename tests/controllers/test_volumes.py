@@ -30,6 +30,7 @@ from controllers.volumes.steps import (
     UpdateVolumeStatus,
 )
 from machinery.pb import core, storage
+from machinery.volume_matching import BIND_COMPLETED, NO_PROVISIONER, SELECTED_NODE
 from tests.controllers.builders import claim, node, pod, storage_class, volume
 
 DELAYED = names.DELAYED_PROVISIONER
@@ -38,10 +39,10 @@ OURS = {
     names.STORAGE_PROVISIONER: DELAYED,
     names.BETA_STORAGE_PROVISIONER: DELAYED,
 }
-CHOSEN = {**OURS, names.SELECTED_NODE: "n1"}
+CHOSEN = {**OURS, SELECTED_NODE: "n1"}
 OLDER = {"name": "data", "uid": "older"}
 VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
-STATIC = storage_class(wait=False, provisioner=names.NO_PROVISIONER)
+STATIC = storage_class(wait=False, provisioner=NO_PROVISIONER)
 
 
 def _view(
@@ -50,7 +51,7 @@ def _view(
     volumes: Sequence[core.PersistentVolume] = (),
 ) -> ClaimView:
     named = next((v for v in volumes if v.metadata.name == of.spec.volumeName), None)
-    return ClaimView(of, storage_class, named, volumes, None)
+    return ClaimView(of, storage_class, named, volumes)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +107,9 @@ def _binding_steps(of: core.PersistentVolumeClaim, bound_to: core.PersistentVolu
          ["UpdateVolume", "UpdateVolumeStatus", "UpdateClaim", "UpdateClaimStatus"]),
         (claim(uid="u1", volume="pv"), volume(),
          ["UpdateVolume", "UpdateVolumeStatus", "UpdateClaim", "UpdateClaimStatus"]),
-        (claim(uid="u1", volume="pv", annotations={names.BIND_COMPLETED: "yes"}),
+        (claim(uid="u1", volume="pv", annotations={BIND_COMPLETED: "yes"}),
          volume(claim_ref=MINE, phase="Bound"), ["UpdateClaimStatus"]),
-        (claim(uid="u1", volume="gone", annotations={names.BIND_COMPLETED: "yes"}), volume(),
+        (claim(uid="u1", volume="gone", annotations={BIND_COMPLETED: "yes"}), volume(),
          ["UpdateClaimStatus"]),  # Lost
         (claim(uid="u1", volume="pv"), volume(claim_ref={"name": "other", "uid": "u2"}), []),
     ],
@@ -149,7 +150,7 @@ def test_what_a_claim_without_a_volume_is_told(
     ],
 )
 def test_a_claim_waits_for_its_pods_node(pods: list[str], note: str) -> None:
-    step = next_claim_step(ClaimView(claim(uid="u1"), storage_class(), None, [], None, pods))
+    step = next_claim_step(ClaimView(claim(uid="u1"), storage_class(), None, [], pods))
     assert isinstance(step, Tell)
     assert (step.reason, step.note) == ("WaitForPodScheduled", note)
 
@@ -160,7 +161,7 @@ def test_a_pod_waits_with_its_claims_until_it_has_a_node() -> None:
 
 
 def test_a_provisioner_is_asked_by_name() -> None:
-    step = next_claim_step(_view(claim(uid="u1", annotations={names.SELECTED_NODE: "n1"}), storage_class()))
+    step = next_claim_step(_view(claim(uid="u1", annotations={SELECTED_NODE: "n1"}), storage_class()))
     assert isinstance(step, UpdateClaim)
     assert dict(step.claim.metadata.annotations) == CHOSEN
     assert next_claim_step(_view(claim(uid="u1"), STATIC)) is None
@@ -224,7 +225,7 @@ def test_a_claim_is_given_up_without_its_node() -> None:
     decision = decide(of, storage_class(), None, volume_exists=False)
     assert isinstance(decision, GiveUp)
     assert dict(decision.claim.metadata.annotations) == OURS
-    assert names.SELECTED_NODE in of.metadata.annotations  # the shared object is as it was
+    assert SELECTED_NODE in of.metadata.annotations  # the shared object is as it was
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from machinery.wire import codec
 from scheduler.framework.algorithm import find_feasible
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import FitError
-from scheduler.framework.interface import Code, Status
+from scheduler.framework.interface import Code, FilterError, Status
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.volume_binding import VolumeBinding
 from tests.scheduler.builders import Desk, desk, node, pod
@@ -115,6 +115,16 @@ class Stage:
         bound.spec.volumeName = "pv-data"
         bound.metadata.annotations["pv.kubernetes.io/bind-completed"] = "yes"
         self.api.put(bound)
+
+
+def test_a_claim_with_an_invalid_selector_is_an_error_on_every_node() -> None:
+    """Validation keeps such claims out; one that gets through must not look like a lack of volumes."""
+    odd = claim()
+    odd.spec.selector.matchExpressions.add(key="disk", operator="Near", values=["ssd"])
+    stage = Stage(odd, waiting_class(), volume("pv", "1Gi"))
+    with pytest.raises(FilterError) as failure:
+        stage.feasible()
+    assert "error creating internal label selector for claim: default/data: " in str(failure.value)
 
 
 async def finish(stage: Stage, *steps: Any, node_name: str = "n1") -> Status | None:
