@@ -11,6 +11,15 @@ from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
 
 
+def is_recreated(pod: PodInfo, cached: core.Pod | None) -> bool:
+    """Return whether another pod has the name of the popped one by now.
+
+    It is in the queue by itself, with counts of its own: nothing of the old attempt may reach it, neither its
+    place in the queue nor its nomination, event or status (kubernetes/kubernetes#138324).
+    """
+    return cached is not None and cached.metadata.uid != pod.uid
+
+
 def requeue_failed(
     queue: PrioritySchedulingQueue,
     info: QueuedPodInfo,
@@ -18,13 +27,16 @@ def requeue_failed(
     nominating: NominatingInfo | None,
     now: float,
 ) -> bool:
-    """Back to the queue with the newest state of the pod, unless it is gone, bound or another of its name.
+    """Put the newest state of the pod back into the queue, unless it is gone, bound or recreated.
 
-    `info`'s plugin sets say who refused the pod. `cached` is what the watch last showed under its name.
-    Ends the pod's flight in any case; True when it is in the queue again.
+    `info` has the plugins that rejected the pod; `cached` is the pod that the watch last showed under its
+    name. The pod is not in flight any more in any case. Return whether it is in the queue again.
     """
     uid = info.pod_info.uid
-    if cached is None or cached.metadata.uid != uid or cached.spec.nodeName:
+    if is_recreated(info.pod_info, cached):
+        queue.done(uid)
+        return False
+    if cached is None or cached.spec.nodeName:
         queue.done(uid)
         requeued = False
     else:

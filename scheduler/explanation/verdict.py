@@ -156,10 +156,10 @@ def explain(framework: Framework, snapshot: Snapshot, pod: PodInfo, *, is_live: 
         rejection = Rejection.of(gate)
         wakers = _wakers(framework, [rejection.plugin])
         return Verdict(pod, rejection, preemption=Preemption(), wakers=wakers)
-    if not len(snapshot):
-        return Verdict(pod, preemption=Preemption(nomination=""), message=str(NoNodesError()))
     try:
         found = survey(framework, cycle.state, pod, snapshot)
+    except NoNodesError as error:
+        return Verdict(pod, preemption=Preemption(nomination=""), message=str(error))
     except FitError as error:
         return _hopeless(cycle, error.diagnosis, sorted(error.diagnosis.unschedulable_plugins))
     except (AlgorithmError, FilterError) as error:

@@ -21,7 +21,7 @@ from scheduler.cycle import Failed, Scheduled
 from scheduler.extenders import wire
 from scheduler.extenders.wire import Call, ExtenderError
 from scheduler.framework import algorithm
-from scheduler.framework.algorithm import NoNodesError, ScheduleResult
+from scheduler.framework.algorithm import ScheduleResult
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import Diagnosis, FitError
@@ -76,8 +76,6 @@ def _schedule(
 ) -> Asking[ScheduleResult]:
     snapshot = framework.snapshot
     total = len(snapshot)
-    if not total:
-        raise NoNodesError()
     narrowed, narrowing = algorithm.pre_filter(framework, state, pod, snapshot)
     own = algorithm.nominated_row(framework, state, pod, snapshot)
     if own is not None:

@@ -88,9 +88,6 @@ def schedule_pod(
     Raises NoNodesError, FitError (no node fits; it carries the diagnosis), or when a plugin failed
     AlgorithmError, FilterError or ScoreError.
     """
-    total = len(snapshot)
-    if not total:
-        raise NoNodesError()
     search, next_start = find_feasible(framework, state, pod, snapshot, start=start, percentage=percentage)
     rows = search.rows
     if len(rows) == 1:
@@ -110,9 +107,9 @@ def find_feasible(
     start: int = 0,
     percentage: int | None = None,
 ) -> tuple[Search, int]:
-    """Nodes that fit, the nominated one alone if it does, and where the next search begins.
+    """Return the nodes that fit, the nominated one alone if it does, and where the next search begins.
 
-    Raises FitError when there are none.
+    Raises NoNodesError, FitError (no node fits), AlgorithmError or FilterError (a plugin failed).
     """
     total = len(snapshot)
     rows, narrowing = pre_filter(framework, state, pod, snapshot)
@@ -127,7 +124,7 @@ def find_feasible(
     search = framework.run_search(
         state, lambda: search_rows(framework, state, pod, snapshot, rows, limit=limit, start=start)
     )
-    next_start = (start + search.processed) % max(total, 1)
+    next_start = (start + search.processed) % total
     if len(search.rows):
         return search, next_start
     raise FitError(total, diagnose(framework, state, pod, snapshot, search, narrowing))
@@ -149,8 +146,7 @@ def survey(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snap
     Raises as `find_feasible` does, except that a pod which fits nowhere is no error once PreFilter is passed.
     """
     rows, narrowing = pre_filter(framework, state, pod, snapshot)
-    limit = max(len(snapshot), 1)
-    search = search_rows(framework, state, pod, snapshot, rows, limit=limit, start=0)
+    search = search_rows(framework, state, pod, snapshot, rows, limit=len(snapshot), start=0)
     diagnosis = diagnose(framework, state, pod, snapshot, search, narrowing)
     nominated = nominated_row(framework, state, pod, snapshot)
     return Survey(search.rows, nominated, diagnosis, frozenset(narrowing))
@@ -159,7 +155,12 @@ def survey(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snap
 def pre_filter(
     framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot
 ) -> tuple[NDArray[np.intp] | None, set[str]]:
-    """The rows worth looking at (None: all), and who left out the others; FitError, AlgorithmError."""
+    """Return the rows to filter (None: all), and the plugins that left out the others.
+
+    Raises NoNodesError (before any plugin runs), FitError, or AlgorithmError when a plugin failed.
+    """
+    if not len(snapshot):
+        raise NoNodesError()
     narrowed, status, narrowing = framework.run_pre_filter_plugins(state, pod, snapshot)
     if status is None:
         return _narrowed_rows(narrowed, snapshot), narrowing

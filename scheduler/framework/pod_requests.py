@@ -15,6 +15,7 @@ from machinery.quantity import milli, value
 # Source: kube-scheduler 1.36, scheduler util, non-zero requests.
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
+_DEFAULTS: Mapping[str, int] = {"cpu": DEFAULT_MILLI_CPU, "memory": DEFAULT_MEMORY_BYTES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,15 @@ def pod_requests(
     )
 
 
-def missing_request_defaults(pod: core.Pod, options: ResourceOptions) -> dict[str, int]:
-    """The defaults that apply to the pod: none for what it requests at pod level."""
-    defaults = {"cpu": DEFAULT_MILLI_CPU, "memory": DEFAULT_MEMORY_BYTES}
-    if options.pod_level and pod.spec.HasField("resources"):
-        for name in list(defaults):
-            if name in pod.spec.resources.requests:
-                del defaults[name]
-    return defaults
+def missing_request_defaults(
+    pod: core.Pod, options: ResourceOptions, *, use_status: bool
+) -> Mapping[str, int]:
+    """Return the defaults for containers of the pod that lack a request.
+
+    A pod with pod-level requests has defaults only for what it requests at neither level.
+    Source: kube-scheduler 1.36, framework types, getNonMissingContainerRequests.
+    """
+    if not options.pod_level or not resources.has_pod_level_requests(pod):
+        return _DEFAULTS
+    requests = pod_requests(pod, options, use_status=use_status)
+    return {name: amount for name, amount in _DEFAULTS.items() if name not in requests}

@@ -23,7 +23,7 @@ from scheduler.framework.pod_requests import (
     missing_request_defaults,
     pod_requests,
 )
-from scheduler.framework.resource_columns import CPU, MEMORY
+from scheduler.framework.resource_columns import CPU
 
 Amounts = tuple[tuple[int, int], ...]  # (column, amount) of the resources that are not zero
 HostPort = tuple[str, str, int]  # ip ("0.0.0.0" for any), protocol, port
@@ -146,11 +146,9 @@ def _nonzero(info: PodInfo) -> tuple[int, int]:
     if info.is_plain:
         _requests(info)
         return info.nonzero
-    missing = missing_request_defaults(info.pod, info.options)
-    if not missing:
-        amounts = dict(info.requests)
-        return amounts.get(CPU, 0), amounts.get(MEMORY, 0)
-    found = pod_requests(info.pod, info.options, use_status=info.options.in_place_resize, defaults=missing)
+    use_status = info.options.in_place_resize
+    missing = missing_request_defaults(info.pod, info.options, use_status=use_status)
+    found = pod_requests(info.pod, info.options, use_status=use_status, defaults=missing)
     return found.get("cpu", 0), found.get("memory", 0)
 
 

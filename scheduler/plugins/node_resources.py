@@ -267,8 +267,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         self._relative = handle.version >= Version(1, 36)
 
     def _requests(self, pod: PodInfo) -> list[tuple[int, int]]:
-        """Column and request of each resource that is looked at: scalar ones only if the pod wants some."""
-        wanted = dict(pod.fit_requests)
+        """Return column and request of each scored resource: scalar ones only if the pod requests some.
+
+        The status of a resize counts here (UseStatusResources), unlike in Filter and in NodeResourcesFit.
+        """
+        wanted = dict(pod.requests)
         return [
             (column, wanted.get(column, 0))
             for column in self._args.columns

@@ -13,7 +13,7 @@ from machinery.clock import Clock
 from machinery.objects import ObjectKey
 from machinery.pb import core
 from scheduler.cycle import Failed, Reason, nomination_after
-from scheduler.failure import requeue_failed
+from scheduler.failure import is_recreated, requeue_failed
 from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
 from scheduler.shell.attempt import Attempt
 from scheduler.shell.attempt_log import AttemptLog
@@ -50,15 +50,21 @@ class FailureHandler:
         self._keeps_nominations = keeps_nominations
 
     def handle(self, attempt: Attempt, failed: Failed, group: anyio.abc.TaskGroup) -> None:
-        """Requeues at once; the status is written by a task of `group`."""
+        """Requeue the pod now and have its status written by a task of `group`.
+
+        Nothing is requeued, recorded or written when another pod has the name by now.
+        """
         info, framework = attempt.info, attempt.framework
         attempt.way.to(Step.BACK, self._clock.monotonic())
-        if attempt.scheduled is not None:
-            self._attempts.came_back(attempt.pod, failed)
-        nominating = nomination_after(failed.nominating, keeps_nominations=self._keeps_nominations)
         result = "unschedulable" if failed.reason is Reason.UNSCHEDULABLE else "error"
         seconds = self._clock.monotonic() - attempt.started
         self._metrics.attempted(result, framework.profile_name, seconds)
+        if is_recreated(attempt.pod, self._cached(attempt.pod.key)):
+            self._queue.done(attempt.pod.uid)
+            return
+        if attempt.scheduled is not None:
+            self._attempts.came_back(attempt.pod, failed)
+        nominating = nomination_after(failed.nominating, keeps_nominations=self._keeps_nominations)
         info.unschedulable_plugins = set(failed.unschedulable_plugins)
         info.pending_plugins = set(failed.pending_plugins)
         ticket = self.writer.ticket(attempt.pod.uid, nominating)

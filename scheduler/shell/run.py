@@ -269,7 +269,7 @@ class Parts:
 
     def _is_pending(self, info: PodInfo) -> bool:
         pod = self._cached(info.key)
-        return pod is not None and not pod.spec.nodeName
+        return pod is not None and pod.metadata.uid == info.uid and not pod.spec.nodeName
 
     def _cached(self, key: ObjectKey) -> core.Pod | None:
         return self.informers.pods.get(key.name, key.namespace)

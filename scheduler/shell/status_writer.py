@@ -168,8 +168,10 @@ class StatusWriter:
             return None if ticket.is_left_out else revision_of(await self._write(ticket, pod, failed))
 
     async def _write(self, ticket: Ticket, pod: core.Pod, failed: Failed | None) -> core.Pod:
-        """The pod as it is then."""
+        """Write what differs and return the pod as it is then; a recreated pod is left alone."""
         base = self._base(pod)
+        if base is None:
+            return pod
         patch = status_patch(
             base,
             ticket.nominating,
@@ -266,10 +268,15 @@ class StatusWriter:
             kinds.POD, metadata.name, metadata.namespace, patch, subresource="status"
         )
 
-    def _base(self, pod: core.Pod) -> core.Pod:
-        """What the server is known to have: what the watch shows, or our last write if that is newer."""
+    def _base(self, pod: core.Pod) -> core.Pod | None:
+        """Return the newest known state: what the watch shows, or our last write if that is newer.
+
+        None: another pod has the name by now. The patch has no uid precondition, as upstream's has none.
+        """
         shown = self._cached(ObjectKey(pod.metadata.namespace, pod.metadata.name))
-        if shown is not None and shown.metadata.uid == pod.metadata.uid:
+        if shown is not None:
+            if shown.metadata.uid != pod.metadata.uid:
+                return None
             pod = shown
         answer = self._answers.get(pod.metadata.uid)
         return answer if answer is not None and revision_of(answer) > revision_of(pod) else pod

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from scheduler.framework.algorithm import find_feasible
+from scheduler.framework.algorithm import NoNodesError, find_feasible
 from scheduler.framework.diagnosis import FitError
 from scheduler.framework.interface import Code
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.registry import IN_TREE
 from tests.scheduler.golden import World, build_world, read_lines
 
+NO_NODES = "no nodes available to schedule pods"
 CASES = list(read_lines("scheduler.jsonl"))
 
 
@@ -135,6 +136,11 @@ def check(case: Mapping[str, Any]) -> None:
         )
         return
     assert gated is None
+    if not len(world.snapshot):
+        with pytest.raises(NoNodesError, match=extra.get("message", NO_NODES)):
+            find_feasible(world.framework, world.state, pod, world.snapshot)
+        assert (expect["feasible"], expect["rejected"]) == ([], {})
+        return
     try:
         search, _ = find_feasible(world.framework, world.state, pod, world.snapshot, percentage=100)
     except FitError as error:

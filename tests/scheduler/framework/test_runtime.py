@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 import pytest
 
-from scheduler.framework.algorithm import AlgorithmError, feasible_nodes_wanted, find_feasible, schedule_pod
+from scheduler.framework.algorithm import (
+    AlgorithmError,
+    NoNodesError,
+    feasible_nodes_wanted,
+    find_feasible,
+    schedule_pod,
+    survey,
+)
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import FitError
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource
@@ -138,6 +146,15 @@ def test_refused_nodes_count_as_looked_at() -> None:
         framework, CycleState(), pod("a"), framework.snapshot, start=0, percentage=10
     )
     assert (len(search.rows), search.processed, start) == (100, 200, 200)
+
+
+@pytest.mark.parametrize("search", [find_feasible, survey])
+def test_a_cluster_without_nodes_is_no_fit_error(search: Callable[..., object]) -> None:
+    """PreFilter does not run, and there is no count of nodes: the message is upstream's NoNodesAvailable."""
+    prepared = ready(Gate(status=Status(Code.Error, error=ValueError("PreFilter ran"))), nodes=0)
+    framework = prepared.framework
+    with pytest.raises(NoNodesError, match="no nodes available to schedule pods"):
+        search(framework, CycleState(), pod("a"), framework.snapshot)
 
 
 @dataclass

@@ -124,7 +124,7 @@ class World:
 
     def _is_pending(self, info: PodInfo) -> bool:
         pod = self.pods.get(info.key)
-        return pod is not None and not pod.spec.nodeName
+        return pod is not None and pod.metadata.uid == info.uid and not pod.spec.nodeName
 
     def pod(self, namespace: str, name: str) -> core.Pod | None:
         return self.pods.get(ObjectKey(namespace, name))
@@ -269,7 +269,8 @@ class World:
         waiting = [*queue.backing_off(), *queue.error_backing_off()]
         held = sorted(queue.gated(), key=_name)
         resting = sorted(queue.unschedulable(), key=_name)
-        known = [*queue.active(), *waiting, *held, *resting, *self.popped.values()]
+        # The counts of a name are those of the pod in a queue, not of a deleted one that is still in flight.
+        known = [*self.popped.values(), *queue.active(), *waiting, *held, *resting]
         nominated = {
             node: [pod.name for pod in pods.values()] for node, pods in self.nominator.by_node.items()
         }
@@ -277,10 +278,13 @@ class World:
         state: dict[str, Any] = {
             "active": [_name(info) for info in queue.active()],
             "backoff": [_name(info) for info in queue.backing_off()],
-            "errorBackoff": sorted(
-                (_name(info) for info in queue.error_backing_off()),
-                key=lambda name: (queue.backoff_expiry(_by_name(known, name)) or 0, name),
-            ),
+            "errorBackoff": [
+                _name(info)
+                for info in sorted(
+                    queue.error_backing_off(),
+                    key=lambda info: (queue.backoff_expiry(info) or 0, _name(info)),
+                )
+            ],
             "unschedulable": [_name(info) for info in resting],
             "gated": [_name(info) for info in held],
             "gatedBy": {_name(info): info.gating_plugin for info in held},
@@ -315,10 +319,6 @@ class World:
 
 def _name(info: QueuedPodInfo) -> str:
     return info.pod_info.name
-
-
-def _by_name(infos: list[QueuedPodInfo], name: str) -> QueuedPodInfo:
-    return next(info for info in infos if _name(info) == name)
 
 
 def recorded_registrations(path: Path, own: Mapping[str, list[Registration]]) -> list[Registration]:

@@ -1,0 +1,49 @@
+"""What is recorded and written after a failed attempt."""
+
+from __future__ import annotations
+
+from machinery import failpoints, kinds
+from machinery.objects import ObjectKey
+from tests.scheduler.builders import pod
+from tests.scheduler.shell.conftest import running
+from tests.scheduler.shell.fake_api import FakeApi
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+async def test_without_nodes_event_and_condition_say_so() -> None:
+    api = FakeApi()
+    api.put(pod("p", nominated="n1").pod)
+    async with running(api) as parts:
+        await api.until(lambda: bool(api.events) and bool(api.pod("p").status.conditions))
+        [queued] = (
+            parts.queue.error_backing_off()
+        )  # no plugin rejected it: no event wakes it, its backoff does
+    assert queued.pod_info.name == "p"
+    assert api.events == [("FailedScheduling", "p", NO_NODES)]
+    status = api.pod("p").status
+    [condition] = status.conditions
+    assert (condition.type, condition.status) == ("PodScheduled", "False")
+    assert (condition.reason, condition.message) == ("Unschedulable", NO_NODES)
+    assert not status.nominatedNodeName
+
+
+async def test_the_failure_of_a_deleted_pod_does_not_reach_its_successor() -> None:
+    """One event, one write, one attempt: those of the pod that has the name now."""
+    api = FakeApi()
+    api.put(pod("p").pod)
+    failpoints.arm("scheduler.cycle.before", "pause")
+    async with running(api) as parts:
+        await api.until(lambda: "uid-p" in parts.queue.in_flight)
+        api.remove(kinds.POD, "p")
+        successor = pod("p").pod
+        successor.metadata.uid = "uid-2"
+        api.put(successor)
+        await api.until(lambda: parts.queue.get(ObjectKey("default", "p")) is not None)
+        failpoints.arm("scheduler.cycle.before", "off")
+        await api.until(lambda: bool(api.events) and bool(api.pod("p").status.conditions))
+        [queued] = parts.queue.error_backing_off()
+        assert (queued.pod_info.uid, queued.attempts, queued.consecutive_errors_count) == ("uid-2", 1, 1)
+        assert not len(parts.queue.in_flight)
+    assert len(api.events) == 1
+    assert len(api.writes("p")) == 1
