@@ -51,6 +51,8 @@ class Actuator:
     spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
     deleted: Callable[[str, str, bool], None] = lambda node, group, drain: None
     """Told of each node that was given back: node, group, with drain."""
+    refused: Callable[[str], None] = lambda group: None
+    """Called when the provider refuses to take back a machine of a group."""
     evicted: Callable[[bool], None] = lambda succeeded: None
     """Told of each pod that had to go: whether it could be evicted."""
     deletions: Deletions = field(default_factory=Deletions)
@@ -125,6 +127,7 @@ class Actuator:
             try:
                 await self.cloud.delete_nodes(group, [name])
             except CloudError as error:
+                self.refused(group)
                 raise NotDeletedError(f"failed to delete nodes from group {group}: {error}") from error
             self.deleted(name, group, drain)
             await points.DELETE_AFTER.hit(node=name, group=group)
@@ -163,7 +166,6 @@ class Actuator:
             options=self.options,
             budgets=RemainingBudgets(fresh.budgets if drain else ()),
             controllers=fresh.controllers if drain else None,
-            unlisted_kinds=fresh.unlisted_kinds,
             now=self.clock.now(),
         )
         cutoff = self.options.expendable_pods_priority_cutoff

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from autoscaler import points
 from autoscaler.actuation import Actuator, TaintError
@@ -16,10 +16,13 @@ from autoscaler.options import Compat, Options
 from autoscaler.planning import marks, pods
 from autoscaler.planning.balancing import ScaleUp
 from autoscaler.planning.cluster_state import ClusterState
+from autoscaler.planning.cooldowns import Cooldowns
+from autoscaler.planning.deletions import Deletions
 from autoscaler.planning.devices import Devices, Listers
 from autoscaler.planning.nominations import Nominations
 from autoscaler.planning.observation import CloudView, NodeGroup, Observation
 from autoscaler.planning.pods import Arranged
+from autoscaler.planning.readiness import NO_NODES, empty_cluster, unstarted_as_unready
 from autoscaler.planning.scale_down import Cropped, Removal, ScaleDownInput, ScaleDownPlanner, crop
 from autoscaler.planning.scale_up import (
     MAX_TOTAL,
@@ -28,12 +31,23 @@ from autoscaler.planning.scale_up import (
     ScaleUpResult,
     plan_min_size,
     plan_scale_up,
+    summary,
 )
 from autoscaler.planning.snapshot import ClusterSnapshot, Hints
+from autoscaler.planning.soft_taints import soft_taint_changes
 from autoscaler.planning.template_node import TemplateNode
 from autoscaler.planning.templates import Templates, fresh
 from autoscaler.planning.told import Events
 from autoscaler.ports import Cloud, CloudError, Cluster
+from autoscaler.result import (
+    SCALE_DOWN_ERROR,
+    SCALE_DOWN_IN_COOLDOWN,
+    SCALE_DOWN_NO_CANDIDATES,
+    SCALE_DOWN_NO_NODE_DELETED,
+    SCALE_DOWN_STARTED,
+    LoopResult,
+    error_type,
+)
 from machinery.clock import Clock, from_time
 from machinery.errors import StatusError
 from machinery.failpoints import FailpointError
@@ -41,37 +55,9 @@ from machinery.pb import core
 from machinery.versions import Gates
 from scheduler.framework.types import PodInfo
 
-_NEVER = float("-inf")
 _INFOS_SPARE = 1000
-SCALE_DOWN_ERROR = "ScaleDownError"
-SCALE_DOWN_NOT_TRIED = "ScaleDownNotTried"
-SCALE_DOWN_NO_CANDIDATES = "ScaleDownNoCandidates"
-SCALE_DOWN_IN_COOLDOWN = "ScaleDownInCooldown"
-SCALE_DOWN_NO_NODE_DELETED = "ScaleDownNoNodeDeleted"
-SCALE_DOWN_STARTED = "ScaleDownNodeDeleteStarted"
-
-
-@dataclass(slots=True, kw_only=True)
-class LoopResult:
-    """What one loop has done, for status, metrics and tests."""
-
-    at: float
-    scale_up: ScaleUpPlan = field(default_factory=lambda: ScaleUpPlan(result=ScaleUpResult.NOT_TRIED))
-    scale_down: str = SCALE_DOWN_NOT_TRIED
-    empty: list[str] = field(default_factory=list)
-    drained: list[str] = field(default_factory=list)
-    target_decreased: dict[str, int] = field(default_factory=dict)
-    unschedulable_pods: int = 0
-    in_cooldown: bool = False
-    error: str = ""
-    error_type: str = ""
-    """As upstream sorts errors: cloudProviderError, apiCallError, internalError."""
-    events: Events = field(default_factory=Events)
-
-    @property
-    def acted(self) -> bool:
-        """Whether the next loop should come at once."""
-        return self.scale_up.result is ScaleUpResult.SUCCESSFUL or self.scale_down == SCALE_DOWN_STARTED
+EMPTY_CLUSTER_SECONDS = 600.0
+"""Nodes may take so long to become ready after the start before an event reports that none is."""
 
 
 @dataclass(slots=True)
@@ -80,6 +66,7 @@ class _Moment:
 
     observation: Observation
     view: CloudView
+    deletions: Deletions
     arranged: Arranged
     snapshot: ClusterSnapshot
     templates: Mapping[str, TemplateNode]
@@ -110,18 +97,22 @@ class Autoscaler:
         self._devices = Devices(listers or {})
         self.state = ClusterState(options)
         self.planner = ScaleDownPlanner(options)
-        self.templates = Templates(gates, clock)
+        self.templates = Templates(gates, clock, force_daemon_sets=options.force_ds)
         self.nominations = Nominations(options.nomination_timeout)
         self.view = CloudView()
-        self.last_scale_up = self.last_delete = self.last_failure = _NEVER
+        self.cooldowns = Cooldowns(options)
+        self._started = clock.now()
         self._pending_hints = Hints()
         self._infos: dict[str, PodInfo] = {}
         self._cleaned_up = False
         actuator.deleted = self._node_deleted
+        actuator.refused = lambda group: self.cooldowns.group_failed(group, clock.now())
         self.on_deleted: Callable[[str, str, bool], None] = lambda node, group, drain: None
 
     def _node_deleted(self, node: str, group: str, drain: bool) -> None:
-        self.state.register_deletion(group, self._clock.now())
+        now = self._clock.now()
+        self.state.register_deletion(group, now)
+        self.cooldowns.group_deleted(group, now)
         self.on_deleted(node, group, drain)
 
     async def run_once(self) -> LoopResult:
@@ -132,20 +123,23 @@ class Autoscaler:
             result.at = self._clock.now()  # a loop that was held up must not look with old eyes
             await self._loop(result)
         except (CloudError, StatusError, FailpointError) as error:
-            result.error, result.error_type = str(error), _error_type(error)
+            result.error, result.error_type = str(error), error_type(error)
         self.cluster.tell(result.events)
         return result
 
     async def _loop(self, result: LoopResult) -> None:
         now = result.at
         observation = self.cluster.observe()
+        deletions = self.actuator.deletions.snapshot()
         view = self.view = await self.cloud.refresh(observation.nodes)
         self._devices.begin()
-        observation = replace(observation, nodes=self._without_devices_unready(observation, view, now))
+        observation = replace(observation, nodes=self._unstarted_as_unready(observation, view, now))
         if not self._cleaned_up:
             await self._clean_up(observation, view, result.events)
             self._cleaned_up = True
-        moment = self._look(observation, view, result)
+        if self._ends_for_empty_cluster(observation, result):
+            return
+        moment = self._look(observation, view, deletions, result)
         self.state.update(observation.nodes, view, now, result.events)
         await self._revert_timed_out(moment)
         await self._remove_unregistered(moment)
@@ -183,24 +177,33 @@ class Autoscaler:
                 text = f"removed {marks.TO_BE_DELETED} taint from node {name}"
                 events.about(node, "Normal", "ClusterAutoscalerCleanup", text)
 
-    def _without_devices_unready(
+    def _unstarted_as_unready(
         self, observation: Observation, view: CloudView, now: float
     ) -> tuple[core.Node, ...]:
-        """A new node whose drivers have not told of its devices yet is still coming, though it is Ready.
+        """Return the nodes; those that have not started yet are not ready.
 
-        Taken for ready it would have no place for the pods that it was ordered for, and another would be.
+        A node may take as long to publish its devices as it may take to become ready.
         """
-        known = self._devices.slices
-        return tuple(
-            marks.unready(node)
-            if marks.is_ready(node)
-            and from_time(node.metadata.creationTimestamp) + self.options.max_node_startup_time > now
-            and self.templates.lacks_devices(
-                view.group_of_node.get(node.metadata.name, ""), known.of_node(node.metadata.name)
-            )
-            else node
-            for node in observation.nodes
-        )
+        slices = self._devices.slices
+
+        def lacks_devices(node: core.Node) -> bool:
+            name = node.metadata.name
+            new = from_time(node.metadata.creationTimestamp) + self.options.max_node_startup_time > now
+            group = view.group_of_node.get(name, "")
+            return new and self.templates.lacks_devices(group, slices.of_node(name))
+
+        return unstarted_as_unready(observation.nodes, lacks_devices)
+
+    def _ends_for_empty_cluster(self, observation: Observation, result: LoopResult) -> bool:
+        """Report whether the cluster is empty and must not be scaled up from zero."""
+        if not self.options.scale_up_from_zero:
+            result.empty_cluster = empty_cluster(observation.nodes)
+        if not result.empty_cluster:
+            return False
+        self.planner.forget()
+        if result.empty_cluster == NO_NODES or self._started + EMPTY_CLUSTER_SECONDS < result.at:
+            result.events.status("Warning", "ClusterUnhealthy", result.empty_cluster)
+        return True
 
     def _info(self, pod: core.Pod) -> PodInfo:
         """What is derived from a pod, kept while the pod is the same object."""
@@ -209,7 +212,9 @@ class Autoscaler:
             found = self._infos[pod.metadata.uid] = PodInfo(pod)
         return found
 
-    def _look(self, observation: Observation, view: CloudView, result: LoopResult) -> _Moment:
+    def _look(
+        self, observation: Observation, view: CloudView, deletions: Deletions, result: LoopResult
+    ) -> _Moment:
         options = self.options
         arranged = pods.arrange(observation.pods, options)
         if len(self._infos) > 2 * len(arranged.scheduled) + _INFOS_SPARE:
@@ -222,18 +227,15 @@ class Autoscaler:
                 snapshot.put(self._info(pod), pod.spec.nodeName)
         nominated = [pod for pod in arranged.nominated if not pods.is_expendable(pod, cutoff)]
         lost = [pod for pod in nominated if not snapshot.put(pod, pod.status.nominatedNodeName)]
-        moment = _Moment(
-            observation, view, arranged, snapshot, {}, nodes, [n for n in nodes if marks.is_ready(n)], result
-        )
+        ready = [node for node in nodes if marks.is_ready_and_schedulable(node)]
+        moment = _Moment(observation, view, deletions, arranged, snapshot, {}, nodes, ready, result)
         if options.compat is Compat.FIXED:
             self.nominations.update(nominated, result.at)
             moment.holding = self.nominations.holding(result.at)
             # H4: a nomination to a node that is gone must not hide the pod. One whose machine is only just
             # coming finds its place again among the upcoming nodes.
             arranged.unschedulable += lost
-        moment.templates = self.templates.update(
-            view, moment.ready, snapshot, observation.daemon_sets, result.at
-        )
+        moment.templates = self.templates.update(view, nodes, snapshot, observation.daemon_sets, result.at)
         return moment
 
     def _add_upcoming(self, moment: _Moment) -> None:
@@ -333,7 +335,7 @@ class Autoscaler:
             await self._execute(moment, plan)
         if plan.result not in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR):
             for pod, reasons in plan.remaining:
-                text = f"pod didn't trigger scale-up: {_summary(reasons)}"
+                text = f"pod didn't trigger scale-up: {summary(reasons)}"
                 result.events.about(pod, "Normal", "NotTriggerScaleUp", text)
 
     def _tell_max_nodes_total(self, moment: _Moment) -> None:
@@ -355,10 +357,11 @@ class Autoscaler:
                 self._refused(moment, order, str(error), plan)
                 return
             self.state.register_increase(group.id, order.delta, moment.result.at)
+            self.cooldowns.group_scaled_up(group.id, self._clock.now())
             moment.view = self.view = moment.view.with_target(group.id, order.size)
             events.status("Normal", "ScaledUpGroup", f"Scale-up: group {group.id} size set to {sizes}")
         self.state.recalculate(moment.view)
-        self.last_scale_up = moment.result.at
+        self.cooldowns.scaled_up(moment.result.at)
         orders = " ".join(map(str, plan.orders))
         for pod in plan.triggered:
             events.about(pod, "Normal", "TriggeredScaleUp", f"pod triggered scale-up: [{orders}]")
@@ -379,18 +382,22 @@ class Autoscaler:
 
     async def _scale_down(self, moment: _Moment) -> None:
         result, now = moment.result, moment.result.at
-        candidates = self.planner.candidates(moment.view, moment.nodes)
+        candidates = [
+            node
+            for node in self.planner.candidates(moment.view, moment.nodes)
+            if not self.cooldowns.delays(moment.view.group_of_node[node.metadata.name], now)
+        ]
         given = ScaleDownInput(
             snapshot=moment.snapshot,
             observation=moment.observation,
             view=moment.view,
-            deletions=self.actuator.deletions,
+            deletions=moment.deletions,
             nodes=moment.nodes,
             holding=moment.holding,
             now=now,
         )
         self.planner.update(given, candidates)
-        result.in_cooldown = self._in_cooldown(moment)
+        result.in_cooldown = moment.scale_down_disabled or self.cooldowns.active(now)
         if result.in_cooldown or not candidates:
             result.scale_down = SCALE_DOWN_IN_COOLDOWN if result.in_cooldown else SCALE_DOWN_NO_CANDIDATES
             await self._soft_taints(moment)
@@ -407,40 +414,21 @@ class Autoscaler:
         try:
             await self.actuator.start(chosen.empty, chosen.drain, moment.view, result.events)
         except TaintError as error:
-            self.last_failure = now
+            self.cooldowns.deletion_failed(now)
             result.scale_down = SCALE_DOWN_ERROR
             result.error, result.error_type = str(error), "apiCallError"
             return
         result.scale_down = SCALE_DOWN_STARTED
         result.empty, result.drained = _names(chosen.empty), _names(chosen.drain)
-        self.last_delete = now
-
-    def _in_cooldown(self, moment: _Moment) -> bool:
-        options, now = self.options, moment.result.at
-        return (
-            moment.scale_down_disabled
-            or self.last_scale_up + options.scale_down_delay_after_add > now
-            or self.last_failure + options.scale_down_delay_after_failure > now
-            or self.last_delete + options.scale_down_delay_after_delete > now
-        )
+        self.cooldowns.deletion_started(now)
 
     async def _soft_taints(self, moment: _Moment) -> None:
-        """Unneeded nodes are marked, so that the scheduler uses them last; so many a loop."""
-        unneeded = set(self.planner.unneeded())
-        budget = self.options.max_bulk_soft_taint_count
-        for node in moment.nodes:
-            name = node.metadata.name
-            if budget <= 0:
-                return
-            going = marks.taint_time(node, marks.TO_BE_DELETED) is not None
-            if going or moment.view.group(name) is None:
-                continue
-            marked = marks.taint_time(node, marks.DELETION_CANDIDATE) is not None
-            if marked is (name in unneeded):
-                continue
-            budget -= 1
+        changes = soft_taint_changes(
+            moment.nodes, moment.view, self.planner.unneeded(), self.options.max_bulk_soft_taint_count
+        )
+        for name, unneeded in changes:
             try:
-                await self.cluster.set_deletion_candidate(name, moment.result.at if not marked else None)
+                await self.cluster.set_deletion_candidate(name, moment.result.at if unneeded else None)
             except StatusError:
                 continue  # the next loop tries again
 
@@ -510,20 +498,5 @@ class Autoscaler:
         return fixed
 
 
-def _error_type(error: Exception) -> str:
-    if isinstance(error, CloudError):
-        return "cloudProviderError"
-    return "apiCallError" if isinstance(error, StatusError) else "internalError"
-
-
 def _names(removals: Sequence[Removal]) -> list[str]:
     return sorted(removal.node.metadata.name for removal in removals)
-
-
-def _summary(reasons: Mapping[str, tuple[str, ...]]) -> str:
-    """`2 Insufficient cpu, 1 max node group size reached`."""
-    counts: dict[str, int] = {}
-    for texts in reasons.values():
-        for text in texts:
-            counts[text] = counts.get(text, 0) + 1
-    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))

@@ -59,6 +59,7 @@ class Options:
     scale_down_delay_after_add: float = 600.0
     scale_down_delay_after_delete: float = 0.0
     scale_down_delay_after_failure: float = 180.0
+    scale_down_delay_type_local: bool = False
     scale_down_unready_enabled: bool = True
     scale_down_simulation_timeout: float = 30.0
     unremovable_node_recheck_timeout: float = 300.0
@@ -74,6 +75,7 @@ class Options:
     ignore_mirror_pods_utilization: bool = False
     daemonset_eviction_for_empty_nodes: bool = False
     daemonset_eviction_for_occupied_nodes: bool = True
+    force_ds: bool = False
     scale_up_from_zero: bool = True
     frequent_loops_enabled: bool = True
     bypassed_scheduler_names: tuple[str, ...] = ()
@@ -112,6 +114,9 @@ _DURATIONS = frozenset(
 HELP: Mapping[str, str] = {
     "compat": "How nominatedNodeName is read: as up to 1.35, as in 1.36, or without the holes of 1.36 "
     "(fixed).  [default: as --emulated-version]",
+    "force_ds": "Leave room on new nodes for all suitable DaemonSets' pods, not only for those that run.",
+    "scale_down_delay_type_local": "Apply the scale-down delays to each node group and not to the cluster.",
+    "scale_up_from_zero": "Scale up also a cluster without ready nodes.",
     "expander": "random, most-pods, least-waste or least-nodes; several by comma are filters in turn.",
     "nomination_timeout": "With --compat=fixed: how long a nominated pod that does not come holds its node.",
 }

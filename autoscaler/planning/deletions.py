@@ -23,6 +23,12 @@ class Deletions:
     def end(self, node: str) -> None:
         self._active.pop(node, None)
 
+    def snapshot(self) -> Deletions:
+        """Return a copy that does not change while deletions end."""
+        copy = Deletions()
+        copy._active = dict(self._active)
+        return copy
+
     def names(self) -> frozenset[str]:
         return frozenset(self._active)
 

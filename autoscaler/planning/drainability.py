@@ -55,7 +55,6 @@ class Rules:
     options: Options
     budgets: RemainingBudgets
     controllers: Mapping[ControllerKey, int | None] | None
-    unlisted_kinds: frozenset[str] = frozenset()
     binding: frozenset[str] = frozenset()
     """Uids of pods whose nomination holds their node."""
     now: float = 0.0
@@ -121,7 +120,7 @@ def _long_terminating(rules: Rules, pod: core.Pod) -> Verdict | None:
 
 def _controller(rules: Rules, pod: core.Pod) -> Verdict | None:
     owner = pods.controller_of(pod)
-    if rules.controllers is None or owner is None or owner.kind in rules.unlisted_kinds:
+    if rules.controllers is None or owner is None:
         return None
     if owner.kind not in _REPLICATING and owner.kind != "DaemonSet":
         return None

@@ -61,14 +61,22 @@ def unready(node: core.Node) -> core.Node:
     return copy
 
 
+def has_startup_taint(node: core.Node) -> bool:
+    """Report whether the node has a taint that is removed when it has started."""
+    return any(is_startup_taint(taint.key) for taint in node.spec.taints)
+
+
+def is_ready_and_schedulable(node: core.Node) -> bool:
+    """Report whether the node is ready and not cordoned."""
+    return is_ready(node) and not node.spec.unschedulable
+
+
 def is_ready(node: core.Node) -> bool:
-    """Its Ready condition is True, its network is there, and no taint says otherwise."""
+    """Report whether the Ready condition is True, the network is available, and no taint contradicts that."""
     ready = False
     for condition in node.status.conditions:
         if condition.type == "Ready":
             ready = condition.status == "True"
         elif condition.type == "NetworkUnavailable" and condition.status == "True":
             return False
-    return ready and not any(
-        taint.key in _NOT_READY or is_startup_taint(taint.key) for taint in node.spec.taints
-    )
+    return ready and not any(taint.key in _NOT_READY for taint in node.spec.taints)

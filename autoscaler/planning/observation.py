@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from machinery.pb import core, policy
+from machinery.pb import apps, core, policy
 
 CREATING, RUNNING, DELETING = "creating", "running", "deleting"
 _ERROR_CLASSES = {1: "OutOfResource", 99: "Other"}
@@ -20,13 +20,23 @@ class ControllerKey:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """Who puts a pod on each node; `pod` is made from its template."""
+    """A DaemonSet by its uid, with the pod that it would create."""
 
-    namespace: str
-    name: str
+    uid: str
     pod: core.Pod
+
+    @classmethod
+    def of(cls, source: apps.DaemonSet) -> DaemonSet:
+        """Make the pod from the template, without a node."""
+        meta, pod = source.metadata, core.Pod()
+        pod.metadata.CopyFrom(source.spec.template.metadata)
+        pod.metadata.name, pod.metadata.namespace = f"{meta.name}-pod", meta.namespace
+        pod.metadata.uid = f"template-of-{meta.uid}"
+        pod.metadata.ownerReferences.add(kind="DaemonSet", name=meta.name, uid=meta.uid, controller=True)
+        pod.spec.CopyFrom(source.spec.template.spec)
+        return cls(meta.uid, pod)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +48,6 @@ class Observation:
     budgets: tuple[policy.PodDisruptionBudget, ...] = ()
     controllers: Mapping[ControllerKey, int | None] = field(default_factory=dict)
     """Replicas of the controllers that exist; None for those that have no number."""
-    unlisted_kinds: frozenset[str] = frozenset()
-    """Kinds that this cluster does not serve: of these, none can be said to be gone."""
     daemon_sets: tuple[DaemonSet, ...] = ()
 
 

@@ -42,6 +42,8 @@ class ScaleDownInput:
     observation: Observation
     view: CloudView
     deletions: Deletions
+    """As they were before the provider reported the groups' sizes: a deletion that ends in between counts
+    twice, and never not at all."""
     nodes: Sequence[core.Node]
     holding: frozenset[str] = frozenset()
     now: float
@@ -184,7 +186,6 @@ class ScaleDownPlanner:
             options=self._options,
             budgets=budgets,
             controllers=given.observation.controllers,
-            unlisted_kinds=given.observation.unlisted_kinds,
             binding=given.holding,
             now=given.now,
         )

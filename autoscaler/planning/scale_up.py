@@ -6,6 +6,7 @@ Source: cluster-autoscaler 1.36, scale-up orchestrator. One way to grow a loop.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -227,3 +228,9 @@ def _remaining(
     groups: Sequence[EquivalenceGroup], skipped: Mapping[str, tuple[str, ...]]
 ) -> list[tuple[core.Pod, dict[str, tuple[str, ...]]]]:
     return [(pod, {**g.rejected, **skipped}) for g in groups if not g.fits for pod in g.pods]
+
+
+def summary(reasons: Mapping[str, tuple[str, ...]]) -> str:
+    """Count equal reasons of all groups: `2 Insufficient cpu, 1 max node group size reached`."""
+    counts = Counter(text for texts in reasons.values() for text in texts)
+    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))

@@ -22,14 +22,16 @@ from scheduler.framework.types import PodInfo
 
 STABLE_SECONDS = 60.0
 """A node that became ready just now may still change."""
+NODE_CRITICAL = "system-node-critical"
 _CONDITION_TAINTS = "node.kubernetes.io/"
 
 
 class Templates:
     """Templates by group; those made from real nodes are kept while the group exists."""
 
-    def __init__(self, gates: Gates, clock: Clock) -> None:
+    def __init__(self, gates: Gates, clock: Clock, *, force_daemon_sets: bool = False) -> None:
         self._gates, self._clock = gates, clock
+        self._force_daemon_sets = force_daemon_sets
         self._kept: dict[str, TemplateNode] = {}
         self._slices: dict[str, tuple[Slice, ...]] = {}  # of a node of each group
 
@@ -44,13 +46,13 @@ class Templates:
         """One template a group, of those that have any."""
         found: dict[str, TemplateNode] = {}
         ordered = sorted(nodes, key=lambda node: node.metadata.name)
+        sets = list(daemon_sets)
         for node in ordered:
             group = view.group(node.metadata.name)
             if group is not None and group.id not in found and _is_good(node, now):
-                found[group.id] = self._kept[group.id] = _from_node(group, node, snapshot)
+                found[group.id] = self._kept[group.id] = self._from_node(group, node, snapshot, sets)
                 self._slices[group.id] = snapshot.devices.slices.of_node(node.metadata.name)
         self._look_for_devices(view, ordered, snapshot, found)
-        sets = list(daemon_sets)
         for group in view.groups.values():
             if group.id in found:
                 continue
@@ -62,7 +64,7 @@ class Templates:
         for node in ordered:
             group = view.group(node.metadata.name)
             if group is not None and group.id not in found:
-                found[group.id] = _from_node(group, node, snapshot)
+                found[group.id] = self._from_node(group, node, snapshot, sets)
         self._kept = {name: info for name, info in self._kept.items() if name in view.groups}
         self._slices = {name: slices for name, slices in self._slices.items() if name in view.groups}
         return found
@@ -84,6 +86,27 @@ class Templates:
             if group is not None and group.id not in found:
                 best[group.id] = max(best.get(group.id, ()), slices, key=_device_count)
         self._slices |= {name: slices for name, slices in best.items() if slices}
+
+    def _from_node(
+        self, group: NodeGroup, node: core.Node, snapshot: ClusterSnapshot, daemon_sets: Sequence[DaemonSet]
+    ) -> TemplateNode:
+        """Make a template after a real node: its devices, and the pods that a new node would have, too.
+
+        These are the node's DaemonSet and mirror pods, and those of DaemonSets that have none there yet: all
+        with `--force-ds`, else those that would preempt others to get their place.
+        """
+        new, name = _template(group, node), node.metadata.name
+        on_node = [pod for pod in snapshot.pods_on(name) if not pod.metadata.HasField("deletionTimestamp")]
+        stay = [pod for pod in on_node if pods.is_daemon(pod) or pods.is_mirror(pod)]
+        devices = snapshot.devices
+        claims = [claim for pod in stay for claim in devices.claims_of(pod)]
+        slices = devices.slices.of_node(name)
+        running = {owner.uid for pod in on_node if (owner := pods.controller_of(pod)) is not None}
+        missing = [each for each in daemon_sets if each.uid not in running]
+        added = [
+            pod for pod in _daemon_pods(new, missing) if self._force_daemon_sets or _is_node_critical(pod)
+        ]
+        return TemplateNode.after(new, slices, map(PodInfo, [*stay, *added]), claims, new.metadata.name)
 
     def lacks_devices(self, group: str, slices: Sequence[Slice]) -> bool:
         """Whether a node of the group with these slices is to get more of them: others of it had."""
@@ -127,20 +150,6 @@ def _passes(key: str) -> bool:
     return key.startswith(_CONDITION_TAINTS)
 
 
-def _from_node(group: NodeGroup, node: core.Node, snapshot: ClusterSnapshot) -> TemplateNode:
-    """With the devices that the node has."""
-    new, name = _template(group, node), node.metadata.name
-    stay = [
-        pod
-        for pod in snapshot.pods_on(name)
-        if (pods.is_daemon(pod) or pods.is_mirror(pod)) and not pod.metadata.HasField("deletionTimestamp")
-    ]
-    devices = snapshot.devices
-    claims = [claim for pod in stay for claim in devices.claims_of(pod)]
-    slices = devices.slices.of_node(name)
-    return TemplateNode.after(new, slices, map(PodInfo, stay), claims, new.metadata.name)
-
-
 def _device_count(slices: Sequence[Slice]) -> int:
     return sum(len(each.spec.devices) for each in slices)
 
@@ -150,10 +159,20 @@ def _from_provider(
 ) -> TemplateNode:
     """`slices` are another node's of the group: a provider cannot tell of devices."""
     new = _template(group, node)
-    info = TemplateNode.after(new, slices, (), (), new.metadata.name)
-    for daemon_set in daemon_sets:
-        pod = daemon_set.pod
-        tolerated = find_untolerated(new.spec.taints, pod.spec.tolerations) is None
-        if tolerated and matches(pod, new):
-            info.add_pod(PodInfo(pod))
-    return info
+    added = map(PodInfo, _daemon_pods(new, daemon_sets))
+    return TemplateNode.after(new, slices, added, (), new.metadata.name)
+
+
+def _daemon_pods(node: core.Node, daemon_sets: Iterable[DaemonSet]) -> list[core.Pod]:
+    """Return the pods of the DaemonSets that tolerate the node's taints and select it."""
+    return [
+        each.pod
+        for each in daemon_sets
+        if find_untolerated(node.spec.taints, each.pod.spec.tolerations) is None and matches(each.pod, node)
+    ]
+
+
+def _is_node_critical(pod: core.Pod) -> bool:
+    """Report whether the pod would preempt others on any node."""
+    policy = pod.spec.preemptionPolicy or "PreemptLowerPriority"
+    return pod.spec.priorityClassName == NODE_CRITICAL and policy == "PreemptLowerPriority"

@@ -7,7 +7,7 @@ from typing import Any
 
 from autoscaler.options import Compat, Options
 from autoscaler.planning import marks
-from autoscaler.planning.observation import ControllerKey, Observation
+from autoscaler.planning.observation import ControllerKey, DaemonSet, Observation
 from autoscaler.planning.pods import is_unschedulable
 from autoscaler.planning.told import Events
 from machinery import kinds
@@ -21,7 +21,13 @@ from machinery.pb import core
 
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 CONFLICTS_MAX = 8
-_CONTROLLERS = frozenset(("ReplicationController", "Job", "ReplicaSet", "StatefulSet", "DaemonSet"))
+_CONTROLLERS: tuple[Kind[Any], ...] = (
+    kinds.REPLICATION_CONTROLLER,
+    kinds.REPLICA_SET,
+    kinds.STATEFUL_SET,
+    kinds.JOB,
+    kinds.DAEMON_SET,
+)
 _SIMULATED = (
     kinds.PERSISTENT_VOLUME_CLAIM,
     kinds.PERSISTENT_VOLUME,
@@ -41,15 +47,16 @@ class ApiCluster:
         self.pods: Informer[core.Pod] = Informer(client, kinds.POD, field_selector=NOT_FINISHED, clock=clock)
         self.nodes: Informer[core.Node] = Informer(client, kinds.NODE, clock=clock)
         self._budgets = Informer(client, kinds.POD_DISRUPTION_BUDGET, clock=clock)
-        self._sets = Informer(client, kinds.REPLICA_SET, clock=clock)
+        self._controllers: dict[Kind[Any], Informer[Any]] = {
+            kind: Informer(client, kind, clock=clock) for kind in _CONTROLLERS
+        }
         self.listers: dict[Kind[Any], Informer[Any]] = {
             kinds.POD: self.pods,
             kinds.NODE: self.nodes,
-            kinds.REPLICA_SET: self._sets,
+            kinds.REPLICA_SET: self._controllers[kinds.REPLICA_SET],
             **{kind: Informer(client, kind, clock=clock) for kind in _SIMULATED},
         }
-        self.informers: list[Informer[Any]] = [*self.listers.values(), self._budgets]
-        self._unlisted = _CONTROLLERS - {kind.kind for kind in kinds.KINDS}
+        self.informers = [*{**self._controllers, **self.listers}.values(), self._budgets]
         self._about = core.ObjectReference(
             apiVersion="v1",
             kind="ConfigMap",
@@ -77,12 +84,13 @@ class ApiCluster:
             pods=pods,
             budgets=tuple(self._budgets.list()),
             controllers={
-                ControllerKey("ReplicaSet", found.metadata.namespace, found.metadata.name): (
-                    found.spec.replicas if found.spec.HasField("replicas") else 1
+                ControllerKey(kind.kind, found.metadata.namespace, found.metadata.name): _replicas(
+                    kind, found
                 )
-                for found in self._sets.list()
+                for kind, informer in self._controllers.items()
+                for found in informer.list()
             },
-            unlisted_kinds=self._unlisted,
+            daemon_sets=tuple(map(DaemonSet.of, self._controllers[kinds.DAEMON_SET].list())),
         )
 
     async def fresh(self, node: str) -> Observation:
@@ -198,6 +206,13 @@ class ApiCluster:
         except StatusError as error:
             if not is_not_found(error):
                 raise
+
+
+def _replicas(kind: Kind[Any], found: Any) -> int | None:
+    """Return how many pods a controller keeps, None for a kind without that number."""
+    if kind in (kinds.JOB, kinds.DAEMON_SET):
+        return None
+    return found.spec.replicas if found.spec.HasField("replicas") else 1
 
 
 def _drop(node: core.Node, key: str) -> bool:

@@ -6,11 +6,12 @@ from collections import Counter as Counts
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
-from autoscaler.loop import SCALE_DOWN_IN_COOLDOWN, SCALE_DOWN_NOT_TRIED, Autoscaler, LoopResult
+from autoscaler.loop import Autoscaler
 from autoscaler.options import GIB
 from autoscaler.planning import quotas
 from autoscaler.planning.observation import Observation
 from autoscaler.planning.scale_up import ScaleUpResult
+from autoscaler.result import SCALE_DOWN_IN_COOLDOWN, SCALE_DOWN_NOT_TRIED, LoopResult
 
 _NAMESPACE = "cluster_autoscaler"
 _FUNCTION_BUCKETS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)

@@ -13,9 +13,10 @@ import yaml
 from autoscaler.actuation import Actuator
 from autoscaler.cloud.node_groups import NodeGroup
 from autoscaler.cloud.process import CloudService
-from autoscaler.loop import Autoscaler, LoopResult
+from autoscaler.loop import Autoscaler
 from autoscaler.options import Options
 from autoscaler.planning.status import StatusBuilder
+from autoscaler.result import LoopResult
 from autoscaler.shell.cluster import ApiCluster
 from autoscaler.shell.metrics import Metrics
 from autoscaler.shell.provider import CloudConfig, ExternalProvider

@@ -22,21 +22,29 @@ LONG_AGO = 3600.0
 Spawned = list[Callable[[], Coroutine[Any, Any, None]]]
 
 
-def world(clock: FakeClock, *, target: int, maximum: int = 10) -> World:
+def world(clock: FakeClock, *, target: int, minimum: int = 0, maximum: int = 10) -> World:
     """One group `ng1` of nodes with 2 cpu and 4Gi."""
-    allocatable = {"cpu": "2", "memory": "4Gi", "pods": "110"}
-    group = {"name": "ng1", "min": 0, "max": maximum, "target": target}
-    found = World({"ng1": {**group, "template": {"allocatable": allocatable}}}, clock)
-    found.targets = {"ng1": target}
+    found = World({}, clock)
+    add_group(found, "ng1", target=target, minimum=minimum, maximum=maximum)
     found.controllers[ControllerKey("ReplicaSet", "default", "web")] = 5
     return found
 
 
-def node(found: World, name: str, *, ready: bool = True, age: float = LONG_AGO) -> core.Node:
+def add_group(found: World, name: str, *, target: int, minimum: int = 0, maximum: int = 10) -> None:
+    """Add a group of nodes with 2 cpu and 4Gi."""
+    allocatable = {"cpu": "2", "memory": "4Gi", "pods": "110"}
+    group = {"name": name, "min": minimum, "max": maximum, "target": target}
+    found.groups[name] = {**group, "template": {"allocatable": allocatable}}
+    found.targets[name] = target
+
+
+def node(
+    found: World, name: str, *, ready: bool = True, age: float = LONG_AGO, group: str = "ng1"
+) -> core.Node:
     """A node of the group."""
     made = core.Node()
     made.metadata.name = made.metadata.uid = made.spec.providerID = name
-    made.metadata.labels[GROUP_LABEL] = "ng1"
+    made.metadata.labels[GROUP_LABEL] = group
     made.metadata.labels[marks.HOSTNAME] = name
     made.metadata.creationTimestamp.CopyFrom(to_time(found.clock.now() - age))
     for resource, text in (("cpu", "2"), ("memory", "4Gi"), ("pods", "110")):

@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 
 from autoscaler.actuation import Actuator
-from autoscaler.loop import Autoscaler, LoopResult
+from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat, from_flags
 from autoscaler.planning import marks
 from autoscaler.planning.observation import (
@@ -31,6 +31,7 @@ from autoscaler.planning.observation import (
 from autoscaler.planning.scale_up import ScaleUpResult
 from autoscaler.planning.told import Events, Told
 from autoscaler.ports import CloudError
+from autoscaler.result import LoopResult
 from machinery import errors
 from machinery.clock import FakeClock
 from machinery.pb import apps, core, meta, policy
@@ -90,15 +91,7 @@ class World:
             replicas = obj.get("spec", {}).get("replicas")
             self.controllers[ControllerKey(kind, namespace, name)] = replicas
             if kind == "DaemonSet":
-                daemon_set = from_json(apps.DaemonSet, obj)
-                pod = core.Pod()
-                pod.metadata.CopyFrom(daemon_set.spec.template.metadata)
-                pod.metadata.name, pod.metadata.namespace = f"{name}-template", namespace
-                pod.metadata.uid = f"template-of-{name}"
-                pod.spec.CopyFrom(daemon_set.spec.template.spec)
-                owner = pod.metadata.ownerReferences.add(kind=kind, name=name, uid=daemon_set.metadata.uid)
-                owner.controller = True
-                self.daemon_sets[namespace, name] = DaemonSet(namespace=namespace, name=name, pod=pod)
+                self.daemon_sets[namespace, name] = DaemonSet.of(from_json(apps.DaemonSet, obj))
 
     def change(self, change: dict[str, Any]) -> None:
         for obj in change.get("apply", []):
@@ -207,7 +200,7 @@ class World:
                     min=group["min"],
                     max=group["max"],
                     target=self.targets[name],
-                    template=_template(group),
+                    template=_template(group) if group["template"] else None,
                     instances=(
                         *(Instance(id=member) for member in members[name]),
                         *self.failed_instances.get(name, ()),

@@ -120,7 +120,7 @@ def _in_kube_system() -> core.Pod:
         pytest.param(_bare(), "p/NotReplicated", id="bare"),
         pytest.param(_owned_by("ReplicationController"), "p/ControllerNotFound", id="its owner is gone"),
         pytest.param(_owned_by("Custom"), "p/NotReplicated", id="of a custom controller"),
-        pytest.param(_owned_by("StatefulSet"), "", id="of a kind that this cluster does not serve"),
+        pytest.param(_owned_by("StatefulSet"), "", id="of a stateful set"),
         pytest.param(_pod(safe_to_evict="false"), "p/NotSafeToEvictAnnotation", id="not safe to evict"),
         pytest.param(_local(), "p/LocalStorageRequested", id="local storage"),
         pytest.param(_local("Memory"), "", id="storage in memory"),
@@ -130,8 +130,10 @@ def test_which_pods_keep_their_node(made: core.Pod, blocked: str) -> None:
     rules = Rules(
         options=Options(),
         budgets=RemainingBudgets(()),
-        controllers={ControllerKey("ReplicaSet", "default", "web"): 3},
-        unlisted_kinds=frozenset(("StatefulSet",)),
+        controllers={
+            ControllerKey("ReplicaSet", "default", "web"): 3,
+            ControllerKey("StatefulSet", "default", "web"): 3,
+        },
         now=NOW,
     )
     assert moves(rules, [made]).blocked == blocked

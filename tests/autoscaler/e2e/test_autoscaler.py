@@ -80,18 +80,53 @@ async def test_a_pod_with_a_claim_brings_a_node_with_devices(cluster: Cluster) -
         assert len(await it.nodes()) == 2, "the new node was waited for until it had its devices"
 
 
+BUDGET = """
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: one, namespace: default}
+spec: {minAvailable: 1, selector: {matchLabels: {app: one}}}
+"""
+STATEFUL_SET = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: two, namespace: default}
+spec:
+  serviceName: two
+  selector: {matchLabels: {app: two}}
+  template:
+    metadata: {labels: {app: two}}
+    spec: {containers: [{name: c, image: app}]}
+"""
+
+
+async def test_a_pod_of_a_stateful_set_does_not_keep_its_node(cluster: Cluster) -> None:
+    async with lab(cluster, target=2, autoscaler=False) as it:
+        await it.replica_set("one", "1")
+        await it.apply(STATEFUL_SET + "---" + BUDGET)
+        owner = await it.client.get(kinds.STATEFUL_SET, "two", "default")
+        pod = core.Pod()
+        pod.metadata.name, pod.metadata.namespace = "two-0", "default"
+        pod.metadata.ownerReferences.add(
+            apiVersion="apps/v1", kind="StatefulSet", name="two", uid=owner.metadata.uid, controller=True
+        )
+        pod.spec.terminationGracePeriodSeconds = 0
+        pod.spec.containers.add(name="c", image="app").resources.requests["cpu"].string = "1"
+        await it.client.create(pod)
+        before = await it.wait_pods("both run", lambda pods: len(pods) == 2 and running(pods))
+        by_name = {pod.metadata.name: pod.spec.nodeName for pod in before}
+        assert len(set(by_name.values())) == 2, "the scheduler spreads them"
+        await cluster.start("autoscaler")
+        (kept,) = await it.wait_nodes("one node is left", lambda nodes: len(nodes) == 1)
+        assert kept.metadata.name != by_name["two-0"]
+
+
 async def test_moves_pods_together_and_honours_their_budget(cluster: Cluster) -> None:
     async with lab(cluster, target=2, autoscaler=False) as it:
         await it.replica_set("one", "1")
         await it.replica_set("two", "1")
         before = await it.wait_pods("both run", lambda pods: len(pods) == 2 and running(pods))
         assert len({pod.spec.nodeName for pod in before}) == 2, "the scheduler spreads them"
-        await it.apply("""
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: one, namespace: default}
-spec: {minAvailable: 1, selector: {matchLabels: {app: one}}}
-""")
+        await it.apply(BUDGET)
         await cluster.start("autoscaler")
         (kept,) = await it.wait_nodes("one node is left", lambda nodes: len(nodes) == 1)
         of_one = next(pod for pod in before if pod.metadata.labels["app"] == "one")

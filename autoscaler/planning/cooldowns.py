@@ -1,0 +1,68 @@
+"""How long scale-down waits after a scale-up, a deletion or a failure. Pure.
+
+Times are seconds since the epoch. Source: cluster-autoscaler 1.36, static autoscaler and
+ScaleDownCandidatesDelayProcessor.
+"""
+
+from __future__ import annotations
+
+from autoscaler.options import Options
+
+_NEVER = float("-inf")
+
+
+class Cooldowns:
+    """What delays scale-down: in the cluster or, with `--scale-down-delay-type-local`, in a group.
+
+    In the cluster a deletion counts when it starts and a failure is a taint that could not be set; in a group
+    a deletion counts when the machine was given back and a failure is a refusal of the provider.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._scale_up = self._deletion = self._failure = _NEVER
+        self._group_scale_ups: dict[str, float] = {}
+        self._group_deletions: dict[str, float] = {}
+        self._group_failures: dict[str, float] = {}
+
+    def scaled_up(self, now: float) -> None:
+        """Record a successful scale-up of the cluster."""
+        self._scale_up = now
+
+    def deletion_started(self, now: float) -> None:
+        """Record that the deletion of nodes has begun."""
+        self._deletion = now
+
+    def deletion_failed(self, now: float) -> None:
+        """Record that the deletion of nodes could not begin."""
+        self._failure = now
+
+    def group_scaled_up(self, group: str, now: float) -> None:
+        """Record an order of machines for a group."""
+        self._group_scale_ups[group] = now
+
+    def group_deleted(self, group: str, now: float) -> None:
+        """Record that a machine of a group was given back."""
+        self._group_deletions[group] = now
+
+    def group_failed(self, group: str, now: float) -> None:
+        """Record that the provider refused to take back a machine of a group."""
+        self._group_failures[group] = now
+
+    def active(self, now: float) -> bool:
+        """Report whether no node of the cluster may be deleted now; False with delays by group."""
+        options = self._options
+        return not options.scale_down_delay_type_local and (
+            self._scale_up + options.scale_down_delay_after_add > now
+            or self._failure + options.scale_down_delay_after_failure > now
+            or self._deletion + options.scale_down_delay_after_delete > now
+        )
+
+    def delays(self, group: str, now: float) -> bool:
+        """Report whether nodes of this group are no candidates now; False with delays of the cluster."""
+        options = self._options
+        return options.scale_down_delay_type_local and (
+            self._group_scale_ups.get(group, _NEVER) + options.scale_down_delay_after_add > now
+            or self._group_deletions.get(group, _NEVER) + options.scale_down_delay_after_delete > now
+            or self._group_failures.get(group, _NEVER) + options.scale_down_delay_after_failure > now
+        )

@@ -1,0 +1,49 @@
+"""What one loop of the autoscaler has done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autoscaler.planning.scale_up import ScaleUpPlan, ScaleUpResult
+from autoscaler.planning.told import Events
+from autoscaler.ports import CloudError
+from machinery.errors import StatusError
+
+SCALE_DOWN_ERROR = "ScaleDownError"
+SCALE_DOWN_NOT_TRIED = "ScaleDownNotTried"
+SCALE_DOWN_NO_CANDIDATES = "ScaleDownNoCandidates"
+SCALE_DOWN_IN_COOLDOWN = "ScaleDownInCooldown"
+SCALE_DOWN_NO_NODE_DELETED = "ScaleDownNoNodeDeleted"
+SCALE_DOWN_STARTED = "ScaleDownNodeDeleteStarted"
+
+
+@dataclass(slots=True, kw_only=True)
+class LoopResult:
+    """The result of a loop, for the status, metrics and tests."""
+
+    at: float
+    scale_up: ScaleUpPlan = field(default_factory=lambda: ScaleUpPlan(result=ScaleUpResult.NOT_TRIED))
+    scale_down: str = SCALE_DOWN_NOT_TRIED
+    empty: list[str] = field(default_factory=list)
+    drained: list[str] = field(default_factory=list)
+    target_decreased: dict[str, int] = field(default_factory=dict)
+    unschedulable_pods: int = 0
+    in_cooldown: bool = False
+    empty_cluster: str = ""
+    """Why the loop ended at once: there is no (ready) node, and scale-up from zero is disabled."""
+    error: str = ""
+    error_type: str = ""
+    """`error_type` of the error."""
+    events: Events = field(default_factory=Events)
+
+    @property
+    def acted(self) -> bool:
+        """Whether the next loop should come at once."""
+        return self.scale_up.result is ScaleUpResult.SUCCESSFUL or self.scale_down == SCALE_DOWN_STARTED
+
+
+def error_type(error: Exception) -> str:
+    """Return upstream's name for the kind of an error that ends a loop."""
+    if isinstance(error, CloudError):
+        return "cloudProviderError"
+    return "apiCallError" if isinstance(error, StatusError) else "internalError"
