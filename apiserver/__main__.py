@@ -26,9 +26,14 @@ from machinery.process import Process, component_command
     " everybody is admin: loopback only.",
 )
 @click.option(
-    "--enable-admission-plugins", default="", metavar="NAME,...", help="In addition to the default ones."
+    "--enable-admission-plugins",
+    multiple=True,
+    metavar="NAME,...",
+    help="In addition to the default ones. Given several times, all count.",
 )
-@click.option("--disable-admission-plugins", default="", metavar="NAME,...")
+@click.option(
+    "--disable-admission-plugins", multiple=True, metavar="NAME,...", help="Given several times, all count."
+)
 @click.option("--event-ttl", default="1h", type=Duration(), help="How long events are kept.")
 @click.option(
     "--etcd-compaction-interval",
@@ -64,8 +69,8 @@ def main(
     etcd_servers: str,
     grpc_address: str,
     rest_address: str,
-    enable_admission_plugins: str,
-    disable_admission_plugins: str,
+    enable_admission_plugins: tuple[str, ...],
+    disable_admission_plugins: tuple[str, ...],
     event_ttl: float,
     etcd_compaction_interval: float,
     max_requests_inflight: int,
@@ -93,8 +98,8 @@ def main(
     process.run(lambda: run_apiserver(process, options))
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(part.strip() for part in text.split(",") if part.strip())
+def _names(texts: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 if __name__ == "__main__":

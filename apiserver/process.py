@@ -70,9 +70,6 @@ async def run_apiserver(process: Process, options: Options) -> None:
         door = access_setup.make(options.access, cache, process.clock)
         server.access = door.access
         disabled = options.disabled_admission - options.enabled_admission
-        # The pods' accounts, before what a node may do with pods.
-        asked = "ServiceAccount" in options.enabled_admission
-        accounts = [ServiceAccount(process.clock, process.rng)] if asked else []
         registry = Registry(
             storage,
             cache,
@@ -84,9 +81,11 @@ async def run_apiserver(process: Process, options: Options) -> None:
             disabled_admission=disabled,
             accounts=door.accounts,
             authorize=None if door.access.open else door.access.authorize_current,
+            # The pods' accounts come before what a node may do with pods.
             admission=[
-                *accounts,
-                *(plugin for plugin in door.admission if plugin.name not in disabled),
+                plugin
+                for plugin in (ServiceAccount(process.clock, process.rng), *door.admission)
+                if plugin.name not in disabled
             ],
         )
         await bootstrap(registry)

@@ -131,6 +131,10 @@ async def run_manager(process: Process, options: Options) -> None:
         await informers.wait_synced()
         for controller in controllers:
             tasks.start_soon(controller.run)
+        process.step = "create the service account default of the namespace default"
+        for controller in controllers:
+            if isinstance(controller, ServiceAccountController):
+                await controller.wait_first_made()
         await process.announce()
         await process.stopping.wait()
         tasks.cancel_scope.cancel()

@@ -20,6 +20,8 @@ DEFAULT_DIRECTORY = Path(".nominee")
 DEFAULT_NODES = 3
 DEFAULT_KUBELETS = 1
 AUTHORIZATION_MODE = "Node,RBAC"
+_NEED_CONTROLLERS = ("TaintNodesByCondition", "ServiceAccount")
+"""Admission plugins that would keep every pod from running, or from being created, without controllers."""
 NODES_MAX = 20_000
 KUBELETS_MAX = 100
 
@@ -116,8 +118,7 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
                 own += ["--etcd-servers", options.etcd_servers]
             own += _access(options)
             if "controllers" not in options.components:
-                # Nobody would take the not-ready taint off that this plugin puts on every new node.
-                own += ["--disable-admission-plugins", "TaintNodesByCondition"]
+                own += ["--disable-admission-plugins", ",".join(_NEED_CONTROLLERS)]
         elif name == "scheduler" and options.scheduler_config is not None:
             own += ["--config", str(options.scheduler_config)]
         elif name == "cloud" and options.node_groups is not None:
@@ -242,6 +243,6 @@ def _lacks(options: UpOptions) -> list[str]:
     if "controllers" in options.components or "apiserver" not in options.components:
         return []
     return [
-        "without controllers nothing clears a new node's not-ready taint, "
-        "so admission's TaintNodesByCondition is disabled"
+        "without controllers nothing clears a new node's not-ready taint or creates the service account "
+        f"default, so the admission plugins {' and '.join(_NEED_CONTROLLERS)} are disabled"
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import anyio
+
 from controllers.controller import Context, Controller, namespace_ends
 from machinery import kinds
 from machinery.errors import StatusError, is_already_exists
@@ -9,6 +11,7 @@ from machinery.objects import ObjectKey, is_terminating
 from machinery.pb import core
 
 DEFAULT = "default"
+DEFAULT_NAMESPACE = "default"
 
 
 class ServiceAccountController(Controller):
@@ -20,7 +23,16 @@ class ServiceAccountController(Controller):
         super().__init__(context)
         self.namespaces = self.watch(kinds.NAMESPACE)
         self.accounts = context.informers.of(kinds.SERVICE_ACCOUNT)
-        self.accounts.add_handler(on_delete=lambda account, _stale: self._gone(account))
+        self._first_made = anyio.Event()
+        self.accounts.add_handler(on_add=self._seen, on_delete=lambda account, _stale: self._gone(account))
+
+    async def wait_first_made(self) -> None:
+        """Return as soon as the namespace default has its account: before, its pods are refused."""
+        await self._first_made.wait()
+
+    def _seen(self, account: core.ServiceAccount) -> None:
+        if (account.metadata.namespace, account.metadata.name) == (DEFAULT_NAMESPACE, DEFAULT):
+            self._first_made.set()
 
     def _gone(self, account: core.ServiceAccount) -> None:
         if account.metadata.name == DEFAULT:

@@ -29,7 +29,7 @@ _SETUP_NAMESPACES: Final = ("sched-0", "sched-1")
 # Pods say their priority themselves, and no priority class stands behind it.
 _WITHOUT_PRIORITY_CLASSES: Final = (
     "--arg",
-    "apiserver=--disable-admission-plugins=TaintNodesByCondition,Priority",
+    "apiserver=--disable-admission-plugins=Priority",
 )
 
 
@@ -191,7 +191,7 @@ _ALL: Final = (
             "--arg",
             "controllers=--controllers=resourceclaim-controller",
             "--arg",
-            "apiserver=--disable-admission-plugins=TaintNodesByCondition",
+            "apiserver=--disable-admission-plugins=TaintNodesByCondition,ServiceAccount",
         ),
     ),
     Workload(

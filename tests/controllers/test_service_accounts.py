@@ -73,6 +73,34 @@ async def test_every_namespace_has_both_and_keeps_them() -> None:
         await api.until(lambda: api.names(kinds.CONFIG_MAP) == both)
 
 
+async def test_the_controllers_are_ready_once_pods_of_the_namespace_default_can_be_created() -> None:
+    api = Api()
+    api.namespace("a")
+    api.namespace("default")
+    api.hold["create"] = anyio.Event()
+    context = context_of(api, FakeClock())
+    controller = ServiceAccountController(context)
+    is_ready = anyio.Event()
+
+    async def wait() -> None:
+        await controller.wait_first_made()
+        is_ready.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(context.informers.run)
+        tasks.start_soon(controller.run)
+        tasks.start_soon(wait)
+        account = core.ServiceAccount()
+        account.metadata.name, account.metadata.namespace = "default", "a"
+        api.put(account)
+        await anyio.wait_all_tasks_blocked()
+        assert not is_ready.is_set()
+        api.hold["create"].set()
+        await api.until(is_ready.is_set)
+        assert "default/default" in api.names(kinds.SERVICE_ACCOUNT)
+        tasks.cancel_scope.cancel()
+
+
 async def test_what_somebody_writes_there_is_written_over() -> None:
     api = Api()
     api.namespace("a")

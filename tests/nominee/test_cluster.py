@@ -119,6 +119,24 @@ def test_a_cluster_from_up_to_down(directory: Path) -> None:
     assert not list((directory / "run").glob("kubelet*.json"))
 
 
+def test_the_first_pod_of_a_new_cluster_has_an_account_and_its_token(directory: Path) -> None:
+    cluster = Cluster(directory, "--nodes", "1")
+    cluster("get", "serviceaccount", "default")
+    cluster.apply("web")
+    spec = cluster.pod("web")["spec"]
+    assert spec["serviceAccountName"] == "default"
+    (volume,) = spec["volumes"]
+    assert volume["name"].startswith("kube-api-access-")
+    assert spec["containers"][0]["volumeMounts"] == [
+        {
+            "name": volume["name"],
+            "readOnly": True,
+            "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
+        }
+    ]
+    cluster.wait_running("web")
+
+
 def test_watching_shows_changes_until_ctrl_c(directory: Path) -> None:
     cluster = Cluster(directory, "--components", "etcd,apiserver")
     command = [sys.executable, "-m", "nominee.cli", "get", "pods", "-w", f"--dir={directory}"]

@@ -165,11 +165,17 @@ def test_skew_outside_the_policy_is_a_warning_not_an_error(
     assert [warning.split()[0] for warning in build(options(versions=versions)).warnings] == warned
 
 
-def test_without_controllers_nodes_are_not_left_tainted() -> None:
+def test_without_controllers_nodes_are_not_left_tainted_and_pods_need_no_account() -> None:
     plan = build(options(components=("etcd", "apiserver", "scheduler")))
     argv = next(list(p.argv) for p in plan.spec.processes if p.name == "apiserver")
-    assert value(argv, "--disable-admission-plugins") == "TaintNodesByCondition"
-    assert any("TaintNodesByCondition" in warning for warning in plan.warnings)
+    assert value(argv, "--disable-admission-plugins") == "TaintNodesByCondition,ServiceAccount"
+    assert any("TaintNodesByCondition and ServiceAccount" in warning for warning in plan.warnings)
+
+
+def test_with_controllers_no_admission_plugin_is_disabled() -> None:
+    plan = build(options(components=("etcd", "apiserver", "controllers")))
+    argv = next(list(p.argv) for p in plan.spec.processes if p.name == "apiserver")
+    assert "--disable-admission-plugins" not in argv
 
 
 def test_etcd_is_stopped_last_and_the_autoscaler_first() -> None:

@@ -59,6 +59,9 @@ class Cluster:
         command = [sys.executable, "-m", own, "--dir", str(self.directory)]
         if name != "etcd":
             command += ["--name", name]
+        if name == "apiserver":
+            # As scheduler_perf and the recordings do: most tests run no controller that creates accounts.
+            command += ["--disable-admission-plugins", "ServiceAccount"]
         self._commands[name] = [*command, *arguments]
 
     def secure(self, *more: str, mode: str = AUTHORIZATION_MODE) -> Pki:
