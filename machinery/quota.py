@@ -1,6 +1,6 @@
 """What one object uses up of a ResourceQuota, and which objects a quota counts.
 
-Shared by the API server, which charges, and the controller, which counts anew. Source: Kubernetes 1.36's
+Shared by the API server, which charges, and the controller, which recounts. Source: Kubernetes 1.36's
 quota evaluators (pkg/quota/v1/evaluator/core). A pod is measured by its spec, also
 while a resize is under way.
 """
@@ -75,6 +75,18 @@ def usage(kind: Kind[Any], obj: Any) -> Amounts:
 def counts(quota: core.ResourceQuota, kind: Kind[Any], obj: Any) -> bool:
     """Whether a quota's scopes take in an object."""
     return all(_in_scope(*scope, kind, obj) for scope in _scopes(quota))
+
+
+def may_recount(kind: Kind[Any], old: Any, new: Any) -> bool:
+    """Report whether an update of an object may change what quotas count.
+
+    Source: Kubernetes 1.36, Handles and RequiresQuotaReplenish of the evaluators of pods and claims.
+    """
+    if kind is kinds.POD:
+        return is_over(old) != is_over(new) or _is_terminating(old) != _is_terminating(new)
+    if kind is kinds.PERSISTENT_VOLUME_CLAIM:
+        return _attributes_classes(old) != _attributes_classes(new) or _claim(old) != _claim(new)
+    return usage(kind, old) != usage(kind, new)
 
 
 def unspecified(pod: core.Pod, names: Iterable[str]) -> str:
@@ -185,25 +197,32 @@ def _scopes(quota: core.ResourceQuota) -> list[tuple[str, str, list[str]]]:
 
 def _in_scope(scope: str, operator: str, values: list[str], kind: Kind[Any], obj: Any) -> bool:
     if kind is kinds.PERSISTENT_VOLUME_CLAIM and scope == "VolumeAttributesClass":
-        names = {
-            obj.spec.volumeAttributesClassName,
-            obj.status.currentVolumeAttributesClassName,
-            obj.status.modifyVolumeStatus.targetVolumeAttributesClassName,
-        } - {""}
-        return any(_says(operator, values, name) for name in names or {""})
+        return any(_says(operator, values, name) for name in _attributes_classes(obj) or {""})
     if kind is not kinds.POD:
         return False
     pod: core.Pod = obj
     if scope == "PriorityClass":
         return _says(operator, values, pod.spec.priorityClassName)
-    terminating = pod.spec.HasField("activeDeadlineSeconds") and pod.spec.activeDeadlineSeconds >= 0
     if scope in ("Terminating", "NotTerminating"):
-        return terminating == (scope == "Terminating")
+        return _is_terminating(pod) == (scope == "Terminating")
     if scope in ("BestEffort", "NotBestEffort"):
         return (qos_class(pod) == BEST_EFFORT) == (scope == "BestEffort")
     return scope == "CrossNamespacePodAffinity" and any(
         term.namespaces or term.HasField("namespaceSelector") for term in _affinity_terms(pod.spec.affinity)
     )
+
+
+def _is_terminating(pod: core.Pod) -> bool:
+    return pod.spec.HasField("activeDeadlineSeconds") and pod.spec.activeDeadlineSeconds >= 0
+
+
+def _attributes_classes(claim: core.PersistentVolumeClaim) -> set[str]:
+    """Return the names of the VolumeAttributesClasses that a claim refers to."""
+    return {
+        claim.spec.volumeAttributesClassName,
+        claim.status.currentVolumeAttributesClassName,
+        claim.status.modifyVolumeStatus.targetVolumeAttributesClassName,
+    } - {""}
 
 
 def _says(operator: str, values: list[str], name: str) -> bool:

@@ -6,7 +6,7 @@ without a status yet bounds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
@@ -17,8 +17,18 @@ from machinery.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVIC
 from machinery.pb import core
 from machinery.quantity import Quantity
 
-_GROWING = (SERVICE, PERSISTENT_VOLUME_CLAIM)
-"""Kinds that an update may make use more."""
+_UPDATES = frozenset(
+    {
+        (POD, ""),
+        (POD, "resize"),
+        (SERVICE, ""),
+        (PERSISTENT_VOLUME_CLAIM, ""),
+        (PERSISTENT_VOLUME_CLAIM, "status"),
+    }
+)
+"""Kinds and subresources whose updates may make an object use more, or move it into another quota."""
+_MOVES = frozenset({(POD, ""), (PERSISTENT_VOLUME_CLAIM, "status")})
+"""Those whose updates are looked at only where they change what quotas count."""
 
 
 class ResourceQuota(Plugin):
@@ -29,20 +39,24 @@ class ResourceQuota(Plugin):
             return False
         if operation == "CREATE":
             return not subresource
-        return subresource == "resize" if kind is POD else kind in _GROWING and not subresource
+        return (kind, subresource) in _UPDATES
 
     async def validate(self, request: Request, lookup: Lookup) -> None:
         found = lookup.listed(RESOURCE_QUOTA, request.namespace)
         if not found:
             return
-        bounding = [name for each in found if (name := _bounds(request, each.message))]
+        if (
+            request.operation == "UPDATE"
+            and (request.kind, request.subresource) in _MOVES
+            and not quota.may_recount(request.kind, request.old, request.obj)
+        ):
+            return
+        bounding = [each.message for each in found if _bounds(request, each.message)]
         if not bounding:
             return
-        used = _delta(request)
-        if not used:
-            return
-        for name in bounding:
-            await self._charge(request, lookup, name, used)
+        for bound, used in _charges(request, bounding):
+            if used:
+                await self._charge(request, lookup, bound.metadata.name, used)
 
     async def _charge(self, request: Request, lookup: Lookup, name: str, used: Amounts) -> None:
         if request.dry_run:
@@ -57,31 +71,43 @@ class ResourceQuota(Plugin):
         await lookup.change(RESOURCE_QUOTA, request.namespace, name, mutate)
 
 
-def _bounds(request: Request, found: core.ResourceQuota) -> str:
-    """The quota's name, where it says anything about such an object. Raises 403."""
+def _bounds(request: Request, found: core.ResourceQuota) -> bool:
+    """Report whether a quota bounds such an object. Raises 403 where the object cannot be counted."""
     hard = found.status.hard
     names = sorted(name for name in hard if quota.is_measured(request.kind, name))
     if not names or not quota.counts(found, request.kind, request.obj):
-        return ""
+        return False
     missing = quota.unspecified(request.obj, names) if request.kind is POD else ""
     if missing:
         raise request.forbidden(f"failed quota: {found.metadata.name}: must specify {missing}")
     if any(name not in found.status.used for name in names):
         problem = f"status unknown for quota: {found.metadata.name}, resources: {','.join(names)}"
         raise request.forbidden(problem)
-    name: str = found.metadata.name
-    return name
+    return True
 
 
-def _delta(request: Request) -> Amounts:
-    """What the write uses more than before. Raises 403 for less than nothing."""
+def _charges(
+    request: Request, bounding: Sequence[core.ResourceQuota]
+) -> list[tuple[core.ResourceQuota, Amounts]]:
+    """Return what the write adds to each quota. Raises 403 for a negative usage.
+
+    On update that is the increase; a quota whose scopes did not take in the old object is charged all.
+    """
     used = quota.usage(request.kind, request.obj)
     negative = sorted(name for name, quantity in used.items() if quantity.sign < 0)
     if negative:
         raise request.forbidden(f"quota usage is negative for resource(s): {','.join(negative)}")
-    if request.operation == "UPDATE":
-        used = amounts.subtract(used, quota.usage(request.kind, request.old))
-    return {name: quantity for name, quantity in used.items() if quantity}
+    used = _positive(used)
+    if request.operation != "UPDATE":
+        return [(bound, used) for bound in bounding]
+    increase = _positive(amounts.subtract(used, quota.usage(request.kind, request.old)))
+    return [
+        (bound, increase if quota.counts(bound, request.kind, request.old) else used) for bound in bounding
+    ]
+
+
+def _positive(found: Amounts) -> Amounts:
+    return {name: quantity for name, quantity in found.items() if quantity}
 
 
 def charged(request: Request, found: core.ResourceQuota, used: Amounts) -> core.ResourceQuota:

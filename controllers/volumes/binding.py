@@ -115,29 +115,56 @@ def _bind_claim(claim: core.PersistentVolumeClaim, volume: core.PersistentVolume
             new.metadata.annotations[BOUND_BY_CONTROLLER] = "yes"
         new.metadata.annotations[BIND_COMPLETED] = "yes"
         return UpdateClaim(new)
-    modes = list(volume.spec.accessModes)
-    status = claim.status
-    same_capacity = {k: v.string for k, v in status.capacity.items()} == {
-        k: v.string for k, v in volume.spec.capacity.items()
-    }
-    if status.phase != "Bound" or list(status.accessModes) != modes or not same_capacity:
-        new = _copy_claim(claim)
-        new.status.phase = "Bound"
-        del new.status.accessModes[:]
-        new.status.accessModes.extend(modes)
-        new.status.capacity.clear()
+    new = _copy_claim(claim)
+    _set_bound_status(new.status, volume)
+    return UpdateClaimStatus(new) if new.status != claim.status else None
+
+
+def _set_bound_status(status: core.PersistentVolumeClaimStatus, volume: core.PersistentVolume) -> None:
+    """Set what a claim's status takes from its volume.
+
+    The capacity and the VolumeAttributesClass are set when the claim becomes bound; later they belong to
+    who resizes or modifies the volume.
+
+    Source: kube-controller-manager 1.36, persistentvolume-binder-controller, updateClaimStatus.
+    """
+    if status.phase != "Bound":
+        status.capacity.clear()
         for resource, amount in volume.spec.capacity.items():
-            new.status.capacity[resource].CopyFrom(amount)
-        return UpdateClaimStatus(new)
-    return None
+            status.capacity[resource].CopyFrom(amount)
+        if status.phase != "Lost":
+            status.ClearField("currentVolumeAttributesClassName")
+            if volume.spec.HasField("volumeAttributesClassName"):
+                status.currentVolumeAttributesClassName = volume.spec.volumeAttributesClassName
+        status.phase = "Bound"
+    del status.accessModes[:]
+    status.accessModes.extend(volume.spec.accessModes)
 
 
-def _lost(claim: core.PersistentVolumeClaim) -> Step | None:
+def _lost(claim: core.PersistentVolumeClaim, reason: str, note: str) -> Step | None:
+    """Return the write that reports a bound claim as lost, with its event."""
     if claim.status.phase == "Lost":
         return None
     new = _copy_claim(claim)
     new.status.phase = "Lost"
-    return UpdateClaimStatus(new)
+    for name in ("accessModes", "capacity", "currentVolumeAttributesClassName"):
+        new.status.ClearField(name)
+    return UpdateClaimStatus(new, event=Tell(new, "Warning", reason, note))
+
+
+def _bound_claim(view: ClaimView) -> Step | None:
+    """Return the next step for a claim whose binding was completed once."""
+    claim, volume = view.claim, view.volume
+    if not claim.spec.volumeName:
+        note = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
+        return _lost(claim, "ClaimLost", note)
+    if volume is None:
+        note = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+        return _lost(claim, "ClaimLost", note)
+    if volume.spec.HasField("claimRef") and not is_bound_to(volume, claim):
+        note = "Two claims are bound to the same volume, this one is bound incorrectly"
+        return _lost(claim, "ClaimMisbound", note)
+    return _bind_volume(volume, claim) or _bind_claim(claim, volume)
 
 
 def _unbound_claim(view: ClaimView) -> Step | None:
@@ -200,9 +227,7 @@ def next_claim_step(view: ClaimView) -> Step | None:
     """The next write or event for a claim; None when it is as it should be."""
     claim = view.claim
     if BIND_COMPLETED in claim.metadata.annotations:
-        if not claim.spec.volumeName or view.volume is None or not is_bound_to(view.volume, claim):
-            return _lost(claim)
-        return _bind_volume(view.volume, claim) or _bind_claim(claim, view.volume)
+        return _bound_claim(view)
     if claim.metadata.HasField("deletionTimestamp"):
         return None
     if not claim.spec.volumeName:

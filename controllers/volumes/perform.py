@@ -25,12 +25,18 @@ async def perform(
 ) -> core.PersistentVolumeClaim | core.PersistentVolume | None:
     """The updated claim or volume, or None where the step changed neither. Raises StatusError."""
     if isinstance(step, Tell):
-        recorder.event(step.regarding, step.type, step.reason, action="", note=step.note)
+        _record(step, recorder)
         return None
     await BEFORE.hit(step=type(step).__name__)
     written = await _write(step, client)
     await AFTER.hit(step=type(step).__name__)
+    if isinstance(step, UpdateClaimStatus) and step.event is not None:
+        _record(step.event, recorder)
     return written
+
+
+def _record(event: Tell, recorder: EventRecorder) -> None:
+    recorder.event(event.regarding, event.type, event.reason, action="", note=event.note)
 
 
 async def _write(
@@ -39,7 +45,7 @@ async def _write(
     match step:
         case UpdateClaim(claim):
             return await client.update(claim)
-        case UpdateClaimStatus(claim):
+        case UpdateClaimStatus(claim, _):
             return await client.update(claim, subresource="status")
         case UpdateVolume(volume):
             return await client.update(volume)

@@ -165,6 +165,8 @@ def volume_for(
         spec.volumeAttributesClassName = claim.spec.volumeAttributesClassName
     spec.persistentVolumeReclaimPolicy = storage_class.reclaimPolicy or "Delete"
     spec.volumeMode = claim.spec.volumeMode or "Filesystem"
+    if claim.spec.volumeAttributesClassName:
+        spec.volumeAttributesClassName = claim.spec.volumeAttributesClassName
     source = spec.persistentVolumeSource.csi
     source.driver, source.volumeHandle = names.DELAYED_PROVISIONER, volume.metadata.name
     spec.claimRef.CopyFrom(claim_reference(claim))

@@ -9,6 +9,17 @@ from machinery.pb import core
 
 
 @dataclass(frozen=True, slots=True)
+class Tell:
+    """Record an event about a claim or volume, then look again after a while (0: no need)."""
+
+    regarding: Any
+    type: str
+    reason: str
+    note: str
+    again_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateClaim:
     """PUT the claim (metadata and spec)."""
 
@@ -17,9 +28,10 @@ class UpdateClaim:
 
 @dataclass(frozen=True, slots=True)
 class UpdateClaimStatus:
-    """PUT the claim's status."""
+    """PUT the claim's status, then record the event."""
 
     claim: core.PersistentVolumeClaim
+    event: Tell | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +53,6 @@ class DeleteVolume:
     """DELETE the volume (reclaim policy Delete)."""
 
     volume: core.PersistentVolume
-
-
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """Record an event about a claim or volume, then look again after a while (0: no need)."""
-
-    regarding: Any
-    type: str
-    reason: str
-    note: str
-    again_seconds: float = 0.0
 
 
 Step = UpdateClaim | UpdateClaimStatus | UpdateVolume | UpdateVolumeStatus | DeleteVolume | Tell

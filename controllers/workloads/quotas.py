@@ -1,7 +1,7 @@
 """Counts what each ResourceQuota's namespace uses; the API server charges what it admits to the same status.
 
-Source: kube-controller-manager 1.36, resourcequota-controller. Pods and claims that go are noticed soon,
-objects of other kinds when the quota is counted again.
+Source: kube-controller-manager 1.36, resourcequota-controller. Pods and claims that go, or change what they
+use or which scopes take them in, are noticed soon, objects of other kinds when the quota is counted again.
 """
 
 from __future__ import annotations
@@ -84,12 +84,15 @@ class QuotaController(Controller):
         )
         self.informers = {kind: context.informers.of(kind) for kind in _WATCHED}
         for informer in self.informers.values():
-            informer.add_handler(on_add=self._added, on_delete=lambda obj, _stale: self._changed(obj))
-        self.informers[kinds.POD].add_handler(on_update=self._pod_updated)
+            informer.add_handler(
+                on_add=self._added,
+                on_update=self._updated,
+                on_delete=lambda obj, _stale: self._changed(obj),
+            )
 
-    def _pod_updated(self, old: core.Pod, new: core.Pod) -> None:
+    def _updated(self, old: Any, new: Any) -> None:
         if len(self.quotas) and (
-            quota.is_over(old) != quota.is_over(new) or old.metadata.generation != new.metadata.generation
+            old.metadata.generation != new.metadata.generation or quota.may_recount(kinds.of(new), old, new)
         ):
             self._changed(new)
 

@@ -1,7 +1,9 @@
-"""The watch of pods may be behind the one of quotas."""
+"""What makes the controller count a quota again; the watch of pods may be behind the one of quotas."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -10,7 +12,8 @@ from controllers.workloads.quotas import COALESCE_SECONDS, RESYNC_SECONDS, Quota
 from machinery import kinds
 from machinery.clock import FakeClock
 from machinery.pb import core
-from tests.controllers.builders import pod
+from machinery.wire import codec
+from tests.controllers.builders import claim, pod
 from tests.controllers.contexts import context_of
 from tests.scheduler.shell.fake_api import FakeApi
 
@@ -19,8 +22,8 @@ class Api(FakeApi):
     async def update(self, obj: Any, *, subresource: str = "", **_: Any) -> Any:
         return self.put(obj)
 
-    def used(self) -> list[str]:
-        return [found.status.used["pods"].string for found in self.objects[kinds.RESOURCE_QUOTA].values()]
+    def used(self, name: str = "pods") -> list[str]:
+        return [found.status.used[name].string for found in self.objects[kinds.RESOURCE_QUOTA].values()]
 
 
 def _made(obj: Any, second: int) -> Any:
@@ -43,21 +46,71 @@ def test_what_admission_has_charged() -> None:
     ]
 
 
-async def test_a_pod_that_is_seen_after_a_younger_quota_is_counted() -> None:
-    api, clock = Api(), FakeClock()
+@asynccontextmanager
+async def _counting(api: Api) -> AsyncIterator[Callable[[list[str], str], Awaitable[None]]]:
+    """Run the controller; yields what waits for the quotas' usage, well within a resync."""
+    clock = FakeClock()
     context = context_of(api, clock)
-    informers = context.informers
-    api.put(_quota())
     controller = QuotaController(context)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(informers.run)
-        await informers.wait_synced()
-        tasks.start_soon(controller.run)
-        await api.until(lambda: api.used() == ["0"])
-        api.put(_made(pod("p"), 99))
-        await api.until(lambda: len(controller.informers[kinds.POD]) == 1)
+
+    async def becomes(used: list[str], name: str) -> None:
         end = clock.monotonic() + RESYNC_SECONDS / 2
-        while api.used() != ["1"] and clock.monotonic() < end:
+        while api.used(name) != used and clock.monotonic() < end:
             await clock.advance(COALESCE_SECONDS)
-        assert api.used() == ["1"]
+        assert api.used(name) == used
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(context.informers.run)
+        await context.informers.wait_synced()
+        tasks.start_soon(controller.run)
+        yield becomes
         tasks.cancel_scope.cancel()
+
+
+def _scoped(name: str, hard: str, **scope: Any) -> core.ResourceQuota:
+    document = {"metadata": {"name": name}, "spec": {"hard": {hard: "9"}, **scope}}
+    found: core.ResourceQuota = _made(codec.from_json(core.ResourceQuota, document), 100)
+    return found
+
+
+async def test_a_pod_that_changes_its_scope_is_recounted_in_both_quotas() -> None:
+    api = Api()
+    api.put(_scoped("ends", "pods", scopes=["Terminating"]))
+    api.put(_scoped("lasts", "pods", scopes=["NotTerminating"]))
+    api.put(_made(pod("p"), 99))
+    async with _counting(api) as becomes:
+        await becomes(["0", "1"], "pods")
+        api.put(_made(pod("p", activeDeadlineSeconds=9), 99))
+        await becomes(["1", "0"], "pods")
+        api.put(_made(pod("p", activeDeadlineSeconds=9, phase="Failed"), 99))
+        await becomes(["0", "0"], "pods")
+
+
+async def test_a_claim_that_changes_its_attributes_class_is_recounted() -> None:
+    api = Api()
+    for name in ("gold", "silver"):
+        terms = [{"scopeName": "VolumeAttributesClass", "operator": "In", "values": [name]}]
+        api.put(_scoped(name, "persistentvolumeclaims", scopeSelector={"matchExpressions": terms}))
+
+    def classes(desired: str, current: str) -> core.PersistentVolumeClaim:
+        of = claim()
+        of.spec.volumeAttributesClassName, of.status.currentVolumeAttributesClassName = desired, current
+        made: core.PersistentVolumeClaim = _made(of, 99)
+        return made
+
+    api.put(classes("gold", "gold"))
+    async with _counting(api) as becomes:
+        await becomes(["1", "0"], "persistentvolumeclaims")
+        api.put(classes("silver", "gold"))
+        await becomes(["1", "1"], "persistentvolumeclaims")
+        api.put(classes("silver", "silver"))
+        await becomes(["0", "1"], "persistentvolumeclaims")
+
+
+async def test_a_pod_that_is_seen_after_a_younger_quota_is_counted() -> None:
+    api = Api()
+    api.put(_quota())
+    async with _counting(api) as becomes:
+        await becomes(["0"], "pods")
+        api.put(_made(pod("p"), 99))
+        await becomes(["1"], "pods")

@@ -89,7 +89,7 @@ def _binding_steps(of: core.PersistentVolumeClaim, bound_to: core.PersistentVolu
             return steps
         steps.append(type(step).__name__)
         match step:
-            case UpdateClaim(new) | UpdateClaimStatus(new):
+            case UpdateClaim(new) | UpdateClaimStatus(new, _):
                 of = new
             case UpdateVolume(changed) | UpdateVolumeStatus(changed):
                 bound_to = changed
@@ -118,6 +118,76 @@ def test_the_steps_of_a_binding(
     of: core.PersistentVolumeClaim, bound_to: core.PersistentVolume, steps: list[str]
 ) -> None:
     assert _binding_steps(of, bound_to) == steps
+
+
+def _of_class(name: str) -> core.PersistentVolume:
+    of = volume(claim_ref=MINE, phase="Bound", size="2Gi")
+    of.spec.volumeAttributesClassName = name
+    return of
+
+
+def _bound_status(phase: str, capacity: str = "", attributes: str = "") -> core.PersistentVolumeClaim:
+    of = claim(uid="u1", volume="pv", phase=phase, annotations={BIND_COMPLETED: "yes"})
+    of.status.accessModes.append("ReadWriteOnce")
+    if capacity:
+        of.status.capacity["storage"].string = capacity
+    if attributes:
+        of.status.currentVolumeAttributesClassName = attributes
+    return of
+
+
+@pytest.mark.parametrize(
+    ("of", "bound_to", "status"),
+    [
+        (_bound_status("Pending"), _of_class("gold"), ("Bound", "2Gi", "gold")),
+        (_bound_status("Pending", attributes="old"), volume(claim_ref=MINE, phase="Bound"),
+         ("Bound", "1Gi", "")),
+        # Once bound they belong to who resizes and modifies the volume.
+        (_bound_status("Bound", "1Gi", "silver"), _of_class("gold"), None),
+        (_bound_status("Lost"), _of_class("gold"), ("Bound", "2Gi", "")),
+    ],
+)  # fmt: skip
+def test_what_a_claim_takes_from_its_volume(
+    of: core.PersistentVolumeClaim, bound_to: core.PersistentVolume, status: tuple[str, str, str] | None
+) -> None:
+    step = next_claim_step(_view(of, STATIC, [bound_to]))
+    if status is None:
+        assert step is None
+        return
+    assert isinstance(step, UpdateClaimStatus)
+    new = step.claim.status
+    assert (new.phase, new.capacity["storage"].string, new.currentVolumeAttributesClassName) == status
+    assert new.HasField("currentVolumeAttributesClassName") == bool(status[2])
+
+
+@pytest.mark.parametrize(
+    ("named", "bound_to", "reason", "note"),
+    [
+        ("", volume(), "ClaimLost",
+         "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"),
+        ("gone", volume(), "ClaimLost",
+         "Bound claim has lost its PersistentVolume. Data on the volume is lost!"),
+        ("pv", volume(claim_ref=OLDER), "ClaimMisbound",
+         "Two claims are bound to the same volume, this one is bound incorrectly"),
+    ],
+)  # fmt: skip
+def test_a_claim_that_lost_its_volume(
+    named: str, bound_to: core.PersistentVolume, reason: str, note: str
+) -> None:
+    of = _bound_status("Bound", "1Gi", "gold")
+    of.spec.volumeName = named
+    step = next_claim_step(_view(of, STATIC, [bound_to]))
+    assert isinstance(step, UpdateClaimStatus)
+    assert step.claim.status == core.PersistentVolumeClaimStatus(phase="Lost")
+    assert step.event is not None
+    assert (step.event.type, step.event.reason, step.event.note) == ("Warning", reason, note)
+    assert next_claim_step(_view(step.claim, STATIC, [bound_to])) is None
+
+
+def test_a_volume_that_came_unbound_is_bound_again() -> None:
+    step = next_claim_step(_view(_bound_status("Bound", "1Gi"), STATIC, [volume()]))
+    assert isinstance(step, UpdateVolume)
+    assert step.volume.spec.claimRef.uid == "u1"
 
 
 @pytest.mark.parametrize(

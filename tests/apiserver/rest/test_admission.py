@@ -40,18 +40,22 @@ async def _limits(rest: Rest, **limit: Any) -> None:
     assert reply.code == 201, reply.body
 
 
-async def _quota(rest: Rest, hard: Any, used: Any = None, **spec: Any) -> None:
-    document = {"metadata": {"name": "q"}, "spec": {"hard": hard, **spec}}
+async def _quota(rest: Rest, hard: Any, used: Any = None, name: str = "q", **spec: Any) -> None:
+    document = {"metadata": {"name": name}, "spec": {"hard": hard, **spec}}
     made = await rest.json("POST", f"{_CORE}/resourcequotas", document)
     assert made.code == 201, made.body
     document = made.document
     document["status"] = {"hard": hard, "used": used if used is not None else dict.fromkeys(hard, "0")}
-    reply = await rest.json("PUT", f"{_CORE}/resourcequotas/q/status", document)
+    reply = await rest.json("PUT", f"{_CORE}/resourcequotas/{name}/status", document)
     assert reply.code == 200, reply.body
 
 
-async def _used(rest: Rest) -> Any:
-    return (await rest.json("GET", f"{_CORE}/resourcequotas/q")).document["status"]["used"]
+async def _patch(rest: Rest, path: str, document: Any) -> Reply:
+    return await rest.json("PATCH", path, document, content="application/merge-patch+json")
+
+
+async def _used(rest: Rest, name: str = "q") -> Any:
+    return (await rest.json("GET", f"{_CORE}/resourcequotas/{name}")).document["status"]["used"]
 
 
 def _refused(reply: Reply, problem: str, what: str = 'pods "p"') -> None:
@@ -185,6 +189,56 @@ async def test_scopes(rest: Rest, scopes: Any, spec: Any, refused: bool) -> None
     await _quota(rest, {"pods": "0"}, **scopes)
     reply = await _pod(rest, **spec)
     assert reply.code == (403 if refused else 201), reply.body
+
+
+async def test_a_pod_that_becomes_terminating_is_charged_to_that_scope(rest: Rest) -> None:
+    await _quota(rest, {"pods": "1"}, name="ends", scopes=["Terminating"])
+    await _quota(rest, {"pods": "9"}, name="lasts", scopes=["NotTerminating"])
+    assert (await _pod(rest)).code == 201
+    second = {"metadata": {"name": "second"}, "spec": {"containers": [_container()]}}
+    assert (await rest.json("POST", f"{_CORE}/pods", second)).code == 201
+    assert (await _used(rest, "ends"), await _used(rest, "lasts")) == ({"pods": "0"}, {"pods": "2"})
+
+    ends = {"spec": {"activeDeadlineSeconds": 60}}
+    assert (await _patch(rest, f"{_CORE}/pods/p", ends)).code == 200
+    # What a quota is no longer charged for is the controller's to count.
+    assert (await _used(rest, "ends"), await _used(rest, "lasts")) == ({"pods": "1"}, {"pods": "2"})
+    sooner = {"spec": {"activeDeadlineSeconds": 30}}
+    assert (await _patch(rest, f"{_CORE}/pods/p", sooner)).code == 200
+    _refused(
+        await _patch(rest, f"{_CORE}/pods/second", ends),
+        "exceeded quota: ends, requested: pods=1, used: pods=1, limited: pods=1",
+        'pods "second"',
+    )
+
+
+async def test_a_claim_is_charged_to_each_attributes_class_that_it_names(rest: Rest) -> None:
+    for name in ("gold", "silver", "bronze"):
+        await _quota(
+            rest, {"persistentvolumeclaims": "0" if name == "bronze" else "1"}, name=name,
+            scopeSelector={"matchExpressions": [
+                {"scopeName": "VolumeAttributesClass", "operator": "In", "values": [name]}]},
+        )  # fmt: skip
+    path = f"{_CORE}/persistentvolumeclaims/claim"
+    claim = (await _claim(rest, "1Gi", volumeAttributesClassName="gold")).document
+    one, none = {"persistentvolumeclaims": "1"}, {"persistentvolumeclaims": "0"}
+    assert (await _used(rest, "gold"), await _used(rest, "silver")) == (one, none)
+    claim["status"] = {"phase": "Bound", "currentVolumeAttributesClassName": "gold"}
+    claim = (await rest.json("PUT", f"{path}/status", claim)).document
+    claim["spec"]["volumeAttributesClassName"] = "silver"
+    reply = await rest.json("PUT", path, claim)
+    assert reply.code == 200, reply.body
+    assert (await _used(rest, "gold"), await _used(rest, "silver")) == (one, one)
+    claim = reply.document
+    claim["status"]["currentVolumeAttributesClassName"] = "bronze"
+    _refused(
+        await rest.json("PUT", f"{path}/status", claim),
+        "exceeded quota: bronze, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0,"
+        " limited: persistentvolumeclaims=0",
+        'persistentvolumeclaims "claim"',
+    )
+    claim["status"]["currentVolumeAttributesClassName"] = "silver"
+    assert (await rest.json("PUT", f"{path}/status", claim)).code == 200
 
 
 async def test_claims_and_services_use_up_a_quota(rest: Rest) -> None:

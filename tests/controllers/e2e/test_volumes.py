@@ -7,7 +7,7 @@ import pytest
 
 from machinery import kinds
 from machinery.informer import Informer
-from machinery.pb import core
+from machinery.pb import core, storage
 from tests.controllers.builders import claim, node, pod, storage_class, volume
 from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster
@@ -174,3 +174,18 @@ async def test_killed_anywhere_it_makes_one_volume(cluster: Cluster, point: str)
         assert [v.metadata.name for v in volumes] == [bound.spec.volumeName]
         assert volumes[0].spec.claimRef.uid == bound.metadata.uid
         assert bound.metadata.annotations[BIND_COMPLETED] == "yes"
+
+
+async def test_a_claim_takes_the_attributes_class_of_its_volume(cluster: Cluster) -> None:
+    async with running(cluster) as lab:
+        attributes = storage.VolumeAttributesClass(driverName="test")
+        attributes.metadata.name = "gold"
+        static = volume("pv", class_name="", phase="", claim_ref={"name": "data"})
+        static.spec.volumeAttributesClassName = "gold"
+        asks = claim(class_name="", volume="pv")
+        asks.spec.volumeAttributesClassName = "gold"
+        await lab.create(attributes)
+        await lab.create(static)
+        await lab.create(asks)
+        bound = await _bound(lab)
+        assert bound.status.currentVolumeAttributesClassName == "gold"

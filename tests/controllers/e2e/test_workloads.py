@@ -69,9 +69,38 @@ async def test_a_quota_bounds_and_frees(cluster: Cluster) -> None:
         await lab.create(pod("second"))
 
 
+async def test_a_pod_that_becomes_terminating_moves_to_that_quota(cluster: Cluster) -> None:
+    async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
+        for scope in ("Terminating", "NotTerminating"):
+            bounds = core.ResourceQuota()
+            bounds.metadata.name, bounds.metadata.namespace = scope.lower(), "default"
+            bounds.spec.hard["pods"].string = "5"
+            bounds.spec.scopes.append(scope)
+            await lab.create(bounds)
+            await lab.object(kinds.RESOURCE_QUOTA, scope.lower(), lambda q: "pods" in q.status.used)
+        await lab.create(pod("p"))
+        await lab.object(
+            kinds.RESOURCE_QUOTA, "notterminating", lambda q: q.status.used["pods"].string == "1"
+        )
+        await lab.client.patch(kinds.POD, "p", "default", {"spec": {"activeDeadlineSeconds": 3600}})
+        await lab.object(
+            kinds.RESOURCE_QUOTA, "notterminating", lambda q: q.status.used["pods"].string == "0"
+        )
+        await lab.object(kinds.RESOURCE_QUOTA, "terminating", lambda q: q.status.used["pods"].string == "1")
+
+
 async def test_orphans_are_adopted_and_strangers_released(cluster: Cluster) -> None:
     async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
-        await lab.create(pod("orphan", labels={"app": "web"}))
+        bounds = core.ResourceQuota()
+        bounds.metadata.name, bounds.metadata.namespace = "q", "default"
+        bounds.spec.hard["pods"].string = "9"
+        await lab.create(pod("orphan", labels={"app": "web"}), bounds)
+        # The controllers have seen the pod when its quota counts it.
+        await lab.object(
+            kinds.RESOURCE_QUOTA,
+            "q",
+            lambda q: "pods" in q.status.used and q.status.used["pods"].string == "1",
+        )
         made = await lab.create(replica_set(replicas=2))
         pods = await lab.listed(kinds.POD, lambda found: len(_owned(found, made)) == 2)
         assert "orphan" in {p.metadata.name for p in pods}
