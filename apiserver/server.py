@@ -12,6 +12,7 @@ import anyio.abc
 import grpc
 import grpc.aio
 
+from apiserver import freed_memory
 from apiserver.access.access import OPEN, Access
 from apiserver.access.setup import ServingCertificate
 from apiserver.compaction import compact_regularly
@@ -19,6 +20,7 @@ from apiserver.flow_control import stored
 from apiserver.flow_control.controller import FlowControl
 from apiserver.grpc_front import BODY_BYTES_MAX, GrpcFront, ServerIdentity
 from apiserver.metrics import RequestMetrics, ServerCollector
+from apiserver.open_files import connection_limits
 from apiserver.requests import RegistryAPI
 from apiserver.storage.channel import connect
 from apiserver.storage.etcd_storage import EtcdStorage
@@ -122,7 +124,8 @@ class ApiServer:
         registry = await self._make_registry(storage, cache)
         front = GrpcFront(registry, storage, self._identity, self._clock, self._flow_control, self.access)
         self.metrics = ServerCollector(front.metrics, cache, front.flow_control)
-        server = grpc.aio.server(options=_SERVER_OPTIONS, maximum_concurrent_rpcs=_CALLS_MAX)
+        connections = ("grpc.max_allowed_incoming_connections", connection_limits().grpc)
+        server = grpc.aio.server(options=(*_SERVER_OPTIONS, connections), maximum_concurrent_rpcs=_CALLS_MAX)
         server.add_generic_rpc_handlers((front.handler(),))
         host = self._options.bind.rpartition(":")[0]
         if self._options.tls is None:
@@ -141,6 +144,7 @@ class ApiServer:
                 rest = self._make_rest(registry, front.metrics)
                 await group.start(rest.run)
                 self.rest_address = rest.address
+            group.start_soon(freed_memory.run, self._clock)
             for run in self.background:
                 group.start_soon(run)
             if self._flow_control is not None:

@@ -70,6 +70,8 @@ SERVER_OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MILLISECONDS // 2),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.so_reuseport", 0),
+    # For TLS and HTTP/2's first frame; two minutes by default, and 20 KB each.
+    ("grpc.server_handshake_timeout_ms", 10_000),
 )
 """For the server at the other end of this client."""
 

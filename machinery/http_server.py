@@ -13,12 +13,14 @@ from collections.abc import Generator
 from typing import Any
 
 import anyio
+import anyio.abc
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from machinery.accepting import Acceptor
 from machinery.http_connection import StrictConnection
 
-_BACKLOG = 512
+_BACKLOG = 4096
 _HEADER_BYTES_MAX = 16 << 10
 PEER_CERTIFICATE = "peer_certificate"
 
@@ -77,19 +79,19 @@ class HttpServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                ssl_context_factory=None if tls is None else lambda *_: tls,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
                 http=_Protocol,
                 ws="none",
-                backlog=_BACKLOG,
                 timeout_graceful_shutdown=grace_seconds,
                 server_header=False,
                 date_header=False,
             )
         )
         self.opened = anyio.Event()
+        self._tls = tls
+        self._group: anyio.abc.TaskGroup | None = None
         self._stopped = anyio.Event()
 
     def stop(self) -> None:
@@ -97,9 +99,32 @@ class HttpServer(uvicorn.Server):
         self.should_exit = True
         self._stopped.set()
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        async with anyio.create_task_group() as self._group:
+            await super().serve(sockets)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
+        # The original lets the event loop accept: any number of connections, a minute each for TLS.
+        await self.lifespan.startup()
+        assert self._group is not None
+        self.servers: list[Any] = [
+            Acceptor(each, self._make_protocol, tls=self._tls) for each in sockets or ()
+        ]
+        for each, acceptor in zip(sockets or (), self.servers, strict=True):
+            each.listen(_BACKLOG)
+            await self._group.start(acceptor.run)
+        self.started = True
         self.opened.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # The listeners are closed by the original, and must not be waited on any more.
+        for acceptor in self.servers:
+            acceptor.close()
+            await acceptor.wait_closed()
+        await super().shutdown(sockets)
+
+    def _make_protocol(self) -> asyncio.Protocol:
+        return _Protocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     async def main_loop(self) -> None:
         # The original polls every 0.1 s, for a Date header and limits that are not used here.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -10,15 +9,12 @@ from collections.abc import Awaitable, Callable
 import anyio
 import anyio.abc
 
+from apiserver.open_files import connection_limits
 from machinery.http_server import HttpServer
 
 GRACE_SECONDS = 1
 KEEP_ALIVE_SECONDS = 120
-CONNECTIONS_MAX = 10_000
-"""Watches count; beyond it a connection is told 503."""
-_OTHER_FILES = 256
-"""Files that are open besides connections: gRPC's, etcd's, logs."""
-_BACKLOG = 512
+_BACKLOG = 4096
 
 
 class RestServer:
@@ -40,7 +36,7 @@ class RestServer:
         server = HttpServer(self._app, grace_seconds=GRACE_SECONDS, tls=self._tls)
         # Clients keep idle connections for 90 s; one that the server closes first may cost them a request.
         server.config.timeout_keep_alive = KEEP_ALIVE_SECONDS
-        server.config.limit_concurrency = min(CONNECTIONS_MAX, _open_files_max() - _OTHER_FILES)
+        server.config.limit_concurrency = connection_limits().rest
         async with anyio.create_task_group() as group:
 
             async def serve() -> None:
@@ -56,16 +52,6 @@ class RestServer:
                 await anyio.sleep_forever()
             finally:
                 server.stop()
-
-
-def _open_files_max() -> int:
-    """How many files this process may have open, raised as far as it may be."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = CONNECTIONS_MAX * 2 if hard == resource.RLIM_INFINITY else min(CONNECTIONS_MAX * 2, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        return wanted
-    return wanted if soft == resource.RLIM_INFINITY else soft
 
 
 def listen(address: str, *, preferred_port: int = 0) -> socket.socket:

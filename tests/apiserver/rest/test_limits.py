@@ -18,7 +18,7 @@ from apiserver.rest import watching
 from apiserver.rest.media import Media
 from apiserver.watch_cache import CacheLimits
 from apiserver.watcher import EventType, Watcher, WatchEvent
-from machinery import http_server, kinds
+from machinery import accepting, http_server, kinds
 from machinery.clock import SystemClock
 from machinery.pb import core
 from machinery.wire import envelope
@@ -71,6 +71,7 @@ def status_of(answer: bytes) -> tuple[int, str]:
 
 async def test_a_header_that_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "HEADER_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(accepting, "PENDING_SECONDS_MAX", 0.1)
     async with port_of(await in_memory()) as address:
         assert await said(address) == b""
         assert await said(address, b"GET / HTTP/1.1\r\nHost: x\r\n") == b""
