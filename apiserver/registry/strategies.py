@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.registry import certificate_requests, flow_control, namespaces, roles, ruled_kinds
+from apiserver.registry import kinds as kind_files
 from apiserver.registry.events import EventStrategy, NewEventStrategy
 from apiserver.registry.other_kinds import (
     BudgetStatusStrategy,
@@ -63,6 +64,7 @@ STRATEGIES: dict[Kind[Any], Strategy] = {
     **ruled_kinds.STRATEGIES,
     kinds.LEASE: LeaseStrategy(kinds.LEASE),
     **roles.STRATEGIES,
+    **kind_files.STRATEGIES,
     **flow_control.STRATEGIES,
     kinds.CERTIFICATE_SIGNING_REQUEST: certificate_requests.STRATEGY,
 }

@@ -162,6 +162,16 @@ class StatusStrategy(Strategy):
         self.drop_disabled(new, old, env)
 
 
+def keep_metadata(new: Any, old: Any) -> None:
+    """Put back what only an update of the object itself may change (upstream: ResetObjectMetaForStatus)."""
+    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+        keep(new.metadata, old.metadata, name)
+    new.metadata.selfLink = old.metadata.selfLink
+    new.metadata.ClearField("deletionTimestamp")
+    if old.metadata.HasField("deletionTimestamp"):
+        new.metadata.deletionTimestamp.CopyFrom(old.metadata.deletionTimestamp)
+
+
 def keep(new: Any, old: Any, name: str) -> None:
     """Sets a sub-message, list or map field of `new` to what `old` has."""
     new.ClearField(name)

@@ -78,6 +78,39 @@ def _range_problem(text: str) -> str:
     return "" if network.network_address == address else _RANGE_BITS
 
 
+def parse_range(text: str) -> Range | None:
+    """The range as it is understood, None where the text is none; bits after the prefix are cut off."""
+    base, _, length = text.partition("/")
+    address, problem = _sloppily(base)
+    if address is None or problem == _MAPPED or not (length.isascii() and length.isdigit()):
+        return None
+    if int(length) > address.max_prefixlen:
+        return None
+    return ipaddress.ip_network((address, int(length)), strict=False)
+
+
+def canonical_problems(text: str) -> tuple[str, ...]:
+    """What is wrong with an address that must be in canonical form; upstream: IsValidIP."""
+    address, problem = _sloppily(text)
+    if address is None:
+        return (_ADDRESS_PROBLEM,)
+    if problem:
+        return (problem,)
+    return () if text == str(address) else (_not_canonical(str(address)),)
+
+
+def canonical_range(path: str, text: str) -> list[Cause]:
+    """The same of a range; upstream: IsValidCIDR."""
+    if errors := ip_range(path, text):
+        return errors
+    canonical = str(ipaddress.ip_network(text))
+    return [] if text == canonical else [field.invalid(path, text, _not_canonical(canonical))]
+
+
+def _not_canonical(canonical: str) -> str:
+    return f'must be in canonical form ("{canonical}")'
+
+
 def warnings(path: str, text: str) -> list[str]:
     """Of an accepted address that is not in its canonical form; upstream: GetWarningsForIP."""
     address, problem = _sloppily(text)

@@ -17,6 +17,7 @@ from machinery.wire.schema import Field, messages
 _PUBLIC = "k8s.io.apimachinery."
 _INITIALISMS = {
     "cel": "CEL",
+    "cidrs": "CIDRs",
     "csi": "CSI",
     "uid": "UID",
     "fsType": "FSType",

@@ -28,6 +28,15 @@ _CONFIG_KEY_PROBLEM = regex_problem(
     "KEY_NAME",
     "key-name",
 )
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_WILDCARD_PATTERN = rf"\*\.{_LABEL}(\.{_LABEL})*"
+_wildcard = re.compile(_WILDCARD_PATTERN, re.ASCII)
+_WILDCARD_PROBLEM = regex_problem(
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must"
+    " consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+    _WILDCARD_PATTERN,
+    "*.example.com",
+)
 PERCENT_PROBLEM = regex_problem(
     "a valid percent string must be a numeric string followed by an ending '%'", _PERCENT_PATTERN, "1%", "93%"
 )
@@ -60,6 +69,17 @@ def qualified_name(text: str) -> Problems:
 @lru_cache(maxsize=65536)
 def label_value(text: str) -> Problems:
     return tuple(names.label_value_problems(text))
+
+
+@lru_cache(maxsize=4096)
+def wildcard_subdomain(text: str) -> Problems:
+    """`*.example.com`: a host of an Ingress."""
+    problems = []
+    if len(text.encode()) > SUBDOMAIN_LENGTH_MAX:
+        problems.append(too_long(SUBDOMAIN_LENGTH_MAX))
+    if not _wildcard.fullmatch(text):
+        problems.append(_WILDCARD_PROBLEM)
+    return tuple(problems)
 
 
 def mask_trailing_dash(prefix: str) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from apiserver.validation import field
-from machinery.errors import Cause
+import re
 
+from apiserver.validation import field, names
+from machinery.errors import Cause
+from machinery.names import regex_problem
+
+_HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+_http_path = re.compile(_HTTP_PATH, re.ASCII)
 MODE_PROBLEM = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
@@ -23,6 +28,19 @@ def local_non_reserved(path: str, target: str) -> list[Cause]:
     errors = local_descending(path, target)
     if target.startswith("..") and not target.startswith("../"):
         errors.append(field.invalid(path, target, "must not start with '..'"))
+    return errors
+
+
+def domain_prefixed(path: str, target: str) -> list[Cause]:
+    """`acme.io/foo`: the name of a controller. Upstream: IsDomainPrefixedPath."""
+    if not target:
+        return [field.required(path)]
+    domain, _, rest = target.partition("/")
+    if not domain or not rest:
+        return [field.invalid(path, target, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    errors = [field.invalid(path, domain, problem) for problem in names.dns_subdomain(domain)]
+    if not _http_path.fullmatch(rest):
+        errors.append(field.invalid(path, rest, regex_problem("Invalid path", _HTTP_PATH)))
     return errors
 
 

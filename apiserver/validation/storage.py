@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 
 from apiserver.validation import field, metadata, names, quantities
 from apiserver.validation.claims import VOLUME_MODES, access_modes, class_name
@@ -129,14 +130,8 @@ def volume_status_update(new: core.PersistentVolume, old: core.PersistentVolume)
 def storage_class(obj: storage.StorageClass) -> list[Cause]:
     """Beside its metadata."""
     errors: list[Cause] = []
-    if not obj.provisioner:
-        errors.append(field.required("provisioner", obj.provisioner))
-    else:
-        errors += [
-            field.invalid("provisioner", obj.provisioner, problem)
-            for problem in names.qualified_name(obj.provisioner.lower())
-        ]
-    errors += _parameters(obj)
+    errors += provisioner("provisioner", obj.provisioner)
+    errors += parameters(obj.parameters)
     if obj.reclaimPolicy and obj.reclaimPolicy not in ("Delete", "Retain"):
         errors.append(field.not_supported("reclaimPolicy", obj.reclaimPolicy, ("Delete", "Retain")))
     if not obj.HasField("volumeBindingMode"):
@@ -146,13 +141,19 @@ def storage_class(obj: storage.StorageClass) -> list[Cause]:
     return errors + _topologies(obj)
 
 
-def _parameters(obj: storage.StorageClass) -> list[Cause]:
-    if len(obj.parameters) > _PARAMETERS_MAX:
+def provisioner(path: str, name: str) -> list[Cause]:
+    """Which driver makes or changes volumes."""
+    if not name:
+        return [field.required(path)]
+    return [field.invalid(path, name, problem) for problem in names.qualified_name(name.lower())]
+
+
+def parameters(found: Mapping[str, str]) -> list[Cause]:
+    """What the driver is given, of classes of storage and of volume attributes."""
+    if len(found) > _PARAMETERS_MAX:
         return [field.too_long("parameters", _PARAMETERS_MAX)]
-    errors = [field.invalid("parameters", "", "field can not be empty.")] if "" in obj.parameters else []
-    if sum(len(key.encode()) + len(obj.parameters[key].encode()) for key in obj.parameters) > (
-        _PARAMETERS_BYTES_MAX
-    ):
+    errors = [field.invalid("parameters", "", "field can not be empty.")] if "" in found else []
+    if sum(len(key.encode()) + len(found[key].encode()) for key in found) > _PARAMETERS_BYTES_MAX:
         errors.append(field.too_long("parameters", _PARAMETERS_BYTES_MAX))
     return errors
 

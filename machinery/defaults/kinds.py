@@ -147,6 +147,7 @@ _TABLE: dict[Kind[Any], Default] = {
     kinds.PRIORITY_LEVEL_CONFIGURATION: flow_control.priority_level,
     kinds.HORIZONTAL_POD_AUTOSCALER: watched.autoscaler,
     kinds.CRON_JOB: watched.cron_job,
+    kinds.INGRESS_CLASS: watched.ingress_class,
     kinds.NETWORK_POLICY: watched.network_policy,
     kinds.ENDPOINTS: watched.endpoints,
     kinds.POD_TEMPLATE: watched.pod_template,

@@ -52,6 +52,11 @@ def cron_job(obj: batch.CronJob, gates: Gates) -> None:
     pod.pod_template(spec.jobTemplate.spec.template)
 
 
+def ingress_class(obj: networking.IngressClass, gates: Gates) -> None:
+    if obj.spec.HasField("parameters") and not obj.spec.parameters.HasField("scope"):
+        obj.spec.parameters.scope = "Cluster"
+
+
 def network_policy(obj: networking.NetworkPolicy, gates: Gates) -> None:
     spec = obj.spec
     for ports in (*(rule.ports for rule in spec.ingress), *(rule.ports for rule in spec.egress)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.registry.pods.strategy import PodStrategy, bump_generation
-from apiserver.registry.strategy import Environment, keep
+from apiserver.registry.strategy import Environment, keep, keep_metadata
 from apiserver.validation import ephemeral_containers
 from machinery.errors import Cause
 from machinery.kinds import POD
@@ -27,16 +27,6 @@ class PodEphemeralContainersStrategy(PodStrategy):
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
         return ephemeral_containers.update(new, old, env.gates)
-
-
-def keep_metadata(new: core.Pod, old: core.Pod) -> None:
-    """What only an update of the pod itself may change."""
-    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
-        keep(new.metadata, old.metadata, name)
-    new.metadata.selfLink = old.metadata.selfLink
-    new.metadata.ClearField("deletionTimestamp")
-    if old.metadata.HasField("deletionTimestamp"):
-        new.metadata.deletionTimestamp.CopyFrom(old.metadata.deletionTimestamp)
 
 
 POD_EPHEMERAL_CONTAINERS = PodEphemeralContainersStrategy(POD)

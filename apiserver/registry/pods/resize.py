@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import MutableSequence
 from typing import Any
 
-from apiserver.registry.pods.ephemeral_containers import keep_metadata
 from apiserver.registry.pods.strategy import PodStrategy, bump_generation
-from apiserver.registry.strategy import Environment, keep
+from apiserver.registry.strategy import Environment, keep, keep_metadata
 from apiserver.validation import pod_resize
 from machinery.errors import Cause
 from machinery.kinds import POD

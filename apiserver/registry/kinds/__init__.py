@@ -1,0 +1,36 @@
+"""Kinds whose rules are in one file each: strategy, validation and warnings (kube-apiserver 1.36).
+
+`STRATEGIES` is what the registry takes. A file names the upstream functions that it follows; what kinds share
+(names, addresses, pod templates) is in `apiserver.validation`, their defaults are in `machinery.defaults`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.registry.kinds import (
+    endpoints,
+    ingress_classes,
+    ingresses,
+    ip_addresses,
+    network_policies,
+    service_accounts,
+    service_cidrs,
+    volume_attributes_classes,
+)
+from apiserver.registry.strategy import Strategy
+from machinery.kinds import Kind
+
+STRATEGIES: dict[Kind[Any], Strategy] = {
+    strategy.kind: strategy
+    for strategy in (
+        endpoints.STRATEGY,
+        ingress_classes.STRATEGY,
+        ingresses.STRATEGY,
+        ip_addresses.STRATEGY,
+        network_policies.STRATEGY,
+        service_accounts.STRATEGY,
+        service_cidrs.STRATEGY,
+        volume_attributes_classes.STRATEGY,
+    )
+}

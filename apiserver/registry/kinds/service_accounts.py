@@ -1,0 +1,42 @@
+"""ServiceAccounts (kube-apiserver 1.36, pkg/registry/core/serviceaccount)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from apiserver.registry.strategy import Environment, Strategy
+from apiserver.validation import metadata
+from machinery import kinds
+from machinery.errors import Cause
+from machinery.pb import core
+
+_ENFORCE_ANNOTATION = "kubernetes.io/enforce-mountable-secrets"
+
+
+class ServiceAccountStrategy(Strategy):
+    def prepare_for_create(self, new: Any, env: Environment) -> None:
+        _only_names(new)
+
+    def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
+        _only_names(new)
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        return metadata.object_meta_update(new.metadata, old.metadata) + self.validate_metadata(new)
+
+    def warnings(self, new: Any, old: Any | None) -> Sequence[str]:
+        had = old is not None and _ENFORCE_ANNOTATION in old.metadata.annotations
+        if had or _ENFORCE_ANNOTATION not in new.metadata.annotations:
+            return ()
+        text = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+        return (f"metadata.annotations[{_ENFORCE_ANNOTATION}]: {text}",)
+
+
+def _only_names(obj: core.ServiceAccount) -> None:
+    """Secrets are of the account's own namespace: nothing but their names is kept."""
+    listed = [secret.name for secret in obj.secrets]
+    del obj.secrets[:]
+    obj.secrets.extend(core.ObjectReference(name=name) for name in listed)
+
+
+STRATEGY = ServiceAccountStrategy(kinds.SERVICE_ACCOUNT)

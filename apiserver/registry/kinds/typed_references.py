@@ -1,0 +1,26 @@
+"""References to objects of any kind, as Ingresses and IngressClasses have them (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+from apiserver.validation import field, names
+from machinery.errors import Cause
+from machinery.pb import core
+
+
+def typed_reference(path: str, reference: core.TypedLocalObjectReference) -> list[Cause]:
+    """validateIngressTypedLocalObjectReference."""
+    errors: list[Cause] = []
+    if reference.HasField("apiGroup"):
+        group = reference.apiGroup
+        errors += [
+            field.invalid(f"{path}.apiGroup", group, problem) for problem in names.dns_subdomain(group)
+        ]
+    errors += segment(f"{path}.kind", reference.kind, "kind is required")
+    return errors + segment(f"{path}.name", reference.name, "name is required")
+
+
+def segment(path: str, name: str, missing: str = "") -> list[Cause]:
+    """A required part of an object's path."""
+    if not name:
+        return [field.required(path, missing)]
+    return [field.invalid(path, name, problem) for problem in names.path_segment(name)]
