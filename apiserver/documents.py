@@ -128,6 +128,36 @@ def _duplicates(value: Any, path: str, into: list[str]) -> None:
             _duplicates(inner, f"{path}[{index}]", into)
 
 
+def strict_problems(document: Document, unknown: list[str]) -> list[str]:
+    """Return duplicate and unknown fields as field validation words them, in the order of the document.
+
+    `unknown` are the paths that the type does not have: what is twice at one of them or below it is not
+    reported. Source: sigs.k8s.io/json, UnmarshalStrict.
+    """
+    if not document.duplicates or document.duplicates[0].startswith("line "):
+        return [*document.duplicates, *(f'unknown field "{path}"' for path in unknown)]
+    found: list[str] = []
+    _strict_problems(document.value, "", frozenset(unknown), frozenset(document.duplicates), found)
+    return found
+
+
+def _strict_problems(
+    value: Any, path: str, unknown: frozenset[str], duplicates: frozenset[str], into: list[str]
+) -> None:
+    if isinstance(value, list):
+        for index, inner in enumerate(value):
+            _strict_problems(inner, f"{path}[{index}]", unknown, duplicates, into)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            where = f"{path}.{key}" if path else key
+            if where in unknown:
+                into.append(f'unknown field "{where}"')
+                continue
+            if (text := f'duplicate field "{where}"') in duplicates:
+                into.append(text)
+            _strict_problems(inner, where, unknown, duplicates, into)
+
+
 # --- YAML ---
 
 

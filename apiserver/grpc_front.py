@@ -284,7 +284,7 @@ class GrpcFront:
         body = bodies.decode(kind, target.subresource, request.body)
         if _scales(target, kind):
             scaled = await scale.put(self._registry, kind, target.namespace, target.name, body, options)
-            return _scale(scaled)
+            return _scale(scaled, warnings)
         changed = await self._registry.update(
             kind, target.namespace, target.name, target.subresource, body, options
         )
@@ -301,7 +301,7 @@ class GrpcFront:
             scaled = await scale.patch(
                 self._registry, kind, target.namespace, target.name, patch_kind, request.patch, options
             )
-            return _scale(scaled)
+            return _scale(scaled, warnings)
         changed = await self._registry.patch(
             kind, target.namespace, target.name, target.subresource, patch_kind, request.patch, options
         )
@@ -428,11 +428,11 @@ def _scales(target: api.Target, kind: Kind[Any]) -> bool:
     return target.subresource == "scale" and "scale" in kind.subresources
 
 
-def _scale(made: Message) -> bytes:
+def _scale(made: Message, warnings: Sequence[str] = ()) -> bytes:
     """A Scale in its envelope."""
     presence.fill(made)
     body = envelope.wrap(scale.KIND, made.SerializeToString(deterministic=True))
-    return api.Object(body=body).SerializeToString()
+    return api.Object(body=body, warnings=warnings).SerializeToString()
 
 
 def _delete_options(data: bytes) -> meta.DeleteOptions:

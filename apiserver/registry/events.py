@@ -79,7 +79,6 @@ def convert(stored: CachedObject) -> CachedObject:
 class EventStrategy(Strategy):
     """Events as core v1 has always taken them."""
 
-    allow_create_on_update = True
     collects_garbage = False
     ttl_seconds = TTL_SECONDS
 

@@ -17,6 +17,10 @@ from machinery.errors import StatusError
 from machinery.pb import meta
 
 OPERATIONS_MAX = 10_000
+TEXT_MEMBERS = ("op", "path", "from")
+"""Members of an operation that are texts."""
+MEMBERS = (*TEXT_MEMBERS, "value")
+"""All members of an operation."""
 _COPIED_BYTES_MAX = 3 << 20
 """Of all copies of a patch, as JSON (kube-apiserver's JSONPatchMaxCopyBytes)."""
 _DIGITS_MAX = 20

@@ -163,7 +163,6 @@ class PriorityClassStrategy(Strategy):
 
 class BudgetStrategy(Strategy):
     counts_generation = True
-    allow_unconditional_update = False
     judges_metadata = False
 
     def validate(self, new: Any, env: Environment) -> list[Cause]:
@@ -174,8 +173,6 @@ class BudgetStrategy(Strategy):
 
 
 class BudgetStatusStrategy(StatusStrategy):
-    allow_unconditional_update = False
-
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
         return budgets.status(new.status)
 
@@ -254,8 +251,6 @@ class DeploymentStatusStrategy(_ReplicasStatusStrategy):
 
 
 class LeaseStrategy(Strategy):
-    allow_create_on_update = True
-    allow_unconditional_update = False
     standard_finalizers = False
 
     def drop_disabled(self, new: Any, old: Any | None, env: Environment) -> None:

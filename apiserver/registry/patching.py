@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
-from apiserver import version_fields
-from apiserver.documents import SyntaxProblem, parse_json
+from apiserver import body_type, version_fields
+from apiserver.documents import SyntaxProblem, parse_json, strict_problems
 from apiserver.go_errors import unmarshal_problem
 from apiserver.registry import json_patch
-from apiserver.requests import PatchKind
+from apiserver.requests import PatchKind, WriteOptions
 from apiserver.validation import field
 from machinery.errors import GroupKind, StatusError, bad_request, invalid, request_too_large
 from machinery.kinds import Kind
@@ -35,6 +35,22 @@ class Validation:
     found: list[str] = dataclass_field(default_factory=list)
 
 
+def validation_of(options: WriteOptions, version: Version) -> Validation | None:
+    """Return the field validation of a patch; None where it would be seen by no client."""
+    if options.field_validation == "Strict":
+        return Validation(version, strict=True)
+    wanted = options.field_validation != "Ignore" and options.warn is not None
+    return Validation(version) if wanted else None
+
+
+def warn(validation: Validation | None, options: WriteOptions) -> None:
+    """Report what field validation found, unless it is an error."""
+    if validation is None or validation.strict or options.warn is None:
+        return
+    for text in validation.found:
+        options.warn(text)
+
+
 def parse(patch_kind: PatchKind, patch: bytes, validation: Validation | None = None) -> Any:
     """The JSON of a patch that is no apply; 400 for what is no patch of its kind."""
     try:
@@ -48,20 +64,43 @@ def parse(patch_kind: PatchKind, patch: bytes, validation: Validation | None = N
             raise bad_request(_NO_MERGE_PATCH)
         document = wanted()
     if not isinstance(document, wanted):
-        # Field validation reads a JSON patch first, and does not know what an operation is.
         go_type = "map[string]interface {}"
         if patch_kind is PatchKind.JSON:
-            go_type = "jsonpatch.Patch" if validation is None else "[]interface {}"
+            go_type = "jsonpatch.Patch" if validation is None else "[]handlers.jsonPatchOp"
         raise _undecodable(patch_kind, _no_such(document, go_type), validation)
     if isinstance(document, list):
+        if validation is not None:
+            _check_members(document)
+            unknown = [
+                f"[{number}].{name}"
+                for number, operation in enumerate(document)
+                for name in operation or ()
+                if name not in json_patch.MEMBERS
+            ]
+            in_order = strict_problems(parsed, unknown)
+            validation.duplicates = [f"json patch {text}" for text in in_order]
         _check_operations(document)
-    if validation is not None:
-        prefix = "json patch " if patch_kind is PatchKind.JSON else ""
-        validation.duplicates = [f"{prefix}{text}" for text in parsed.duplicates]
+    elif validation is not None:
+        validation.duplicates = parsed.duplicates
     return document
 
 
+def _check_members(operations: list[Any]) -> None:
+    """400 of operations that are none; field validation decodes them before the library does."""
+    for operation in operations:
+        if operation is None:
+            continue
+        if not isinstance(operation, dict):
+            raise bad_request(f"error decoding patch: {_no_such(operation, 'handlers.jsonPatchOp')}")
+        for name in json_patch.TEXT_MEMBERS:
+            value = operation.get(name)
+            if value is not None and not isinstance(value, str):
+                problem = f"cannot unmarshal {json_type(value)} into Go struct field jsonPatchOp.{name}"
+                raise bad_request(f"error decoding patch: json: {problem} of type string")
+
+
 def _check_operations(operations: list[Any]) -> None:
+    """400 of operations that are none, 413 of too many."""
     for operation in operations:
         if operation is not None and not isinstance(operation, dict):
             raise bad_request(_no_such(operation, "jsonpatch.Operation"))
@@ -100,18 +139,30 @@ def apply(
     if validation is None or unknown is None:
         return new
     unknown += version_fields.drop(validation.version, new)
+    unknown.sort(key=None if patch_kind is PatchKind.STRATEGIC else _members)
     validation.found = [*validation.duplicates, *(f'unknown field "{path}"' for path in unknown)]
     if validation.found and validation.strict:
         problem = f"strict decoding error: {', '.join(validation.found)}"
-        raise _unfit(_shown(patch_kind, patch, codec.to_json(new)), problem)
+        whole = _merged(patch_kind, kind.message.DESCRIPTOR.full_name, _document(kind, current), patch)
+        raise _unfit(_shown(patch_kind, patch, whole), problem)
     return new
+
+
+def _members(path: str) -> list[str]:
+    """The key by which upstream orders unknown fields: its patched objects have sorted members, not lists."""
+    return path.partition("[")[0].split(".")
+
+
+def _document(kind: Kind[Any], current: Any) -> dict[str, Any]:
+    """The object's JSON with its type, also where it is none that is stored (Scale)."""
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **codec.to_json(current)}
 
 
 def _shown(patch_kind: PatchKind, patch: Any, changed: Any) -> str:
     """What an error shows: the patched object, or for a strategic patch the patch."""
     if patch_kind is PatchKind.STRATEGIC:
         return go_text(patch)
-    return json.dumps(changed, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(dict(sorted(changed.items())), separators=(",", ":"), ensure_ascii=False)
 
 
 def _unfit(shown: str, problem: str) -> StatusError:
@@ -122,13 +173,12 @@ def _unfit(shown: str, problem: str) -> StatusError:
 def _apply_to_all(
     kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any, unknown: list[str] | None
 ) -> Any:
-    document = codec.to_json(current)
+    document = _document(kind, current)
     changed = _merged(patch_kind, kind.message.DESCRIPTOR.full_name, document, patch)
-    for name in ("apiVersion", "kind"):
-        absent = patch_kind is PatchKind.STRATEGIC and name not in changed
-        if not absent and changed.get(name) != document[name]:
-            problem = "a patch cannot change what kind of object it is"
-            raise _unfit(_shown(patch_kind, patch, changed), problem)
+    # A strategic patch becomes an object of the endpoint's type, whatever it says that it is.
+    problem = "" if patch_kind is PatchKind.STRATEGIC else _other_type(kind, changed)
+    if problem:
+        raise _unfit(_shown(patch_kind, patch, changed), problem)
     try:
         made = codec.from_json(kind.message, changed, unknown_fields=unknown)
     except codec.DecodeError as error:
@@ -136,6 +186,17 @@ def _apply_to_all(
         raise _unfit(_shown(patch_kind, patch, changed), problem) from None
     mark_reset(changed.get("metadata"), made.metadata)
     return made
+
+
+def _other_type(kind: Kind[Any], document: dict[str, Any]) -> str:
+    """Return why a patched object is none of `kind`, or ""; a kind that was removed is the endpoint's."""
+    problem = body_type.malformed(document)
+    if problem:
+        return f"couldn't get version/kind; {problem}"
+    version, name = document.get("apiVersion") or "", document.get("kind") or kind.kind
+    if (version, name) == (kind.api_version, kind.kind):
+        return ""
+    return body_type.unconvertible(version, name, kind.api_version, kind.kind)
 
 
 def mark_reset(document: Any, metadata: Any) -> None:
@@ -190,7 +251,7 @@ def _apply_to_parts(
         try:
             part.CopyFrom(codec.from_json(message, changed, unknown_fields=found))
         except codec.DecodeError as error:
-            whole = {**codec.to_json(current), name: changed}
+            whole = {**_document(kind, current), name: changed}
             problem = unmarshal_problem(kind.message, whole, DecodeError(_below(name, error), error.message))
             raise _unfit(_shown(patch_kind, patch, whole), problem) from None
         part.SetInParent()

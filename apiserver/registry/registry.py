@@ -60,7 +60,7 @@ from machinery.clock import Clock, to_time
 from machinery.errors import StatusError
 from machinery.kinds import Kind
 from machinery.pb import core, meta, policy
-from machinery.versions import Gates, Version
+from machinery.versions import Gates
 
 _NOTHING = nullcontext()
 _APPLY_ATTEMPTS_MAX = 5
@@ -293,8 +293,8 @@ class Registry:
         strategy = self._strategy(kind, subresource)
         rules.check_options("UpdateOptions", options)
         obj = two_faces.as_stored(kind, body)
-        check_name(name, obj.metadata)
         check_namespace(strategy, namespace, obj.metadata)
+        check_name(name, obj.metadata)
         self._complete(strategy.kind, obj)
         _warn_of(rules.without_double_owners(obj.metadata), options)
 
@@ -336,15 +336,15 @@ class Registry:
         rules.check_options("PatchOptions", options, force=applies)
         if applies:
             return await self._apply(kind, strategy, namespace, name, subresource, patch, options)
-        validation = _validation(options, self._gates.version)
+        validation = patching.validation_of(options, self._gates.version)
         now = self._environment().now
         document = patching.parse(patch_kind, patch, validation)
 
         async def change(current: CachedObject) -> Any:
             shown = two_faces.shown(kind, current).message
             new = two_faces.as_stored(kind, patching.apply(kind, patch_kind, document, shown, validation))
-            check_name(name, new.metadata)
             check_namespace(strategy, namespace, new.metadata)
+            check_name(name, new.metadata)
             if not new.metadata.resourceVersion:
                 new.metadata.resourceVersion = str(current.revision)
             self._complete(strategy.kind, new)
@@ -355,9 +355,7 @@ class Registry:
             changed = await self._change(kind, strategy, namespace, name, subresource, change, options)
         finally:
             # Also where it fails: an unknown field may be why.
-            if validation is not None and options.warn is not None:
-                for text in validation.found:
-                    options.warn(text)
+            patching.warn(validation, options)
         return two_faces.shown(kind, changed)
 
     async def _apply(
@@ -564,14 +562,6 @@ class Registry:
             # The write stands; the cache will see it later.
             if not errors.is_timeout(error):
                 raise
-
-
-def _validation(options: WriteOptions, version: Version) -> patching.Validation | None:
-    """Field validation of a patch, where somebody wants to know."""
-    if options.field_validation == "Strict":
-        return patching.Validation(version, strict=True)
-    wanted = options.field_validation != "Ignore" and options.warn is not None
-    return patching.Validation(version) if wanted else None
 
 
 def _warn_of(text: str, options: WriteOptions) -> None:

@@ -14,8 +14,6 @@ from machinery.kinds import Kind
 class _AnyName(Strategy):
     """Names with colons, as `system:node`: whatever can be part of a path."""
 
-    allow_create_on_update = True
-
     def name_rule(self, name: str) -> names.Problems:
         return names.path_segment(name)
 

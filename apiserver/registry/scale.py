@@ -5,25 +5,26 @@ Source: kube-apiserver 1.36, registry/apps/replicaset/storage (ScaleREST).
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
+from apiserver import version_fields
 from apiserver.registry import patching, rules, tracking
+from apiserver.registry.agreement import check_name, check_namespace
+from apiserver.registry.strategies import strategy_of
 from apiserver.requests import PatchKind, RegistryAPI, WriteOptions
+from apiserver.validation import field, metadata, names
 from machinery import errors
-from machinery.errors import StatusError
+from machinery.errors import GroupResource, StatusError
 from machinery.kinds import Kind
-from machinery.patch import merge_patch
 from machinery.pb import meta
 from machinery.selectors import LabelSelector, SelectorError
-from machinery.wire import codec
 
 KIND = Kind("autoscaling", "v1", "Scale", "scales", autoscaling.Scale, autoscaling.Scale)
 """For its envelope; nobody stores a Scale."""
-_ATTEMPTS_MAX = 5
 
 
 def of(obj: Any) -> autoscaling.Scale:
@@ -58,41 +59,9 @@ async def put(
     options: WriteOptions,
 ) -> autoscaling.Scale:
     """PUT of a Scale. Raises 400, 404, 409, 422."""
-    if scale.metadata.name != name:
-        raise errors.bad_request(
-            f"the name of the object ({scale.metadata.name or '<empty>'}) does not match the name on the URL"
-            f" ({name})"
-        )
-    return await _set(registry, kind, namespace, name, scale, options)
-
-
-async def _set(
-    registry: RegistryAPI,
-    kind: Kind[Any],
-    namespace: str,
-    name: str,
-    scale: autoscaling.Scale,
-    options: WriteOptions,
-) -> autoscaling.Scale:
-    change: dict[str, Any] = {"spec": {"replicas": scale.spec.replicas}}
-    conditions = {
-        field: value for field in ("uid", "resourceVersion") if (value := getattr(scale.metadata, field))
-    }
-    if conditions:
-        change["metadata"] = conditions
-    patch = json.dumps(change).encode()
-
-    def track(live: Any, new: Any, now: meta.Time) -> None:
-        if not live.metadata.managedFields:
-            return
-        from apiserver.managed_fields import scaling
-        from apiserver.managed_fields.manager import Endpoint
-
-        scaling.track(Endpoint(kind), live, new, of(live), of(new), tracking.who(options, now))
-
-    options = replace(options, track=track)
-    changed = await registry.patch(kind, namespace, name, "", PatchKind.MERGE, patch, options)
-    return of(changed.message)
+    rules.check_options("UpdateOptions", options)
+    _check_place(kind, namespace, name, scale)
+    return await _write(registry, kind, namespace, name, options, lambda _live: scale)
 
 
 async def patch(
@@ -104,29 +73,69 @@ async def patch(
     patch: bytes,
     options: WriteOptions,
 ) -> autoscaling.Scale:
-    """PATCH of a Scale: applied to the newest one, again where somebody else was quicker."""
-    if patch_kind is PatchKind.APPLY:
+    """PATCH of a Scale, applied to the newest one. Raises 400, 404, 409, 422."""
+    applies = patch_kind is PatchKind.APPLY
+    rules.check_options("PatchOptions", options, force=applies)
+    if applies:
         return await _apply(registry, kind, namespace, name, patch, options)
-    change = patching.parse(patch_kind, patch)
-    for attempt in range(_ATTEMPTS_MAX):
-        current = await registry.get(kind, namespace, name)
-        document = codec.to_json(of(current.message))
-        if patch_kind is PatchKind.JSON:
-            changed = patching.json_patched(document, change)
-        else:
-            # No list is in a Scale: strategic is as merge.
-            changed = merge_patch(document, change)
-        try:
-            scale = codec.from_json(autoscaling.Scale, changed)
-        except codec.DecodeError as error:
-            raise errors.bad_request(str(error)) from None
-        own_version = isinstance(change, dict) and bool(change.get("metadata", {}).get("resourceVersion"))
-        try:
-            return await _set(registry, kind, namespace, name, scale, options)
-        except StatusError as error:
-            if own_version or not errors.is_conflict(error) or attempt + 1 == _ATTEMPTS_MAX:
-                raise
-    raise AssertionError("unreachable")
+    validation = patching.validation_of(options, version_fields.TABLE_VERSION)
+    change = patching.parse(patch_kind, patch, validation)
+
+    def changed(live: autoscaling.Scale) -> Any:
+        new = patching.apply(KIND, patch_kind, change, live, validation)
+        _check_place(kind, namespace, name, new)
+        return new
+
+    try:
+        return await _write(registry, kind, namespace, name, options, changed)
+    finally:
+        patching.warn(validation, options)
+
+
+def _check_place(kind: Kind[Any], namespace: str, name: str, scale: autoscaling.Scale) -> None:
+    """A Scale has its workload's namespace and name; 400."""
+    check_namespace(strategy_of(kind), namespace, scale.metadata)
+    check_name(name, scale.metadata)
+
+
+def _check(kind: Kind[Any], live: Any, scale: autoscaling.Scale) -> None:
+    """The Scale is valid and of this workload; 409, 422. Source: ScaleREST's scaleUpdatedObjectInfo."""
+    causes = metadata.object_meta(scale.metadata, namespaced=True, name_rule=names.dns_subdomain)
+    if scale.spec.replicas < 0:
+        problem = "must be greater than or equal to 0"
+        causes.append(field.invalid("spec.replicas", scale.spec.replicas, problem))
+    if causes:
+        raise errors.invalid(KIND, live.metadata.name, causes)
+    uid = live.metadata.uid
+    if scale.metadata.uid not in ("", uid):
+        problem = f"UID in precondition: {scale.metadata.uid}, UID in object meta: {uid}"
+        resource = GroupResource(kind.group, f"{kind.plural}/scale")
+        raise errors.conflict(resource, live.metadata.name, f"Precondition failed: {problem}")
+
+
+async def _write(
+    registry: RegistryAPI,
+    kind: Kind[Any],
+    namespace: str,
+    name: str,
+    options: WriteOptions,
+    make: Callable[[autoscaling.Scale], Any],
+) -> autoscaling.Scale:
+    """Change a workload's replicas to those of the Scale that `make` makes of the newest one."""
+
+    def track(live: Any, new: Any, now: meta.Time) -> None:
+        before = of(live)
+        after = make(before)
+        _check(kind, live, after)
+        _take_over(new, after)
+        if not live.metadata.managedFields:
+            return
+        from apiserver.managed_fields import scaling
+        from apiserver.managed_fields.manager import Endpoint
+
+        scaling.track(Endpoint(kind), live, new, before, of(new), tracking.who(options, now))
+
+    return await _patched(registry, kind, namespace, name, options, track)
 
 
 async def _apply(
@@ -136,22 +145,35 @@ async def _apply(
     from apiserver.managed_fields import scaling
     from apiserver.managed_fields.manager import Endpoint
 
-    rules.check_options("PatchOptions", options, force=True)
     config, duplicates = tracking.configuration(patch)
 
     def track(live: Any, new: Any, now: meta.Time) -> None:
         parent, who = Endpoint(kind), tracking.who(options, now)
         made = scaling.apply(parent, live, of(live), config, who, force=bool(options.force))
-        if made.metadata.name != name:
-            raise errors.bad_request(
-                f"the name of the object ({made.metadata.name}) does not match the name on the URL ({name})"
-            )
-        new.spec.replicas = made.spec.replicas
-        new.metadata.uid, new.metadata.resourceVersion = made.metadata.uid, made.metadata.resourceVersion
+        tracking.tell_duplicates(duplicates, options)
+        _check_place(kind, namespace, name, made)
+        _check(kind, live, made)
+        _take_over(new, made)
         scaling.take_back(parent, live, new, made)
 
-    # The change itself is what is applied to the newest Scale.
-    plain = replace(options, force=None, track=track)
+    return await _patched(registry, kind, namespace, name, options, track)
+
+
+def _take_over(new: Any, scale: autoscaling.Scale) -> None:
+    """Move what a Scale says into the workload; storage compares the resource version."""
+    new.spec.replicas = scale.spec.replicas
+    new.metadata.resourceVersion = scale.metadata.resourceVersion
+
+
+async def _patched(
+    registry: RegistryAPI,
+    kind: Kind[Any],
+    namespace: str,
+    name: str,
+    options: WriteOptions,
+    track: Callable[[Any, Any, meta.Time], None],
+) -> autoscaling.Scale:
+    """The change itself is done by `track`, on the newest version of the workload."""
+    plain = replace(options, force=None, field_validation="Ignore", track=track)
     changed = await registry.patch(kind, namespace, name, "", PatchKind.MERGE, b"{}", plain)
-    tracking.tell_duplicates(duplicates, options)
     return of(changed.message)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apiserver.registry import update_policy
 from apiserver.validation import metadata, names, warnings
 from apiserver.validation.equality import same
 from machinery.errors import Cause, StatusError
@@ -36,10 +37,6 @@ class Strategy:
     `new` in `prepare_*` and `canonicalize` is the caller's and may be changed; `old` is shared and may not.
     """
 
-    # PUT of a name that does not exist creates it.
-    allow_create_on_update = False
-    # PUT without a resourceVersion overwrites whatever is there.
-    allow_unconditional_update = True
     # DELETE first marks and later removes (pods).
     graceful = False
     # Owners' dependents are orphaned or waited for by finalizers.
@@ -60,6 +57,16 @@ class Strategy:
     def __init__(self, kind: Kind[Any], subresources: Mapping[str, Strategy] | None = None) -> None:
         self.kind = kind
         self.subresources: Mapping[str, Strategy] = subresources or {}
+
+    @property
+    def allow_create_on_update(self) -> bool:
+        """Whether a PUT of a name that does not exist creates it."""
+        return self.kind in update_policy.CREATED_BY_UPDATE
+
+    @property
+    def allow_unconditional_update(self) -> bool:
+        """Whether a PUT without a resourceVersion overwrites whatever is there."""
+        return self.kind not in update_policy.NEEDS_RESOURCE_VERSION
 
     def name_rule(self, name: str) -> names.Problems:
         """Which names are allowed, beyond what every path segment must be."""

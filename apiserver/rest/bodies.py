@@ -5,7 +5,7 @@ Source: kube-apiserver 1.36, endpoints/handlers (create.go, rest.go: transformDe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,8 +13,8 @@ from typing import Any
 from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 
-from apiserver import go_errors, version_fields
-from apiserver.documents import Document, SyntaxProblem, parse_json, parse_yaml
+from apiserver import body_type, go_errors, version_fields
+from apiserver.documents import Document, SyntaxProblem, parse_json, parse_yaml, strict_problems
 from apiserver.registry.patching import mark_reset
 from apiserver.rest import problems
 from apiserver.rest.http import parse_int64
@@ -32,7 +32,6 @@ _SUMMARY_LENGTH_MAX = 30
 _TYPE_META = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
-_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +146,9 @@ def _unhandled(api_version: str, kind: str, wanted: Expected, problem: str) -> S
 
 def _check_type(document: Mapping[str, Any], wanted: Expected, data: bytes) -> None:
     """apiVersion and kind are those of the endpoint, or left out."""
-    for key in ("apiVersion", "kind"):
-        value = document.get(key)
-        if value is not None and not isinstance(value, str):
-            problem = f"json: cannot unmarshal {json_type(value)} into Go struct field .{key} of type string"
-            raise unrecognized(wanted.kind, f"json parse error: {problem}", data)
+    problem = body_type.malformed(document)
+    if problem:
+        raise unrecognized(wanted.kind, problem, data)
     version = str(document.get("apiVersion") or "")
     if version.count("/") > 1:
         raise errors.bad_request(
@@ -165,28 +162,13 @@ def check_gvk(api_version: str, kind: str, wanted: Expected) -> None:
     """400 where a body says that it is something else."""
     if kind == wanted.kind and (api_version == wanted.api_version or api_version in wanted.aliases):
         return
-    own = _known(api_version, kind)
-    group, _, version = api_version.rpartition("/")
-    if not own:
-        raise _unhandled(
-            api_version,
-            kind,
-            wanted,
-            f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"',
-        )
-    if api_version != wanted.api_version:
+    if body_type.is_other_version(api_version, kind, wanted.api_version, wanted.kind):
         raise errors.bad_request(
             f"the API version in the data ({api_version}) does not match the expected API version"
             f" ({wanted.api_version})"
         )
-    internal = group or "core"
-    problem = f"converting ({version}.{kind}) to ({internal}.{wanted.kind}): unknown conversion"
+    problem = body_type.unconvertible(api_version, kind, wanted.api_version, wanted.kind)
     raise _unhandled(api_version, kind, wanted, problem)
-
-
-def _known(api_version: str, kind: str) -> bool:
-    name = kind.removesuffix("List")
-    return kinds.by_kind(api_version, kind) is not None or kinds.by_kind(api_version, name) is not None
 
 
 def _from_protobuf(data: bytes, wanted: Expected) -> Message:
@@ -225,32 +207,6 @@ def _from_document(document: Document, wanted: Expected, field_validation: str, 
             strict_error(found),
         )
     return Body(message, tuple(found))
-
-
-def strict_problems(document: Document, unknown: list[str]) -> list[str]:
-    """Duplicate and unknown fields, as field validation words them, in the order of the document."""
-    problems_of = [f'unknown field "{path}"' for path in unknown]
-    if not document.duplicates:
-        return problems_of
-    if document.duplicates[0].startswith("line "):
-        return [*document.duplicates, *problems_of]
-    wanted = {*document.duplicates, *problems_of}
-    ordered = []
-    for path in _paths(document.value, ""):
-        texts = (f'duplicate field "{path}"', f'unknown field "{path}"')
-        ordered += [text for text in texts if text in wanted]
-    return ordered
-
-
-def _paths(value: Any, path: str) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            where = f"{path}.{key}" if path else key
-            yield where
-            yield from _paths(inner, where)
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _paths(inner, f"{path}[{index}]")
 
 
 def strict_error(found: list[str]) -> str:

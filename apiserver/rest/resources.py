@@ -51,6 +51,7 @@ _RETURNED = frozenset(
         "persistentvolumeclaims",
         "persistentvolumes",
         "pods",
+        "resourceclaims",
         "resourcequotas",
         "serviceaccounts",
         "services",

@@ -73,7 +73,6 @@ async def test_concurrent_patches_all_count(etcd: ThrowawayEtcd) -> None:
     [
         (b"{", WriteOptions(), 400, "unexpected end of JSON input"),
         (b"[]", WriteOptions(), 400, "cannot unmarshal array into Go value"),
-        (b'{"kind":"Secret"}', WriteOptions(), 422, "what kind of object"),
         (b'{"metadata":{"namespace":"other"}}', WriteOptions(), 400, "does not match the namespace sent"),
         (b'{"metadata":{"name":"other"}}', WriteOptions(), 400, "does not match the name on the URL"),
         (b"{}", WriteOptions(force=True), 422, "may not be specified for non-apply patch"),

@@ -1,0 +1,44 @@
+"""Which object a body says that it is, and what Kubernetes' scheme answers where another is wanted.
+
+Source: apimachinery 1.36, runtime/scheme.go, runtime/serializer/json, conversion/converter.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from machinery import kinds
+from machinery.wire.scalars import json_type
+
+_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
+
+
+def malformed(document: Mapping[str, Any]) -> str:
+    """Return the problem of an apiVersion or kind that is no string, or ""."""
+    for key in ("apiVersion", "kind"):
+        value = document.get(key)
+        if value is not None and not isinstance(value, str):
+            found = json_type(value)
+            problem = f"json: cannot unmarshal {found} into Go struct field .{key} of type string"
+            return f"json parse error: {problem}"
+    return ""
+
+
+def is_other_version(api_version: str, kind: str, wanted_version: str, wanted_kind: str) -> bool:
+    """Whether these are two versions of one stored object, which upstream converts to each other."""
+    given, wanted = kinds.by_kind(api_version, kind), kinds.by_kind(wanted_version, wanted_kind)
+    if given is None or wanted is None or api_version == wanted_version:
+        return False
+    return kinds.STORED_AS.get(given, given) is kinds.STORED_AS.get(wanted, wanted)
+
+
+def unconvertible(api_version: str, kind: str, wanted_version: str, wanted_kind: str) -> str:
+    """Return the problem of an object of another type: not registered, or not converted."""
+    item = kind.removesuffix("List")
+    if kinds.by_kind(api_version, kind) is None and kinds.by_kind(api_version, item) is None:
+        return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
+    version = api_version.rpartition("/")[2]
+    # The Go package of the internal type: "core", "apps", "rbac".
+    package = wanted_version.rpartition("/")[0].partition(".")[0] or "core"
+    return f"converting ({version}.{kind}) to ({package}.{wanted_kind}): unknown conversion"
