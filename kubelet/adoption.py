@@ -21,7 +21,9 @@ def adopt(pod: core.Pod) -> PodSandbox | None:
     if not any(container.id for container in containers):
         return None
     status = pod.status
-    pod_resources = Requirements.from_message(status.resources) if status.HasField("resources") else None
+    # Without pod-level resources the status has the sum of the containers.
+    own = pod.spec.HasField("resources") and status.HasField("resources")
+    pod_resources = Requirements.from_message(status.resources) if own else None
     return PodSandbox(
         uid=pod.metadata.uid,
         started=clock.from_time(status.startTime),

@@ -8,7 +8,6 @@ generateAPIPodStatus; KEP-1287, "API Changes".
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubelet import crash_loop
@@ -21,6 +20,7 @@ from kubelet.pod_conditions import (
     write_resize_conditions,
 )
 from kubelet.pod_resources import PodResources
+from kubelet.resource_status import write_resources
 from kubelet.runtime import Container, PodSandbox
 from machinery import clock, objects
 from machinery.pb import core, meta
@@ -274,32 +274,6 @@ def _set(
     if features.observed_generation and view.pod.metadata.generation:
         row.observedGeneration = view.pod.metadata.generation
     objects.set_condition(status.conditions, row, now)
-
-
-def write_resources(
-    pod: core.Pod,
-    status: core.PodStatus,
-    allocated: PodResources,
-    sandbox: PodSandbox,
-    *,
-    pod_level: bool = True,
-) -> None:
-    """`allocatedResources` and `resources` of the containers that have run, and of the pod itself."""
-    rows: Iterable[core.ContainerStatus] = (*status.initContainerStatuses, *status.containerStatuses)
-    for row in rows:
-        container = sandbox.get(row.name)
-        own = allocated.get(row.name)
-        if container is None or own is None or container.state == "waiting":
-            continue
-        own.requests.write(row.allocatedResources)
-        container.resources.write(row.resources)
-        row.resources.SetInParent()
-    status.ClearField("allocatedResources")
-    status.ClearField("resources")
-    if pod_level and allocated.pod is not None and pod.spec.HasField("resources"):
-        allocated.pod.requests.write(status.allocatedResources)
-        (sandbox.pod_resources or allocated.pod).write(status.resources)
-        status.resources.SetInParent()
 
 
 def _write_resize(status: core.PodStatus, view: View, features: StatusFeatures) -> None:

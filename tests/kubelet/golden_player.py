@@ -14,7 +14,7 @@ from kubelet.allocation import handle
 from kubelet.node_state import NodeSettings, NodeState, PodRecord
 from kubelet.pod_conditions import write_resize_conditions
 from kubelet.pod_resources import PodResources, desired_resources
-from kubelet.pod_status import write_resources
+from kubelet.resource_status import write_resources
 from kubelet.runtime import Container, PodSandbox
 from machinery.pb import core
 from tests.kubelet.golden import Case

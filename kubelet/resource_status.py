@@ -1,0 +1,109 @@
+"""`allocatedResources` and `resources` of a pod's status: of its containers and of the pod as a whole. Pure.
+
+Source: kubelet 1.36, convertToAPIContainerStatuses; KEP-5419, "PodStatus API changes": without pod-level
+resources the pod has what its containers have together, and a limit only where each container has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from kubelet.pod_resources import PodResources
+from kubelet.requirements import SHARED_VALUES_MAX, Requirements, ResourceList
+from kubelet.runtime import PodSandbox
+from machinery.pb import core
+from machinery.quantity import Format, Quantity
+from machinery.resources import CPU, MEMORY, is_sidecar, pod_limits, pod_requests
+
+_CGROUP = (CPU, MEMORY)
+"""What is in force for a pod as a whole without pod-level resources: its cgroup's values."""
+
+
+def write_resources(
+    pod: core.Pod,
+    status: core.PodStatus,
+    allocated: PodResources,
+    sandbox: PodSandbox,
+    *,
+    pod_level: bool = True,
+) -> None:
+    """Set both fields of the containers that have run, and with `pod_level` those of the pod itself.
+
+    `status.phase` must be set already. Source: InPlacePodLevelResourcesVerticalScaling (`pod_level`).
+    """
+    rows: Iterable[core.ContainerStatus] = (*status.initContainerStatuses, *status.containerStatuses)
+    for row in rows:
+        container = sandbox.get(row.name)
+        own = allocated.get(row.name)
+        if container is None or own is None or container.state == "waiting":
+            continue
+        own.requests.write(row.allocatedResources)
+        container.resources.write(row.resources)
+        row.resources.SetInParent()
+    status.ClearField("allocatedResources")
+    status.ClearField("resources")
+    if not pod_level:
+        return
+    if allocated.pod is not None and pod.spec.HasField("resources"):
+        allocated.pod.requests.write(status.allocatedResources)
+        _write(status, sandbox.pod_resources or allocated.pod)
+        return
+    total(pod, allocated).requests.write(status.allocatedResources)
+    if status.phase == "Running":
+        in_force = total(pod, sandbox.actuated())
+        _write(status, Requirements(in_force.requests.only(_CGROUP), in_force.limits))
+
+
+def _write(status: core.PodStatus, requirements: Requirements) -> None:
+    requirements.write(status.resources)
+    status.resources.SetInParent()
+
+
+def total(pod: core.Pod, resources: PodResources) -> Requirements:
+    """Return what all containers have together, as scheduling counts them, without overhead.
+
+    Limits are those of cpu and memory, where each container has one.
+    """
+    return _total(
+        tuple(
+            (init, init and is_sidecar(container), _of(container, resources))
+            for containers, init in ((pod.spec.initContainers, True), (pod.spec.containers, False))
+            for container in containers
+        )
+    )
+
+
+def _of(container: core.Container, resources: PodResources) -> Requirements:
+    return resources.get(container.name) or Requirements.from_message(container.resources)
+
+
+@lru_cache(SHARED_VALUES_MAX)
+def _total(rows: tuple[tuple[bool, bool, Requirements], ...]) -> Requirements:
+    """Sum up one row (init container, sidecar, requirements) for each container, in the order of the spec."""
+    pod = core.Pod()
+    for init, sidecar, requirements in rows:
+        container = (pod.spec.initContainers if init else pod.spec.containers).add()
+        if sidecar:
+            container.restartPolicy = "Always"
+        requirements.write(container.resources)
+    limited = [name for name in _CGROUP if all(row.limits.number(name) for _, _, row in rows)]
+    return Requirements(
+        _named(pod_requests(pod), (row.requests for _, _, row in rows)),
+        _named(pod_limits(pod), (row.limits for _, _, row in rows)).only(limited),
+    )
+
+
+def _named(totals: Mapping[str, int], parts: Iterable[ResourceList]) -> ResourceList:
+    """Return the totals as quantities, each in the format of the first part that has the resource."""
+    formats: dict[str, Format] = {}
+    for part in parts:
+        for name, text in part:
+            formats.setdefault(name, Quantity.parse(text).format)
+    return ResourceList.of({name: _text(name, number, formats[name]) for name, number in totals.items()})
+
+
+def _text(name: str, number: int, format_: Format) -> str:
+    """`number` is in milli-units for cpu, else in units."""
+    quantity = Quantity.of_milli(number, format_) if name == CPU else Quantity.of(number, format_)
+    return quantity.canonical()
