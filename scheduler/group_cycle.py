@@ -127,9 +127,7 @@ def run(
 
 
 def _anew(member: Member) -> Member:
-    state = CycleState()
-    state.record_plugin_metrics = member.state.record_plugin_metrics
-    return Member(member.pod, state)
+    return Member(member.pod, CycleState(member.state.hooks))
 
 
 def _chosen(attempts: Sequence[_Attempt], rng: random.Random) -> _Attempt:

@@ -62,8 +62,8 @@ class Results:
         return {**texts, f"{PREFIX}selected-node": self.selected_node}
 
 
-def said(status: Status | None) -> str:
-    """A plugin's status in the simulator's words: Skip says nothing."""
+def status_text(status: Status | None) -> str:
+    """Return a plugin's status as the simulator words it; Skip has no text."""
     if is_success(status):
         return SUCCESS
     assert status is not None

@@ -276,15 +276,15 @@ def _blocked_rows(
     if not _has_rivals(framework, pod):
         return None
     blocked = np.zeros(len(snapshot), dtype=np.bool_)
-    for row, _ in _crowded_refusals(framework, state, pod, snapshot):
+    for row, _ in _contended_rejections(framework, state, pod, snapshot):
         blocked[row] = True
     if framework.follows_pods(state):
         return blocked
-    crowded = framework.crowded.look(pod, snapshot)
-    if len(crowded.rows):
-        everywhere = slice(0, len(crowded.rows))
-        for _, mask in framework.filter_rows(state, pod, crowded.snapshot, everywhere):
-            blocked[crowded.rows[~mask]] = True
+    contended = framework.contended.copies(pod, snapshot)
+    if len(contended.rows):
+        everywhere = slice(0, len(contended.rows))
+        for _, mask in framework.filter_rows(state, pod, contended.snapshot, everywhere):
+            blocked[contended.rows[~mask]] = True
     return blocked
 
 
@@ -294,7 +294,7 @@ def _has_rivals(framework: Framework, pod: PodInfo) -> bool:
     return highest is not None and highest >= pod.priority
 
 
-def _crowded_refusals(
+def _contended_rejections(
     framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot
 ) -> list[tuple[int, Status]]:
     """Refusals beside nominated pods that must be asked node by node.
@@ -302,7 +302,7 @@ def _crowded_refusals(
     All of them when a plugin has to follow the added pods, else only that of the pod's own nominated node.
     """
     if framework.follows_pods(state):
-        rows = framework.crowded.rows(pod, snapshot)
+        rows = framework.contended.rows(pod, snapshot)
     else:
         own_node = framework.nominator.node_of(pod.uid)
         own = snapshot.row_of.get(own_node)
@@ -323,14 +323,14 @@ def explain(
     """Why each row was refused: the first plugin that did, as upstream stops at it."""
     table = NodeStatusTable(snapshot)
     diagnosis = Diagnosis(table)
-    told = _explain_crowded(framework, state, pod, snapshot, search, diagnosis)
+    decided = _explain_contended(framework, state, pod, snapshot, search, diagnosis)
     for stretch, verdicts in search.traces:
         rows = np.arange(stretch.start, stretch.stop) if isinstance(stretch, slice) else stretch
-        _explain_rows(state, pod, snapshot, rows, rows, ~told[rows], verdicts, diagnosis)
+        _explain_rows(state, pod, snapshot, rows, rows, ~decided[rows], verdicts, diagnosis)
     return diagnosis
 
 
-def _explain_crowded(
+def _explain_contended(
     framework: Framework,
     state: CycleState,
     pod: PodInfo,
@@ -339,29 +339,29 @@ def _explain_crowded(
     diagnosis: Diagnosis,
 ) -> NDArray[np.bool_]:
     """Refusals beside nominated pods are what counts, where there are any; a mask of those rows."""
-    told = np.zeros(len(snapshot), dtype=np.bool_)
+    decided = np.zeros(len(snapshot), dtype=np.bool_)
     if not _has_rivals(framework, pod):
-        return told
+        return decided
     searched = np.zeros(len(snapshot), dtype=np.bool_)
     for stretch, _ in search.traces:
         searched[stretch] = True
-    for row, status in _crowded_refusals(framework, state, pod, snapshot):
+    for row, status in _contended_rejections(framework, state, pod, snapshot):
         if searched[row]:
             diagnosis.statuses.set_row(row, status)
             diagnosis.add_plugin(status)
-            told[row] = True
+            decided[row] = True
     if framework.follows_pods(state):
-        return told
-    crowded = framework.crowded.look(pod, snapshot)
-    if not len(crowded.rows):
-        return told
-    verdicts = framework.filter_rows(state, pod, crowded.snapshot, slice(0, len(crowded.rows)))
-    own_rows = np.arange(len(crowded.rows))
-    alive = searched[crowded.rows]
-    _explain_rows(state, pod, crowded.snapshot, own_rows, crowded.rows, alive, verdicts, diagnosis)
+        return decided
+    contended = framework.contended.copies(pod, snapshot)
+    if not len(contended.rows):
+        return decided
+    verdicts = framework.filter_rows(state, pod, contended.snapshot, slice(0, len(contended.rows)))
+    own_rows = np.arange(len(contended.rows))
+    alive = searched[contended.rows]
+    _explain_rows(state, pod, contended.snapshot, own_rows, contended.rows, alive, verdicts, diagnosis)
     for _, mask in verdicts:
-        told[crowded.rows[~mask & searched[crowded.rows]]] = True
-    return told
+        decided[contended.rows[~mask & searched[contended.rows]]] = True
+    return decided
 
 
 def _explain_rows(

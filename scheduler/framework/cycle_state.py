@@ -1,4 +1,4 @@
-"""What the plugins write down during one pod's scheduling cycle.
+"""Keep what plugins store during one pod's scheduling cycle.
 
 Source: kube-scheduler 1.36, framework, CycleState.
 """
@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from scheduler.framework.instrumentation import NO_PLUGIN_HOOKS, PluginHooks
+
 
 class CycleState:
-    """Values by key, and which plugins asked to be skipped. One per attempt; dry runs work on clones."""
+    """Values by key, the plugins to be skipped, and the hooks of the attempt; dry runs work on clones."""
 
     __slots__ = (
         "_values",
+        "hooks",
         "parallel_pre_bind_plugins",
-        "record_plugin_metrics",
         "skip_filter_plugins",
         "skip_pre_bind_plugins",
         "skip_score_plugins",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, hooks: PluginHooks = NO_PLUGIN_HOOKS) -> None:
         self._values: dict[str, Any] = {}
-        self.record_plugin_metrics = False
+        self.hooks = hooks
         self.skip_filter_plugins: frozenset[str] = frozenset()
         self.skip_score_plugins: frozenset[str] = frozenset()
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()
@@ -43,11 +45,10 @@ class CycleState:
 
     def clone(self) -> CycleState:
         """A copy whose values are clones where they can clone themselves, else shared."""
-        other = CycleState()
+        other = CycleState(self.hooks)
         for key, value in self._values.items():
             clone = getattr(value, "clone", None)
             other._values[key] = value if clone is None else clone()
-        other.record_plugin_metrics = self.record_plugin_metrics
         other.skip_filter_plugins = self.skip_filter_plugins
         other.skip_score_plugins = self.skip_score_plugins
         other.skip_pre_bind_plugins = self.skip_pre_bind_plugins

@@ -66,10 +66,10 @@ class NodeStatusTable:
             return [node for node in snapshot.nodes if self.get(node.name).code is code]
         return snapshot.nodes_at(self.rows_with_code(code))
 
-    def items(self) -> Iterable[tuple[str, Status]]:
-        """Nodes that have a status of their own."""
+    def names(self) -> Iterable[str]:
+        """Return the names of the nodes that have a status of their own."""
         for row in np.flatnonzero(self._index >= 0).tolist():
-            yield self.snapshot.nodes[row].name, self._statuses[int(self._index[row])]
+            yield self.snapshot.nodes[row].name
 
     def groups(self, names_max: int) -> list[tuple[Status, int, tuple[str, ...]]]:
         """Each status with the number of nodes that have it and the names of the first of these."""

@@ -289,7 +289,11 @@ class NodeStatuses(Protocol):
     def get(self, node_name: str) -> Status: ...
 
     def nodes_with_code(self, snapshot: Snapshot, code: Code) -> list[NodeInfo]:
-        """Nodes of the snapshot, in its order, whose status has the code."""
+        """Return the nodes of the snapshot, in its order, whose status has the code."""
+        ...
+
+    def names(self) -> Iterable[str]:
+        """Return the names of the nodes that have a status of their own."""
         ...
 
 

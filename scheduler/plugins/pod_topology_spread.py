@@ -49,7 +49,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     """Arguments: `defaultingType` (System, List), `defaultConstraints`."""
 
     name = "PodTopologySpread"
-    _crowded = Status(Code.Unschedulable, (_MISMATCH,), name)
+    _skewed = Status(Code.Unschedulable, (_MISMATCH,), name)
     _unlabelled = Status(Code.UnschedulableAndUnresolvable, (f"{_MISMATCH} (missing required label)",), name)
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
@@ -108,7 +108,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             if value is None:
                 return self._unlabelled
             if not domains.allows(value):
-                return self._crowded
+                return self._skewed
         return None
 
     def filter_all(
@@ -133,7 +133,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 index[undecided & ~labelled] = 1
                 undecided &= labelled
             undecided &= with_room
-        statuses = (self._crowded, self._unlabelled)
+        statuses = (self._skewed, self._unlabelled)
         used = np.unique(index)
         if len(used) == 1:
             return (statuses[int(used[0])],), np.zeros(len(rows), dtype=np.intp)

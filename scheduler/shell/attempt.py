@@ -6,11 +6,25 @@ from dataclasses import dataclass
 
 from scheduler.cycle import Scheduled
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.instrumentation import PluginHooks
 from scheduler.framework.runtime import Framework
 from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.shell.recorder import ProfileRecorder
 from scheduler.shell.waiting_pods import WaitingPod
 from scheduler.way import Way
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptHooks:
+    """The hooks of a profile's attempts: one attempt in `every` is sampled."""
+
+    plain: PluginHooks
+    sampled: PluginHooks
+    every: int
+
+    def of(self, scheduling_cycle: int) -> PluginHooks:
+        """Return the hooks of the attempt with that number."""
+        return self.plain if scheduling_cycle % self.every else self.sampled
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from scheduler.framework.cache import Cache
 from scheduler.framework.interface import Code, NominatingInfo, NominatingMode, Status, is_success
 from scheduler.framework.types import PodInfo
 from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
-from scheduler.shell import steps
+from scheduler.shell import binding_plugins, steps
 from scheduler.shell.attempt import Attempt
 from scheduler.shell.failure_handler import FailureHandler
 from scheduler.shell.metrics import Metrics
@@ -150,7 +150,7 @@ class BindingCycles:
         status = await self._bind(attempt)
         if not is_success(status):
             return status
-        await framework.run_post_bind_plugins(state, pod, node)
+        await binding_plugins.run_post_bind_plugins(framework, state, pod, node)
         return None
 
     def _step(self, attempt: Attempt, step: Step) -> None:
@@ -177,7 +177,7 @@ class BindingCycles:
             self._pre_binding[pod.uid] = stop
 
         async def pre_bind() -> None:
-            result.append(await framework.run_pre_bind_plugins(attempt.state, pod, node))
+            result.append(await binding_plugins.run_pre_bind_plugins(framework, attempt.state, pod, node))
 
         broken: StatusError | FailpointError | None = None
         try:
@@ -233,7 +233,9 @@ class BindingCycles:
                     return None
             except ExtenderError as error:
                 return Status.as_error(error)
-        return await attempt.framework.run_bind_plugins(attempt.state, attempt.pod, attempt.node_name)
+        return await binding_plugins.run_bind_plugins(
+            attempt.framework, attempt.state, attempt.pod, attempt.node_name
+        )
 
     async def _is_bound_after_all(self, attempt: Attempt, status: Status) -> bool:
         """Whether a binding that got no answer was done all the same: the server died, or took too long.
@@ -264,7 +266,7 @@ class BindingCycles:
         ):  # what is taken back cannot fail; it may stall, or be the end
             await steps.UNRESERVE_BEFORE.hit(pod=pod.key, node=node)
         attempt.framework.run_unreserve_plugins(attempt.state, pod, node)
-        await attempt.framework.after_unreserve(attempt.state, pod, node)
+        await binding_plugins.run_after_unreserve(attempt.framework, attempt.state, pod, node)
         forgotten = self._cache.is_assumed(pod.uid)
         if forgotten:
             self._cache.forget_pod(pod)

@@ -26,6 +26,7 @@ from scheduler.extenders.search import EXTENDER_NAME
 from scheduler.extenders.transport import TransportError
 from scheduler.framework.cache import Cache
 from scheduler.framework.events import ActionType, EventResource
+from scheduler.framework.instrumentation import PluginHooks
 from scheduler.framework.interface import Plugin, PreEnqueuePlugin
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.pod_requests import ResourceOptions
@@ -42,15 +43,26 @@ from scheduler.queue.backoff import Backoff
 from scheduler.queue.hints import build_hint_map
 from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 from scheduler.shell import debug
-from scheduler.shell.durations import Series
+from scheduler.shell.attempt import AttemptHooks
 from scheduler.shell.informers import Informers
-from scheduler.shell.measured import MeasuredFramework
 from scheduler.shell.measured_events import MeasuredQueue, timed_ask
-from scheduler.shell.metrics import Metrics
+from scheduler.shell.metrics import (
+    CACHE_SIZE,
+    GOROUTINES,
+    IN_FLIGHT_EVENTS,
+    INCOMING_PODS,
+    PENDING_PODS,
+    PLUGIN_EVALUATIONS,
+    PREEMPTION_ATTEMPTS,
+    SAMPLED_EVERY,
+    UNSCHEDULABLE_PODS,
+    Metrics,
+)
 from scheduler.shell.recorder import ProfileRecorder
-from scheduler.shell.recording import RecordingFramework, ResultWriter
 from scheduler.shell.scheduler import CALLS_MAX, QueueClock, Scheduler
+from scheduler.shell.simulator_annotations import ResultRecorder, ResultWriter
 from scheduler.shell.status_writer import StatusWriter
+from scheduler.shell.timing import PluginTimer, PointTimer
 from scheduler.shell.waiting_pods import WaitingPods
 
 KEEPS_NOMINATIONS = Version(1, 34)  # the one release in which a failure did not clear a nomination
@@ -155,7 +167,10 @@ class Parts:
             for profile, recorder in zip(profiles, self.recorders, strict=True)
         }
         snapshot = Snapshot()
-        self.frameworks: dict[str, MeasuredFramework] = {}
+        self.frameworks: dict[str, Framework] = {}
+        self._timers: dict[str, PointTimer] = {}
+        hooks: dict[str, AttemptHooks] = {}
+        timer = PluginTimer(metrics.plugin_seconds.of)
         for profile in profiles:
             environment = Environment(
                 snapshot=snapshot,
@@ -172,8 +187,12 @@ class Parts:
                 activate=lambda pods: self.queue.activate(pods.values(), self.now()),
                 note=self.metrics.note,
             )
-            self.frameworks[profile.name] = _framework(
-                profile, classes, environment, metrics, records=records
+            self._timers[profile.name] = PointTimer(metrics.extension_point_seconds, profile.name)
+            framework = _framework(profile, classes, environment, self._timers[profile.name])
+            self.frameworks[profile.name] = framework
+            recorder = (ResultRecorder(framework),) if records else ()
+            hooks[profile.name] = AttemptHooks(
+                PluginHooks.of(*recorder), PluginHooks.of(timer, *recorder), SAMPLED_EVERY
             )
         self.queue = self._queue(config, process)
         self._intended = intended = IntendedNominations()
@@ -202,6 +221,7 @@ class Parts:
         self.scheduler = Scheduler(
             frameworks=self.frameworks,
             recorders=by_profile,
+            hooks=hooks,
             queue=self.queue,
             cache=self.cache,
             waiting=self.waiting,
@@ -224,15 +244,17 @@ class Parts:
         self.informers.connect(
             self.handlers, self.now, self._actions(), lambda pod: writer.forget(pod.metadata.uid)
         )
-        self.metrics.watch(
-            pending=self.queue.counts,
-            incoming=lambda: self.queue.incoming,
-            cached=self._cache_sizes,
-            refused=self.queue.refused,
-            in_flight_events=self.queue.kept_events,
-            tasks=self.scheduler.tasks,
-            evaluations=self._evaluations,
-            preemptions=self._preemptions,
+        self.metrics.read(
+            {
+                PENDING_PODS: self.queue.counts,
+                INCOMING_PODS: lambda: self.queue.incoming,
+                CACHE_SIZE: self._cache_sizes,
+                UNSCHEDULABLE_PODS: self.queue.refused,
+                IN_FLIGHT_EVENTS: self.queue.kept_events,
+                GOROUTINES: self.scheduler.tasks,
+                PLUGIN_EVALUATIONS: self._evaluations,
+                PREEMPTION_ATTEMPTS: self._preemptions,
+            }
         )
         self._pod_info = functools.partial(PodInfo, options=options)
         process.serving.add_route("/debug/queue", self._show_queue)
@@ -289,12 +311,12 @@ class Parts:
         return {
             (plugin, point, name): count
             for name, framework in self.frameworks.items()
-            for (plugin, point), count in framework.evaluations().items()
+            for (plugin, point), count in self._timers[name].evaluations(framework).items()
         }
 
-    def _preemptions(self) -> int:
+    def _preemptions(self) -> Mapping[tuple[str, ...], float]:
         plugins = (framework.plugins.get(DefaultPreemption.name) for framework in self.frameworks.values())
-        return sum(plugin.attempts for plugin in plugins if isinstance(plugin, DefaultPreemption))
+        return {(): sum(plugin.attempts for plugin in plugins if isinstance(plugin, DefaultPreemption))}
 
     def _cache_sizes(self) -> Mapping[str, int]:
         cache = self.cache
@@ -325,25 +347,11 @@ class Parts:
 
 
 def _framework(
-    profile: Profile,
-    classes: Mapping[str, type[Plugin]],
-    environment: Environment,
-    metrics: Metrics,
-    *,
-    records: bool,
-) -> MeasuredFramework:
-    """The profile's plugins, made; BadConfiguration."""
-
-    def of_point(point: str, status: str) -> Series:
-        return metrics.extension_point_seconds.of(point, status, profile.name)
-
-    of_plugin = metrics.plugin_seconds.of
+    profile: Profile, classes: Mapping[str, type[Plugin]], environment: Environment, timer: PointTimer
+) -> Framework:
+    """Build the profile's framework; BadConfiguration."""
     try:
-        if not records:
-            return MeasuredFramework(profile, classes, environment, of_point, of_plugin)
-        recording = RecordingFramework(profile, classes, environment, of_point, of_plugin)
-        recording.record_plugins()
-        return recording
+        return Framework(profile, classes, environment, timer.hooks())
     except ArgumentError as error:
         raise BadConfiguration(f"profile {profile.name}: pluginConfig args: {error}") from None
     except PluginConfigError as error:

@@ -40,14 +40,14 @@ from scheduler.queue.scheduling_queue import (
     PrioritySchedulingQueue,
 )
 from scheduler.shell import steps
-from scheduler.shell.attempt import Attempt
+from scheduler.shell.attempt import Attempt, AttemptHooks
 from scheduler.shell.attempt_log import AttemptLog
 from scheduler.shell.binding import BindingCycles
 from scheduler.shell.failure_handler import FailureHandler
 from scheduler.shell.group_status import GroupConditions
-from scheduler.shell.metrics import SAMPLED_EVERY, Metrics
+from scheduler.shell.metrics import Metrics
 from scheduler.shell.recorder import ProfileRecorder
-from scheduler.shell.recording import ResultWriter
+from scheduler.shell.simulator_annotations import ResultWriter
 from scheduler.shell.status_writer import StatusWriter
 from scheduler.shell.waiting_pods import WaitingPods
 from scheduler.way import Way
@@ -97,6 +97,7 @@ class Scheduler:
         *,
         frameworks: Mapping[str, Framework],
         recorders: Mapping[str, ProfileRecorder],
+        hooks: Mapping[str, AttemptHooks],
         queue: PrioritySchedulingQueue,
         cache: Cache,
         waiting: WaitingPods,
@@ -125,6 +126,7 @@ class Scheduler:
         self.waiting = waiting
         self.frameworks = dict(frameworks)
         self._recorders = dict(recorders)
+        self._hooks = dict(hooks)
         self._metrics = metrics
         self._clock = clock
         self._now = queue_now
@@ -236,8 +238,7 @@ class Scheduler:
         if framework is None or recorder is None or self._is_to_be_skipped(info, recorder):
             self.queue.done(pod.uid)
             return None
-        state = CycleState()
-        state.record_plugin_metrics = info.scheduling_cycle % SAMPLED_EVERY == 0
+        state = CycleState(self._hooks[name].of(info.scheduling_cycle))
         started = self._clock.monotonic()
         return Attempt(framework, recorder, info, pod, state, started, Way(str(pod.key), started))
 

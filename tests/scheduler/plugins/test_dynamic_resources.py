@@ -24,6 +24,7 @@ from scheduler.framework.profile import ArgumentError
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.dynamic_resources import DynamicResources, arguments
 from scheduler.plugins.dynamic_resources.tracker import manager_of
+from scheduler.shell.binding_plugins import run_pre_bind_plugins
 from scheduler.shell.metrics import Metrics
 from tests.scheduler.builders import UNREAD, VERSION, desk, node, pod
 from tests.scheduler.fake_api import FakeApi
@@ -530,7 +531,7 @@ async def test_claims_do_not_wait_behind_a_slow_volume() -> None:
     assert stage.state.parallel_pre_bind_plugins >= {"VolumeBinding", "DynamicResources"}
     with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as group:
-            group.start_soon(framework.run_pre_bind_plugins, stage.state, who, "n1")
+            group.start_soon(run_pre_bind_plugins, framework, stage.state, who, "n1")
             await stage.clock.wait_for_sleepers()  # VolumeBinding waits for a volume that does not come
             while not stage.claim().status.reservedFor:
                 await anyio.lowlevel.checkpoint()

@@ -107,7 +107,8 @@ def verdict(world: World) -> tuple[list[str], dict[str, Status]]:
     try:
         search, _ = find_feasible(world.framework, world.state, pending, world.snapshot)
     except FitError as error:
-        return [], dict(error.diagnosis.statuses.items())
+        statuses = error.diagnosis.statuses
+        return [], {name: statuses.get(name) for name in statuses.names()}
     return sorted(world.snapshot.nodes[row].name for row in search.rows.tolist()), {}
 
 

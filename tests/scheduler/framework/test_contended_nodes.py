@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from machinery.pb import core
 from scheduler.framework.algorithm import find_feasible
-from scheduler.framework.crowded import PRIORITIES_MAX
+from scheduler.framework.contended_nodes import PRIORITIES_MAX
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import FitError, NodeStatusTable
 from scheduler.framework.interface import (
@@ -129,4 +129,4 @@ def test_copies_are_kept_for_few_priorities(count: int) -> None:
         who = pod("a", cpu="2", priority=priority)
         with pytest.raises(FitError):
             find_feasible(on.framework, CycleState(), who, on.framework.snapshot)
-    assert len(on.framework.crowded._by_priority) == PRIORITIES_MAX
+    assert len(on.framework.contended._by_priority) == PRIORITIES_MAX

@@ -1,0 +1,25 @@
+"""Join what several PostFilter plugins want to have done outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scheduler.framework.interface import PostFilterResult, Status
+
+
+def joined(first: Sequence[PostFilterResult], result: PostFilterResult | None) -> PostFilterResult | None:
+    """Return the result with its follow-up after those of `first`; the first failure ends it."""
+    if not first:
+        return result
+    last = result or first[-1]
+    follow_ups = [each.follow_up for each in (*first[: None if result else -1], last)]
+
+    async def all_of_them() -> Status | None:
+        for follow_up in follow_ups:
+            status = None if follow_up is None else await follow_up()
+            if status is not None and not status.is_success:
+                return status
+        return None
+
+    return replace(last, follow_up=all_of_them)

@@ -1,0 +1,149 @@
+"""Hooks see what plugins do, and cost nothing where there are none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from machinery.clock import FakeClock
+from scheduler.framework.algorithm import find_feasible, prioritize
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.instrumentation import FAILED, PluginHooks, PluginObserver, PointHooks
+from scheduler.framework.interface import Code, FilterPlugin, Status
+from scheduler.framework.runtime import Framework
+from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.shell.binding_plugins import run_bind_plugins, run_post_bind_plugins, run_pre_bind_plugins
+from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod
+
+
+class NoClock(FakeClock):
+    """Fails the test when the time is read."""
+
+    def monotonic(self) -> float:
+        raise AssertionError("the clock was read without a hook")
+
+
+class Odd(FilterPlugin):
+    """Rejects n1; has no vectorised filter."""
+
+    name = "Odd"
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return Status(Code.Unschedulable, ("odd",)) if node.name == "n1" else None
+
+
+def ready(clock: FakeClock) -> Desk:
+    scripted = Scripted(bind_status=None)
+    at = desk(Odd(), scripted, environment={"clock": clock})
+    at.add_nodes(node("n0"), node("n1"), node("n2"))
+    at.cache.update_snapshot(at.framework.snapshot)
+    return at
+
+
+async def attempt(framework: Framework, state: CycleState) -> None:
+    """Run every extension point of an attempt once."""
+    who, snapshot = pod("p"), framework.snapshot
+    search, _ = find_feasible(framework, state, who, snapshot)
+    prioritize(framework, state, who, snapshot, np.asarray(search.rows, dtype=np.intp))
+    framework.run_filter_plugins(state, who, snapshot.nodes[1])
+    framework.run_pre_filter_extension_add_pod(state, who, pod("other"), snapshot.nodes[0])
+    framework.run_post_filter_plugins(state, who, UNREAD)
+    framework.run_reserve_plugins(state, who, "n0")
+    framework.run_permit_plugins(state, who, "n0")
+    framework.run_pre_bind_pre_flights(state, who, "n0")
+    await run_pre_bind_plugins(framework, state, who, "n0")
+    framework.run_unreserve_plugins(state, who, "n0")
+    await run_bind_plugins(framework, state, who, "n0")
+    await run_post_bind_plugins(framework, state, who, "n0")
+
+
+async def test_without_hooks_the_clock_is_not_read() -> None:
+    await attempt(ready(NoClock()).framework, CycleState())
+
+
+class Calls(PluginObserver):
+    """Counts the calls of each method and keeps the last arguments of one."""
+
+    counts: Counter[str]
+
+
+def _counting(name: str) -> Any:
+    def method(self: Calls, *args: Any) -> None:
+        self.counts[name] += 1
+
+    return method
+
+
+for _field in fields(PluginHooks):
+    setattr(Calls, _field.name, _counting(_field.name))
+
+
+async def test_every_hook_is_called() -> None:
+    calls = Calls()
+    calls.counts = Counter()
+    framework = ready(FakeClock()).framework
+    points: Counter[str] = Counter()
+    framework.point_hooks = PointHooks(
+        **{
+            each.name: (lambda state, status, seconds, name=each.name: points.update([name]),)
+            for each in fields(PointHooks)
+        }
+    )
+    await attempt(framework, CycleState(PluginHooks.of(calls)))
+    missing = {each.name for each in fields(PluginHooks)} - calls.counts.keys()
+    assert missing <= {"post_bind"}  # no plugin has PostBind
+    assert set(points) == {each.name for each in fields(PointHooks)}
+    assert set(points.values()) == {1}
+
+
+async def test_a_hook_sees_the_plugins_answer_and_duration() -> None:
+    seen: list[tuple[str, Status | None, float]] = []
+
+    class Slow(Scripted):
+        def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Any:
+            clock.set(clock.now() + 2.0)
+            return super().permit(state, pod, node_name)
+
+    class Observer(PluginObserver):
+        def permit(
+            self,
+            state: CycleState,
+            plugin: str,
+            status: Status | None,
+            timeout_seconds: float,
+            seconds: float,
+        ) -> None:
+            seen.append((plugin, status, timeout_seconds + seconds))
+
+    clock = FakeClock()
+    waits = Status(Code.Wait)
+    framework = desk(Slow(permit_status=(waits, 60.0)), environment={"clock": clock}).framework
+    framework.run_permit_plugins(CycleState(PluginHooks.of(Observer())), pod("p"), "n0")
+    assert seen == [("Scripted", waits, 62.0)]
+
+
+def test_an_extension_point_that_raises_counts_as_an_error() -> None:
+    seen: list[Status | None] = []
+
+    class Broken(Odd):
+        def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+            raise ValueError("broken")
+
+    at = desk(Broken())
+    at.add_nodes(node("n0"))
+    at.cache.update_snapshot(at.framework.snapshot)
+    at.framework.point_hooks = replace(
+        PointHooks(), filter=(lambda state, status, seconds: seen.append(status),)
+    )
+    with pytest.raises(ValueError, match="broken"):
+        find_feasible(at.framework, CycleState(), pod("p"), at.framework.snapshot)
+    assert seen == [FAILED]
+
+
+async def test_the_clone_of_a_state_has_its_hooks() -> None:
+    hooks = PluginHooks.of(Calls())
+    assert CycleState(hooks).clone().hooks is hooks
