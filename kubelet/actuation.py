@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kubelet.requirements import Requirements
+from kubelet.requirements import EMPTY, Requirements
 from machinery.resources import CPU, MEMORY
 
 ResourceName = Literal["cpu", "memory"]
@@ -32,6 +32,8 @@ class ContainerResize:
     allocated: Requirements
     restart_for: frozenset[str] = frozenset()
     """Resources whose change needs a restart (resizePolicy RestartContainer)."""
+    inherits: frozenset[str] = frozenset()
+    """Resources without a limit of its own whose pod-level limit, and so the container's, changes."""
     running: bool = True
     memory_usage: int = 0
 
@@ -64,6 +66,15 @@ class ResizePlan:
         return bool(self.restart or self.update)
 
 
+def changed_limits(actuated: Requirements | None, allocated: Requirements | None) -> frozenset[str]:
+    """Return the resources whose limit for the pod as a whole is to change.
+
+    A container without a limit of its own has the pod's. Source: KEP-5419, "Resize Restart Policy".
+    """
+    old, new = actuated or EMPTY, allocated or EMPTY
+    return frozenset(name for name in PHASES if old.limits.number(name) != new.limits.number(name))
+
+
 def in_progress(containers: Sequence[ContainerResize]) -> bool:
     """Whether a running container has other cpu or memory than it is allocated."""
     return any(container.running and _changes(container) for container in containers)
@@ -76,7 +87,8 @@ def plan(containers: Sequence[ContainerResize], *, pod_memory_usage: int = 0) ->
     by_name = {container.name: container for container in containers}
     for container in containers:
         changed = _changes(container) if container.running else frozenset()
-        if changed & container.restart_for:
+        inherited = container.inherits if container.running else frozenset()
+        if (changed | inherited) & container.restart_for:
             restart.append(container.name)
             continue
         for resource in PHASES:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from kubelet import actions, events
-from kubelet.actuation import ContainerResize
+from kubelet.actuation import ContainerResize, changed_limits
 from kubelet.adoption import adopt
 from kubelet.allocation import handle
 from kubelet.checkpoint import Checkpoint, CheckpointFile, CorruptCheckpointError
@@ -299,6 +299,7 @@ class Agent:
     def resizes(self, record: PodRecord, sandbox: PodSandbox) -> list[ContainerResize]:
         """Each container with what it has and what it is to have."""
         allocated = self.state.allocated(record)
+        changed = changed_limits(sandbox.pod_resources, allocated.pod)
         found = []
         for spec in (*record.pod.spec.initContainers, *record.pod.spec.containers):
             container = sandbox.get(spec.name)
@@ -311,6 +312,11 @@ class Agent:
                     actuated=container.resources,
                     allocated=wanted,
                     restart_for=frozenset(name for name in (CPU, MEMORY) if restarts_for(spec, name)),
+                    inherits=frozenset(
+                        name
+                        for name in changed
+                        if not container.resources.limits.number(name) and not wanted.limits.number(name)
+                    ),
                     running=container.state == "running",
                 )
             )

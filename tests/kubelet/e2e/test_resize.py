@@ -195,3 +195,27 @@ async def test_an_older_and_a_newer_kubelet_resize_too(cluster: Cluster, version
         seen = await here.pod("a", lambda one: condition(one, "PodResizeInProgress") is not None)
         assert generation(seen, "PodResizeInProgress") == (0 if version == "1.33" else 2)
         await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
+
+
+async def test_a_pod_level_resize_restarts_who_inherits_the_limit_and_asks_for_it(cluster: Cluster) -> None:
+    async with lab(cluster) as here:
+        made = pod("a", {})
+        made.spec.resources.requests["memory"].string = "100Mi"
+        for name, text in (("cpu", "200m"), ("memory", "200Mi")):
+            made.spec.resources.limits[name].string = text
+        made.spec.containers[0].resizePolicy.add(resourceName="memory", restartPolicy="RestartContainer")
+        own = made.spec.containers.add(name="own", image="registry.k8s.io/pause:3.10")
+        own.resources.limits["memory"].string = "50Mi"
+        own.resizePolicy.add(resourceName="memory", restartPolicy="RestartContainer")
+        await here.create(made)
+        await here.pod("a", is_ready)
+
+        async def resize(name: str, text: str) -> dict[str, int]:
+            """The restart counts once the limit is in force."""
+            body = {"spec": {"resources": {"limits": {name: text}}}}
+            await here.client.patch(kinds.POD, "a", "default", body, subresource="resize")
+            seen = await here.pod("a", lambda one: one.status.resources.limits[name].string == text)
+            return {row.name: row.restartCount for row in seen.status.containerStatuses}
+
+        assert await resize("cpu", "400m") == {"main": 0, "own": 0}
+        assert await resize("memory", "400Mi") == {"main": 1, "own": 0}
