@@ -8,7 +8,7 @@ generateAPIPodStatus; KEP-1287, "API Changes".
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubelet import crash_loop
 from kubelet.conditions import DEFERRED, ResizeCondition
@@ -73,8 +73,14 @@ class View:
 
 
 def build(view: View, features: StatusFeatures) -> core.PodStatus:
-    """The whole status."""
+    """The whole status.
+
+    A pod that this kubelet ends is Failed once its containers have stopped, and not before: until then they
+    use what is theirs. Source: kubelet 1.36, mergePodStatus.
+    """
     pod, sandbox = view.pod, view.sandbox
+    if sandbox is not None and sandbox.running and not view.terminal:
+        view = replace(view, outcome=None)
     status = core.PodStatus()
     status.CopyFrom(pod.status if view.base is None else view.base)
     now = clock.to_time(view.now)

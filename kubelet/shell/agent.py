@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
-from kubelet import actions, events
+from kubelet import actions, deadline, events
 from kubelet.actuation import ContainerResize, changed_limits
 from kubelet.adoption import adopt
 from kubelet.allocation import handle
@@ -50,6 +50,9 @@ class Due:
     """The allocation that `actuate` is about."""
     end: float | None = None
     restart: float | None = None
+    deadline: float | None = None
+    deadline_seconds: int = 0
+    """The `spec.activeDeadlineSeconds` that `deadline` is about."""
 
 
 @dataclass(slots=True)
@@ -279,6 +282,18 @@ class Agent:
             self.around.container_recorder.event(
                 each.regarding, each.type, each.reason, action="", note=each.note, instance=self.name
             )
+
+    def exceed_deadline(self, record: PodRecord) -> None:
+        """End the pod: it was active for longer than its spec allows."""
+        self.outcomes[record.uid] = Outcome(reason=deadline.REASON, message=deadline.MESSAGE)
+        self.around.recorder.event(
+            record.pod,
+            "Normal",
+            deadline.REASON,
+            action=deadline.REASON,
+            note=deadline.MESSAGE,
+            instance=self.name,
+        )
 
     def now(self) -> float:
         return self.around.clock.now()

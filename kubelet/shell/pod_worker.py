@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubelet import actuation, crash_loop, events, lifecycle, runtime
+from kubelet import actuation, crash_loop, deadline, events, lifecycle, runtime
 from kubelet.node_state import TERMINAL_PHASES, PodRecord
 from kubelet.options import Delays, exit_code, pre_stop_sleep, run_duration
 from kubelet.pod_resources import PodResources
@@ -70,7 +70,11 @@ class PodWorker:
         elif record.terminated or record.pod.status.phase in TERMINAL_PHASES:
             await self._finish(agent, record)
         elif uid in agent.admitted:
-            await self._run(agent, record)
+            if self._exceeds_deadline(agent, record):
+                agent.exceed_deadline(record)
+                await self._terminate(agent, record)
+            else:
+                await self._run(agent, record)
 
     # Running
 
@@ -223,6 +227,18 @@ class PodWorker:
         return sandbox
 
     # Stopping
+
+    def _exceeds_deadline(self, agent: Agent, record: PodRecord) -> bool:
+        """Whether the pod's activeDeadlineSeconds are over; its first call begins the wait for them."""
+        sandbox = agent.sandboxes.get(record.uid)
+        taken = None if sandbox is None else sandbox.started
+        left = deadline.seconds_left(record.pod, taken=taken, now=agent.now())
+        if left is None:
+            return False
+        due, seconds = self._due(agent, record.uid), record.pod.spec.activeDeadlineSeconds
+        if due.deadline_seconds != seconds:
+            due.deadline, due.deadline_seconds = None, seconds
+        return not self._waits(agent, record.uid, due, "deadline", left)
 
     async def _terminate(self, agent: Agent, record: PodRecord) -> None:
         """Stops a pod that is deleted, rejected or preempted: containers, last status, object."""

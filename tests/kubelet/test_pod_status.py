@@ -114,6 +114,19 @@ def test_a_terminal_pod_has_no_resize() -> None:
     assert disrupted.reason == "TerminationByKubelet"
 
 
+def test_a_pod_that_is_ended_is_failed_when_its_containers_have_stopped() -> None:
+    known = status_features(Version(1, 36), Gates("kubelet", Version(1, 36)))
+    outcome = Outcome(reason="DeadlineExceeded", message="too long")
+    pod = a_pod()
+    pod.status.CopyFrom(build(view(pod, pending=None), known))
+    running = view(pod, outcome=outcome, pending=None)
+    assert running.sandbox is not None
+    assert build(running, known) == pod.status
+    stopped = runtime.stop(running.sandbox, now=NOW)
+    status = build(view(pod, outcome=outcome, sandbox=stopped, terminal=True), known)
+    assert (status.phase, status.reason, status.message) == ("Failed", "DeadlineExceeded", "too long")
+
+
 @pytest.mark.parametrize(("minor", "refuses"), [(33, True), (35, True), (36, False), (37, False)])
 def test_a_resize_beyond_the_node_is_infeasible_before_1_36(minor: int, refuses: bool) -> None:
     version = Version(1, minor)

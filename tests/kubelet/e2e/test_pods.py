@@ -7,7 +7,7 @@ import pytest
 from machinery import kinds
 from machinery.clock import from_time
 from machinery.pb import core
-from tests.kubelet.e2e.support import condition, generation, is_ready, lab, pod, runs
+from tests.kubelet.e2e.support import KUBELET, condition, generation, is_ready, lab, pod, runs
 from tests.support.cluster import Cluster
 
 
@@ -191,3 +191,39 @@ async def test_a_failing_api_server_only_delays(cluster: Cluster) -> None:
         await cluster.start("apiserver")
         await here.create(pod("b", {"cpu": "1"}))
         await here.pod("b", is_ready)
+
+
+async def test_a_pod_is_ended_after_its_active_deadline(cluster: Cluster) -> None:
+    async with lab(cluster) as here:
+        made = pod("late", {"cpu": "1"}, activeDeadlineSeconds=1)
+        made.metadata.annotations["nominee.dev/stop-delay"] = "300ms"
+        await here.create(made)
+        running = await here.pod("late", is_ready)
+        seen = await here.pod("late", lambda one: one.status.phase == "Failed")
+        assert (seen.status.reason, seen.status.message) == (
+            "DeadlineExceeded",
+            "Pod was active on the node longer than the specified deadline",
+        )
+        assert seen.status.containerStatuses[0].state.HasField("terminated")
+        assert seen.status.startTime == running.status.startTime
+        assert "DeadlineExceeded" in await here.told("late", until="DeadlineExceeded")
+
+
+async def test_a_deadline_that_passes_while_the_kubelet_is_down_is_kept(cluster: Cluster) -> None:
+    async with lab(cluster) as here:
+        await here.create(pod("late", {"cpu": "1"}))
+        await here.pod("late", is_ready)
+        cluster.kill(KUBELET)
+        await here.client.patch(kinds.POD, "late", "default", {"spec": {"activeDeadlineSeconds": 1}})
+        await cluster.start(KUBELET)
+        seen = await here.pod("late", lambda one: one.status.phase == "Failed")
+        assert seen.status.reason == "DeadlineExceeded"
+
+
+async def test_a_deadline_may_be_set_later_and_comes_before_the_start(cluster: Cluster) -> None:
+    async with lab(cluster, "--start-delay", "1h") as here:
+        await here.create(pod("late", {"cpu": "1"}))
+        await here.pod("late", lambda one: bool(one.status.containerStatuses))
+        await here.client.patch(kinds.POD, "late", "default", {"spec": {"activeDeadlineSeconds": 1}})
+        seen = await here.pod("late", lambda one: one.status.phase == "Failed")
+        assert seen.status.reason == "DeadlineExceeded"
