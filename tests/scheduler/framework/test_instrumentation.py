@@ -13,7 +13,7 @@ from machinery.clock import FakeClock
 from scheduler.framework.algorithm import find_feasible, prioritize
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.instrumentation import FAILED, PluginHooks, PluginObserver, PointHooks
-from scheduler.framework.interface import Code, FilterPlugin, Status
+from scheduler.framework.interface import Code, FilterPlugin, PostBindPlugin, Status
 from scheduler.framework.runtime import Framework
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.shell.binding_plugins import run_bind_plugins, run_post_bind_plugins, run_pre_bind_plugins
@@ -36,9 +36,21 @@ class Odd(FilterPlugin):
         return Status(Code.Unschedulable, ("odd",)) if node.name == "n1" else None
 
 
+class Everywhere(Scripted, PostBindPlugin):
+    async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Do nothing."""
+
+
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "p"}},
+}
+
+
 def ready(clock: FakeClock) -> Desk:
-    scripted = Scripted(bind_status=None)
-    at = desk(Odd(), scripted, environment={"clock": clock})
+    at = desk(Odd(), Everywhere(), environment={"clock": clock})
     at.add_nodes(node("n0"), node("n1"), node("n2"))
     at.cache.update_snapshot(at.framework.snapshot)
     return at
@@ -46,7 +58,7 @@ def ready(clock: FakeClock) -> Desk:
 
 async def attempt(framework: Framework, state: CycleState) -> None:
     """Run every extension point of an attempt once."""
-    who, snapshot = pod("p"), framework.snapshot
+    who, snapshot = pod("p", topologySpreadConstraints=[SPREAD]), framework.snapshot
     search, _ = find_feasible(framework, state, who, snapshot)
     prioritize(framework, state, who, snapshot, np.asarray(search.rows, dtype=np.intp))
     framework.run_filter_plugins(state, who, snapshot.nodes[1])
@@ -94,8 +106,7 @@ async def test_every_hook_is_called() -> None:
         }
     )
     await attempt(framework, CycleState(PluginHooks.of(calls)))
-    missing = {each.name for each in fields(PluginHooks)} - calls.counts.keys()
-    assert missing <= {"post_bind"}  # no plugin has PostBind
+    assert set(calls.counts) == {each.name for each in fields(PluginHooks)}
     assert set(points) == {each.name for each in fields(PointHooks)}
     assert set(points.values()) == {1}
 
