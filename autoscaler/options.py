@@ -101,6 +101,7 @@ class Options:
     skip_nodes_with_custom_controller_pods: bool = True
     min_replica_count: int = 0
     enforce_node_group_min_size: bool = False
+    record_duplicated_events: bool = False
     write_status_configmap: bool = True
     status_config_map_name: str = "cluster-autoscaler-status"
     namespace: str = "kube-system"
@@ -114,6 +115,7 @@ _DURATIONS = frozenset(
 HELP: Mapping[str, str] = {
     "compat": "How nominatedNodeName is read: as up to 1.35, as in 1.36, or without the holes of 1.36 "
     "(fixed).  [default: as --emulated-version]",
+    "record_duplicated_events": "Do not limit an object's events to one of each reason in five minutes.",
     "force_ds": "Leave room on new nodes for all suitable DaemonSets' pods, not only for those that run.",
     "scale_down_delay_type_local": "Apply the scale-down delays to each node group and not to the cluster.",
     "scale_up_from_zero": "Scale up also a cluster without ready nodes.",

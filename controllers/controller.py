@@ -12,6 +12,7 @@ from controllers.work_queue import WorkQueue
 from machinery import kinds
 from machinery.client import Client
 from machinery.clock import Clock
+from machinery.correlating_recorder import CorrelatingRecorder
 from machinery.errors import StatusError, is_conflict, is_not_found
 from machinery.events import EventRecorder
 from machinery.failpoints import FailpointError
@@ -99,9 +100,9 @@ class Recorders:
         self._recorders: dict[str, EventRecorder] = {}
 
     def of(self, component: str) -> EventRecorder:
-        """The recorder of a reporting controller ("node-controller"), made at the first call."""
+        """Return the recorder of a component ("node-controller"), made at the first call."""
         if component not in self._recorders:
-            self._recorders[component] = EventRecorder(self._client, component, clock=self._clock)
+            self._recorders[component] = CorrelatingRecorder(self._client, component, clock=self._clock)
         return self._recorders[component]
 
     async def run(self) -> None:

@@ -18,12 +18,13 @@ from autoscaler.options import Options
 from autoscaler.planning.status import StatusBuilder
 from autoscaler.result import LoopResult
 from autoscaler.shell.cluster import ApiCluster
+from autoscaler.shell.event_limits import event_correlator
 from autoscaler.shell.metrics import Metrics
 from autoscaler.shell.provider import CloudConfig, ExternalProvider
 from machinery import run_files
 from machinery.clock import rfc3339
+from machinery.correlating_recorder import CorrelatingRecorder
 from machinery.errors import StatusError
-from machinery.events import EventRecorder
 from machinery.process import Process
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig 
     """The body of the process; returns when it is to stop. Without `cloud`: the one in DIR/run/cloud.json."""
     client = await process.client(user_agent=f"cluster-autoscaler/v{process.version}")
     where = cloud or CloudConfig(address=(await process.wait_for("cloud")).grpc)
-    recorder = EventRecorder(client, "cluster-autoscaler", clock=process.clock)
+    recorder = CorrelatingRecorder(
+        client, "cluster-autoscaler", clock=process.clock, correlator=event_correlator(options)
+    )
     cluster = ApiCluster(client, options, process.clock, recorder)
     process.step = "list nodes and pods"
     async with where.channel() as channel, anyio.create_task_group() as tasks:

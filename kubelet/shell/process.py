@@ -32,7 +32,8 @@ from kubelet.shell.work_queue import WorkQueue
 from kubelet.summary import summary
 from machinery import kinds
 from machinery.client import Client
-from machinery.events import EventRecorder
+from machinery.correlating_recorder import CorrelatingRecorder
+from machinery.event_correlator import EventCorrelator
 from machinery.informer import Informer
 from machinery.objects import key_of
 from machinery.pb import core
@@ -94,8 +95,10 @@ class Kubelet:
         clock = process.clock
         self.agents: dict[str, Agent] = {}
         self.timers = Timers(clock)
+        correlator = EventCorrelator()
         self.recorder, self.container_recorder = (
-            EventRecorder(client, "kubelet", clock=clock, instance=process.name) for _ in range(2)
+            CorrelatingRecorder(client, "kubelet", clock=clock, instance=process.name, correlator=correlator)
+            for _ in range(2)
         )
         # Other processes' nodes are of no interest, but one selector cannot name a hundred nodes: all bound
         # pods come, and those of others are dropped on arrival.

@@ -12,11 +12,11 @@ from typing import Any
 import anyio
 
 from machinery.client import Client
-from machinery.events import EventRecorder
 from machinery.leader_election import LeaderElector, LeadershipLostError, Timing
 from machinery.objects import ObjectKey
 from machinery.pb import core
 from machinery.process import BadConfiguration, Fatal, Process
+from machinery.series_recorder import SeriesRecorder
 from machinery.versions import Version
 from scheduler.config import SchedulerConfig
 from scheduler.config_reading import plugin_folders, read_config, read_profiles
@@ -161,7 +161,7 @@ class Parts:
             pod_level=gates.enabled("PodLevelResources"),
             pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
         )
-        self.recorders = [EventRecorder(client, profile.name, clock=clock) for profile in profiles]
+        self.recorders = [SeriesRecorder(client, profile.name, clock=clock) for profile in profiles]
         by_profile = {
             profile.name: ProfileRecorder(recorder)
             for profile, recorder in zip(profiles, self.recorders, strict=True)

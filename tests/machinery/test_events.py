@@ -14,8 +14,9 @@ from machinery.client import Client
 from machinery.clock import FakeClock, from_time, to_micro_time
 from machinery.errors import StatusError
 from machinery.event_series import REMEMBERED_MAX, EventSeriesCache
-from machinery.events import NOTE_BYTES_MAX, QUEUE_MAX, EventRecorder
+from machinery.events import QUEUE_MAX, EventRecorder
 from machinery.pb import core, events
+from machinery.series_recorder import NOTE_BYTES_MAX, SeriesRecorder
 from machinery.token_bucket import TokenBucket
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -58,7 +59,9 @@ def pod(name: str = "p", revision: str = "7") -> core.Pod:
 @asynccontextmanager
 async def recording(**kwargs: Any) -> AsyncIterator[tuple[EventRecorder, EventServer, FakeClock]]:
     server, clock = EventServer(), FakeClock()
-    recorder = EventRecorder(cast("Client", server), "default-scheduler", clock=clock, instance="i", **kwargs)
+    recorder = SeriesRecorder(
+        cast("Client", server), "default-scheduler", clock=clock, instance="i", **kwargs
+    )
     with anyio.fail_after(LIMIT_SECONDS):
         async with anyio.create_task_group() as group:
             group.start_soon(recorder.run)
@@ -176,7 +179,7 @@ async def test_the_rate_is_limited_and_a_full_queue_drops() -> None:
 
 async def test_flush_sends_what_is_queued() -> None:
     server, clock = EventServer(), FakeClock()
-    recorder = EventRecorder(cast("Client", server), "c", clock=clock, per_second=1, burst=1)
+    recorder = SeriesRecorder(cast("Client", server), "c", clock=clock, per_second=1, burst=1)
     for index in range(3):
         tell(recorder, pod(f"p{index}"))
     await recorder.flush()

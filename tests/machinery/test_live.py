@@ -11,11 +11,12 @@ import pytest
 
 from machinery import errors, kinds
 from machinery.client import Client, retry_unavailable
+from machinery.correlating_recorder import CorrelatingRecorder
 from machinery.errors import StatusError
-from machinery.events import EventRecorder
 from machinery.informer import Informer
 from machinery.leader_election import LeaderElector, LeadershipLostError, Timing
 from machinery.pb import core
+from machinery.series_recorder import SeriesRecorder
 from tests.support.cluster import Cluster, eventually
 from tests.support.etcd import skip_if_etcd_loses_writes
 from tests.support.patience import PATIENCE_SECONDS
@@ -190,7 +191,7 @@ async def test_a_paused_api_server_is_only_waited_for(cluster: Cluster) -> None:
 
 async def test_events_are_stored_and_become_series(cluster: Cluster) -> None:
     async with running(cluster) as client, anyio.create_task_group() as group:
-        recorder = EventRecorder(client, "default-scheduler", instance="default-scheduler-here")
+        recorder = SeriesRecorder(client, "default-scheduler", instance="default-scheduler-here")
         group.start_soon(recorder.run)
         about = await client.create(config_map("a"))
         for _ in range(3):
@@ -216,6 +217,45 @@ async def test_events_are_stored_and_become_series(cluster: Cluster) -> None:
         assert failed.reportingComponent == "default-scheduler"
         again = await client.get(kinds.EVENTS_EVENT, failed.metadata.name, "default")
         assert (again.note, again.regarding.name, again.series.count) == ("0/1 nodes", "a", 2)
+        group.cancel_scope.cancel()
+
+
+async def test_core_events_keep_every_message_and_count_equal_ones(cluster: Cluster) -> None:
+    async with running(cluster) as client, anyio.create_task_group() as group:
+        recorder = CorrelatingRecorder(client, "replicaset-controller")
+        group.start_soon(recorder.run)
+        about = await client.create(config_map("a"))
+        for note in ("Created pod: a", "Created pod: b", "Created pod: a", "Created pod: a"):
+            recorder.event(about, "Normal", "SuccessfulCreate", action="", note=note)
+        counts: dict[str, int] = {}
+
+        async def read() -> None:
+            with anyio.fail_after(LIMIT_SECONDS):
+                while counts != {"Created pod: a": 3, "Created pod: b": 1}:
+                    await anyio.sleep(0.01)
+                    found = (await client.list(kinds.EVENT, "default")).items
+                    counts.update((event.message, event.count) for event in found)
+
+        await read()
+        found = (await client.list(kinds.EVENT, "default")).items
+        assert len(found) == 2
+        for event in found:
+            assert (event.source.component, event.source.host) == ("replicaset-controller", "")
+            assert (event.reportingComponent, event.reportingInstance) == ("replicaset-controller", "")
+            assert event.HasField("firstTimestamp")
+            assert event.HasField("lastTimestamp")
+            assert not event.HasField("series")
+        # Events expire: the next equal one is created again, and still counts those before.
+        for event in found:
+            await client.delete(kinds.EVENT, event.metadata.name, "default")
+        recorder.event(about, "Normal", "SuccessfulCreate", action="", note="Created pod: a")
+        counts.clear()
+        with anyio.fail_after(LIMIT_SECONDS):
+            while counts != {"Created pod: a": 4}:
+                await anyio.sleep(0.01)
+                listed = (await client.list(kinds.EVENT, "default")).items
+                counts.update((event.message, event.count) for event in listed)
+        assert recorder.failed == 0
         group.cancel_scope.cancel()
 
 

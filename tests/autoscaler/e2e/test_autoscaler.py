@@ -27,9 +27,11 @@ async def test_grows_from_nothing_and_shrinks_to_nothing(cluster: Cluster) -> No
         await it.replica_set("web", "3", replicas=2)
         await it.wait_pods("both run", lambda pods: len(pods) == 2 and running(pods))
         assert len(await it.nodes()) == 2
-        await it.wait_events(
-            "the pods are told", lambda events: any(event.reason == "TriggeredScaleUp" for event in events)
+        events = await it.wait_events(
+            "the pods' events", lambda events: any(event.reason == "TriggeredScaleUp" for event in events)
         )
+        (event, *_) = (event for event in events if event.reason == "TriggeredScaleUp")
+        assert (event.source.component, event.count) == ("cluster-autoscaler", 1)
         await it.client.delete(kinds.REPLICA_SET, "web", "default")
         await it.wait_nodes("all nodes are gone", lambda nodes: not nodes)
         status = await it.client.get(kinds.CONFIG_MAP, "cluster-autoscaler-status", "kube-system")

@@ -13,7 +13,6 @@ import anyio
 
 from machinery import kinds, objects
 from machinery.client import Client, retry_unavailable
-from machinery.clock import from_time
 from machinery.errors import StatusError, is_not_found
 from machinery.informer import Informer
 from machinery.pb import core
@@ -75,16 +74,17 @@ class Lab:
         raise AssertionError(f"pod {name} never came to it: {self.history.states.get(name, [])[-1:]}")
 
     async def told(self, name: str, *, until: str) -> list[str]:
-        """The reasons of a pod's events in the order of telling, as soon as one of them is `until`."""
+        """Return the reasons of a pod's events in their order, as soon as one of them is `until`."""
         seen: list[core.Event] = []
         with anyio.move_on_after(WAIT_SECONDS_MAX):
             while not any(event.reason == until for event in seen):
                 found = (await self.client.list(kinds.EVENT, "default")).items
                 seen = [event for event in found if event.involvedObject.name == name]
                 await anyio.sleep(0.02)
-        times = sorted(seen, key=lambda event: from_time(event.eventTime))
-        assert any(event.reason == until for event in seen), times
-        return [event.reason for event in times]
+        # Their names end in the time, to the microsecond; their timestamps have seconds only.
+        ordered = sorted(seen, key=lambda event: event.metadata.name)
+        assert any(event.reason == until for event in seen), ordered
+        return [event.reason for event in ordered]
 
     async def gone(self, name: str) -> None:
         with anyio.move_on_after(WAIT_SECONDS_MAX):

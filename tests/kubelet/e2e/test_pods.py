@@ -42,6 +42,10 @@ async def test_a_pod_runs_and_is_ready(cluster: Cluster) -> None:
         assert generation(seen, "Ready") == 1
         assert seen.status.containerStatuses[0].state.running.startedAt.seconds > 0
         assert await here.told("a", until="Started") == ["Pulled", "Created", "Started"]
+        for event in (await here.client.list(kinds.EVENT, "default")).items:
+            assert (event.source.component, event.source.host) == ("kubelet", seen.spec.nodeName)
+            assert (event.reportingComponent, event.reportingInstance) == ("kubelet", seen.spec.nodeName)
+            assert event.count == 1
         await here.client.delete(kinds.POD, "a", "default")
         assert (await here.told("a", until="Killing"))[-1] == "Killing"
 
