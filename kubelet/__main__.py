@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import click
 
+from kubelet.addresses import LISTED_NODES_MAX
 from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.shell.process import KubeletConfig, run_kubelet
 from machinery.option_types import Duration
@@ -84,6 +85,12 @@ def main(
     cloud: bool,
 ) -> None:
     """Registers nodes, runs the pods bound to them, and resizes them in place."""
+    if first_node + nodes > LISTED_NODES_MAX:
+        raise click.BadParameter(
+            f"{first_node} and --nodes {nodes} are together above {LISTED_NODES_MAX}: nodes beyond have no"
+            " addresses for their pods",
+            param_hint="--first-node",
+        )
     config = KubeletConfig(
         nodes=nodes,
         first_node=first_node,

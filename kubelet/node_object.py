@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kubelet import addresses
 from kubelet.options import NodeShape
 from machinery import clock, objects
 from machinery.pb import core
@@ -32,11 +33,7 @@ class Identity:
 
     @property
     def host_ip(self) -> str:
-        return f"172.{16 + self.number // 65536 % 16}.{self.number // 256 % 256}.{self.number % 256}"
-
-    def pod_ip(self, host: int) -> str:
-        """The address of the pod with this number on the node (2 to 254)."""
-        return f"10.{self.number // 256 % 256}.{self.number % 256}.{host}"
+        return addresses.host_ip(self.number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

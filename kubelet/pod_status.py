@@ -91,7 +91,8 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
     if features.observed_generation and pod.metadata.generation:
         status.observedGeneration = pod.metadata.generation
     if sandbox is not None:
-        _write_addresses(status, view.host_ip, sandbox.ip)
+        # A pod of the host network has its address before its containers have started.
+        _write_addresses(status, view.host_ip, view.host_ip if pod.spec.hostNetwork else sandbox.ip)
         _write_containers(status, pod, sandbox, view.now)
     status.phase = _phase(view)
     if view.outcome is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
-from kubelet import actions, deadline, events
+from kubelet import actions, addresses, deadline, events
 from kubelet.actuation import ContainerResize, changed_limits
 from kubelet.adoption import adopt
 from kubelet.allocation import handle
@@ -34,8 +34,6 @@ from machinery.objects import key_of
 from machinery.pb import core
 from machinery.resources import CPU, MEMORY
 from machinery.versions import Version
-
-POD_ADDRESSES = range(2, 255)
 
 
 @dataclass(slots=True)
@@ -302,14 +300,17 @@ class Agent:
         self.sandboxes[sandbox.uid] = sandbox
         self.checkpointer.changed()
 
-    def free_ip(self) -> str:
-        """An address that no pod of the node has; the last one when all are taken."""
+    def ip_for(self, pod: core.Pod) -> str:
+        """Return the node's address for a pod of the host network, else one that no pod of the node has.
+
+        The last one when all are taken.
+        """
+        if pod.spec.hostNetwork:
+            return self.identity.host_ip
         taken = {sandbox.ip for sandbox in self.sandboxes.values()}
-        for host in POD_ADDRESSES:
-            address = self.identity.pod_ip(host)
-            if address not in taken:
-                return address
-        return self.identity.pod_ip(POD_ADDRESSES[-1])
+        free = (addresses.pod_ip(self.identity.number, number) for number in addresses.POD_NUMBERS)
+        last = addresses.pod_ip(self.identity.number, addresses.POD_NUMBERS[-1])
+        return next((address for address in free if address not in taken), last)
 
     def resizes(self, record: PodRecord, sandbox: PodSandbox) -> list[ContainerResize]:
         """Each container with what it has and what it is to have."""

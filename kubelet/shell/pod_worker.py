@@ -105,7 +105,7 @@ class PodWorker:
             await self.writer.write(agent, self._view(agent, record, sandbox))
             return None
         allocated = agent.state.allocated(record)
-        sandbox = runtime.start(sandbox, allocated, ip=agent.free_ip(), now=agent.now())
+        sandbox = runtime.start(sandbox, allocated, ip=agent.ip_for(record.pod), now=agent.now())
         agent.set_sandbox(sandbox)
         await agent.checkpointer.saved()
         await START_AFTER.hit(pod=key_of(record.pod), node=agent.name)

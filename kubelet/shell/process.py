@@ -14,6 +14,7 @@ from zlib import crc32
 import anyio
 import anyio.abc
 
+from kubelet.addresses import CLOUD_NUMBERS, CLOUD_NUMBERS_FROM
 from kubelet.checkpoint import CheckpointFile
 from kubelet.features import features, status_features
 from kubelet.node_object import Identity, NodeFacts
@@ -51,8 +52,6 @@ BEATS_MAX = 8
 DISK_THREADS_MAX = 4
 MEASURE_SECONDS = 2.0
 DISPATCH_RETRY_SECONDS = 1.0
-CLOUD_NUMBERS_FROM = 32768
-"""Cloud nodes have numbers (addresses, zones) from here on; those of the command line below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +212,7 @@ class Kubelet:
 
     async def _instance_appeared(self, instance: CloudInstance) -> None:
         name = node_name(instance.id)
-        number = CLOUD_NUMBERS_FROM + crc32(name.encode()) % CLOUD_NUMBERS_FROM
+        number = CLOUD_NUMBERS_FROM + crc32(name.encode()) % CLOUD_NUMBERS
         identity = Identity(name=name, number=number, provider_id=instance.id, template=instance.template)
         self.process.log.info("Instance appeared", node=name, group=instance.group)
         await self._add_node(identity)

@@ -231,3 +231,17 @@ async def test_a_deadline_may_be_set_later_and_comes_before_the_start(cluster: C
         await here.client.patch(kinds.POD, "late", "default", {"spec": {"activeDeadlineSeconds": 1}})
         seen = await here.pod("late", lambda one: one.status.phase == "Failed")
         assert seen.status.reason == "DeadlineExceeded"
+
+
+async def test_a_pod_of_the_host_network_has_its_nodes_address(cluster: Cluster) -> None:
+    async with lab(cluster, "--start-delay", "200ms") as here:
+        await here.create(pod("host", {"cpu": "1"}, hostNetwork=True))
+        await here.create(pod("own", {"cpu": "1"}))
+        waits = await here.pod("host", lambda one: bool(one.status.hostIP))
+        assert (waits.status.phase, waits.status.podIP) == ("Pending", waits.status.hostIP)
+        seen = await here.pod("host", is_ready)
+        node = await here.client.get(kinds.NODE, "node-0")
+        assert seen.status.podIP == seen.status.hostIP == node.status.addresses[0].address
+        assert [one.ip for one in seen.status.podIPs] == [seen.status.hostIP]
+        own = await here.pod("own", is_ready)
+        assert own.status.podIP != own.status.hostIP
