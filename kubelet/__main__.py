@@ -12,6 +12,7 @@ from kubelet.shell.process import KubeletConfig, run_kubelet
 from machinery.option_types import Duration
 from machinery.process import Process, component_command
 from machinery.quantity import Quantity, QuantityError
+from machinery.resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
 
 
 class _Quantity(click.ParamType[str]):
@@ -44,6 +45,7 @@ DURATION, QUANTITY = Duration(), _Quantity()
 @click.option("--node-cpu", default="4", type=QUANTITY)
 @click.option("--node-memory", default="32Gi", type=QUANTITY)
 @click.option("--node-pods", default="110", type=QUANTITY)
+@click.option("--node-ephemeral-storage", default=EMULATED_EPHEMERAL_STORAGE, type=QUANTITY)
 @click.option("--node-resources", default="", callback=_pairs, help="More resources: name=quantity,...")
 @click.option("--node-labels", default="", callback=_pairs, help="key=value,...")
 @click.option("--node-zones", default="", help="Zones to spread the nodes over: a,b,c.")
@@ -68,6 +70,7 @@ def main(
     node_cpu: str,
     node_memory: str,
     node_pods: str,
+    node_ephemeral_storage: str,
     node_resources: Mapping[str, str],
     node_labels: Mapping[str, str],
     node_zones: str,
@@ -96,7 +99,13 @@ def main(
         first_node=first_node,
         name_prefix=node_name_prefix,
         shape=NodeShape(
-            capacity={"cpu": node_cpu, "memory": node_memory, "pods": node_pods, **node_resources},
+            capacity={
+                "cpu": node_cpu,
+                "memory": node_memory,
+                "pods": node_pods,
+                EPHEMERAL_STORAGE: node_ephemeral_storage,
+                **node_resources,
+            },
             labels=node_labels,
             zones=tuple(filter(None, node_zones.split(","))),
             region=node_region,

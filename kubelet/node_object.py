@@ -10,6 +10,7 @@ from kubelet import addresses
 from kubelet.options import NodeShape
 from machinery import clock, objects
 from machinery.pb import core
+from machinery.resources import is_extended
 from machinery.versions import Version
 
 PORT = 10250
@@ -94,13 +95,7 @@ def capacity(identity: Identity, shape: NodeShape) -> tuple[Mapping[str, str], M
 
 def write_status(status: core.NodeStatus, identity: Identity, facts: NodeFacts, now: float) -> None:
     """Sets all that the kubelet owns; conditions and fields of others stay."""
-    whole, free = capacity(identity, facts.shape)
-    status.ClearField("capacity")
-    status.ClearField("allocatable")
-    for name, text in whole.items():
-        status.capacity[name].string = text
-    for name, text in free.items():
-        status.allocatable[name].string = text
+    _write_capacity(status, *capacity(identity, facts.shape))
     for type_, value, reason, message in HEALTHY:
         row = core.NodeCondition(type=type_, status=value, reason=reason, message=message)
         row.lastHeartbeatTime.CopyFrom(clock.to_time(now))
@@ -112,6 +107,19 @@ def write_status(status: core.NodeStatus, identity: Identity, facts: NodeFacts, 
     _write_info(status.nodeInfo, identity.name, facts.version)
     del status.declaredFeatures[:]
     status.declaredFeatures.extend(facts.declared_features)
+
+
+def _write_capacity(status: core.NodeStatus, whole: Mapping[str, str], free: Mapping[str, str]) -> None:
+    """Set what the node has, and make allocatable what other clients have added to its capacity.
+
+    Those are extended resources. Source: kubelet 1.36, nodestatus.MachineInfo.
+    """
+    for name, text in whole.items():
+        status.capacity[name].string = text
+    for name in [name for name in status.allocatable if is_extended(name) and name not in status.capacity]:
+        del status.allocatable[name]
+    for name, quantity in status.capacity.items():
+        status.allocatable[name].string = free.get(name, quantity.string)
 
 
 def _write_info(info: core.NodeSystemInfo, name: str, version: Version) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from machinery.pb import core
+from machinery.resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
 from machinery.wire.scalars import parse_seconds
 
 ANNOTATION = "nominee.dev/"
@@ -81,7 +82,14 @@ def _read(annotations: Mapping[str, str], name: str, default: float) -> float:
 class NodeShape:
     """What the nodes of this process are made with."""
 
-    capacity: Mapping[str, str] = field(default_factory=lambda: {"cpu": "4", "memory": "32Gi", "pods": "110"})
+    capacity: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "cpu": "4",
+            "memory": "32Gi",
+            "pods": "110",
+            EPHEMERAL_STORAGE: EMULATED_EPHEMERAL_STORAGE,
+        }
+    )
     labels: Mapping[str, str] = field(default_factory=dict)
     zones: tuple[str, ...] = ()
     """Nodes are spread over these, by number."""

@@ -14,7 +14,7 @@ from kubelet.preemption import Shortage
 from machinery import node_affinity, taints
 from machinery.pb import core
 from machinery.priority import is_static
-from machinery.resources import Resources, is_sidecar
+from machinery.resources import Resources, is_extended, is_sidecar
 
 _RESOURCE_REASONS = {
     "cpu": "OutOfcpu",
@@ -76,16 +76,12 @@ def _shortages(node: NodeState, requests: Resources, others: list[PodRecord]) ->
         asked = requests.get(name, 0)
         if asked == 0:
             continue
-        if _is_extended(name) and name not in node.node.status.allocatable:
+        if is_extended(name) and name not in node.node.status.allocatable:
             continue  # a resource of the cluster, which the node does not know
         used = sum(node.usage(other).get(name, 0) for other in others)
         capacity = node.allocatable(name)
         if asked > capacity - used:
             yield insufficient(name, asked=asked, used=used, capacity=capacity)
-
-
-def _is_extended(name: str) -> bool:
-    return "/" in name and not name.split("/", 1)[0].endswith("kubernetes.io")
 
 
 def _matches_affinity(node: NodeState, pod: core.Pod) -> bool:

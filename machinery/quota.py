@@ -16,6 +16,7 @@ from machinery.kinds import Kind
 from machinery.pb import core
 from machinery.qos import BEST_EFFORT, qos_class
 from machinery.quantity import Quantity
+from machinery.resources import is_extended
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
@@ -52,7 +53,7 @@ def is_measured(kind: Kind[Any], name: str) -> bool:
             or name.removeprefix("limits.") in _COMPUTE
             or base in _COMPUTE
             or base.startswith("hugepages-")
-            or (base != name and _is_extended(base))
+            or (base != name and is_extended(base))
         )
     if kind is kinds.PERSISTENT_VOLUME_CLAIM:
         return name in ("persistentvolumeclaims", "requests.storage") or _CLASS_PART in name
@@ -114,16 +115,12 @@ def _one(name: str, number: int = 1) -> Amounts:
     return {name: Quantity.of(number)}
 
 
-def _is_extended(name: str) -> bool:
-    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
-
-
 def _computed(requests: Amounts, limits: Amounts) -> Amounts:
     found: Amounts = {}
     for name, quantity in requests.items():
         if name in _COMPUTE or name.startswith("hugepages-"):
             found[name] = found[f"requests.{name}"] = quantity
-        elif _is_extended(name):
+        elif is_extended(name):
             found[f"requests.{name}"] = quantity
     for name in _COMPUTE:
         if name in limits:

@@ -21,6 +21,8 @@ MEMORY = "memory"
 PODS = "pods"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 HUGE_PAGES_PREFIX = "hugepages-"
+EMULATED_EPHEMERAL_STORAGE = "100Gi"
+"""What an emulated node has where nothing else is asked for."""
 RESIZE_PENDING = "PodResizePending"
 INFEASIBLE = "Infeasible"
 DEFERRED = "Deferred"
@@ -43,6 +45,11 @@ def from_list(resource_list: _ResourceList) -> Resources:
 def node_allocatable(node: core.Node) -> Resources:
     """What a node has for pods: cpu in milli-units, memory in bytes, `pods` as a count."""
     return from_list(node.status.allocatable)
+
+
+def is_extended(name: str) -> bool:
+    """Return whether it is a resource of a domain of its own, as `example.com/gpu`, and no quota.s name."""
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
 def is_pod_level_resource(name: str) -> bool:

@@ -24,6 +24,7 @@ import yaml
 
 from machinery.pb import core
 from machinery.quantity import Quantity, QuantityError
+from machinery.resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
 from machinery.wire.codec import DecodeError, from_json
 from machinery.wire.scalars import parse_seconds
 
@@ -122,7 +123,11 @@ def _group(row: object, at: str) -> NodeGroup:
 def _template(group: str, row: object, at: str) -> core.Node:
     """The node that a machine of the group becomes: ready, and with the group's label."""
     fields = _known(row, _TEMPLATE_FIELDS, at)
-    amounts = {"pods": fields.get("pods", 110), **_mapping(fields.get("resources") or {}, f"{at}.resources")}
+    amounts = {
+        "pods": fields.get("pods", 110),
+        EPHEMERAL_STORAGE: EMULATED_EPHEMERAL_STORAGE,
+        **_mapping(fields.get("resources") or {}, f"{at}.resources"),
+    }
     for name in ("cpu", "memory"):
         if name not in fields:
             raise NodeGroupError(f"{at}.{name}: must be given")

@@ -158,6 +158,7 @@ nodeGroups:
         "cpu": "4",
         "memory": "1Gi",
         "pods": "110",
+        "ephemeral-storage": "100Gi",
         "example.com/fpga": "2",
     }
     assert dict(group.template.metadata.labels) == {"tier": "a", "nominee.dev/node-group": "big"}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import anyio
 
 from machinery import kinds
-from tests.kubelet.e2e.support import KUBELET, lab
+from tests.kubelet.e2e.support import KUBELET, is_ready, lab, pod
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+
+GPU = "example.com/gpu"
 
 
 async def test_leases_are_renewed(cluster: Cluster) -> None:
@@ -49,3 +51,41 @@ async def test_a_node_that_exists_is_taken_over(cluster: Cluster) -> None:
         assert node.metadata.uid == uid
         assert (node.metadata.labels["mine"], node.metadata.labels["disk"]) == ("1", "ssd")
         assert node.status.allocatable["cpu"].string == "8"
+
+
+async def test_an_extended_resource_in_a_nodes_capacity_is_kept_and_used(cluster: Cluster) -> None:
+    async with lab(cluster, "--node-status-update-frequency", "200ms") as here:
+
+        async def allocatable(text: str) -> None:
+            with anyio.fail_after(WAIT_SECONDS_MAX):
+                while True:
+                    node = await here.client.get(kinds.NODE, "node-0")
+                    if node.status.allocatable[GPU].string == text:
+                        assert node.status.capacity[GPU].string == text
+                        return
+                    await anyio.sleep(0.02)
+
+        added = {"status": {"capacity": {GPU: "2"}}}
+        await here.client.patch(kinds.NODE, "node-0", "", added, subresource="status")
+        await allocatable("2")
+        await here.create(pod("a", {GPU: "2"}, limits={GPU: "2"}))
+        await here.pod("a", is_ready)
+        await here.restart_kubelet()
+        await allocatable("2")
+        await here.create(pod("b", {GPU: "1"}, limits={GPU: "1"}))
+        refused = await here.pod("b", lambda one: one.status.phase == "Failed")
+        assert refused.status.reason == f"OutOf{GPU}"
+        taken = {"status": {"capacity": {GPU: None}}}
+        await here.client.patch(kinds.NODE, "node-0", "", taken, subresource="status")
+        await allocatable("")
+
+
+async def test_pods_are_admitted_by_the_nodes_ephemeral_storage(cluster: Cluster) -> None:
+    async with lab(cluster, "--node-ephemeral-storage", "10Gi") as here:
+        node = await here.client.get(kinds.NODE, "node-0")
+        assert node.status.allocatable["ephemeral-storage"].string == "10Gi"
+        await here.create(pod("a", {"ephemeral-storage": "8Gi"}))
+        await here.pod("a", is_ready)
+        await here.create(pod("b", {"ephemeral-storage": "3Gi"}))
+        refused = await here.pod("b", lambda one: one.status.phase == "Failed")
+        assert refused.status.reason == "OutOfephemeral-storage"
