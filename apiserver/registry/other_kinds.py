@@ -12,6 +12,7 @@ from apiserver.validation import (
     config,
     deployments,
     nodes,
+    pod_options,
     pod_warnings,
     priority_classes,
     replica_sets,
@@ -200,12 +201,12 @@ class TemplateStrategy(Strategy):
 
 class ReplicaSetStrategy(TemplateStrategy):
     def validate(self, new: Any, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + replica_sets.spec(new.spec)
+        return self.validate_metadata(new) + replica_sets.spec(new.spec, pod_options.of(env.gates))
 
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
         return (
             metadata_rules.object_meta_update(new.metadata, old.metadata)
-            + replica_sets.spec(new.spec)
+            + replica_sets.spec(new.spec, pod_options.of(env.gates, old.spec.template.spec))
             + replica_sets.immutable_selector(new.spec, old.spec)
         )
 
@@ -224,7 +225,7 @@ class ReplicaSetStatusStrategy(_ReplicasStatusStrategy):
 
 class DeploymentStrategy(TemplateStrategy):
     def validate(self, new: Any, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + deployments.spec(new.spec)
+        return self.validate_metadata(new) + deployments.spec(new.spec, pod_options.of(env.gates))
 
     def prepare_for_update(self, new: Any, old: Any, env: Environment) -> None:
         super().prepare_for_update(new, old, env)
@@ -235,7 +236,7 @@ class DeploymentStrategy(TemplateStrategy):
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
         return (
             metadata_rules.object_meta_update(new.metadata, old.metadata)
-            + deployments.spec(new.spec)
+            + deployments.spec(new.spec, pod_options.of(env.gates, old.spec.template.spec))
             + replica_sets.immutable_selector(new.spec, old.spec)
         )
 

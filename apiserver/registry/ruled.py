@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
-from apiserver.validation import metadata, names
+from apiserver.validation import metadata, names, pod_options
+from apiserver.validation.pod_options import PodOptions
 from machinery.errors import Cause
 from machinery.kinds import Kind
 
@@ -59,6 +60,36 @@ class Ruled(Strategy):
     def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
         errors = metadata.object_meta_update(new.metadata, old.metadata) + self._change(new, old)
         return errors + self._check(new) if self._checks_updates else errors
+
+
+class TemplateRuled(Ruled):
+    """Of a kind that makes pods from `spec.template`: `check` is given the options of the pods' spec too."""
+
+    def __init__(
+        self,
+        kind: Kind[Any],
+        check: Callable[[Any, PodOptions], list[Cause]],
+        change: Compare = _no_change,
+        *,
+        status: Compare = _no_change,
+        orphans_dependents: bool = False,
+    ) -> None:
+        super().__init__(
+            kind,
+            change=change,
+            status=status,
+            counts_generation=True,
+            orphans_dependents=orphans_dependents,
+        )
+        self._check_template = check
+
+    def validate(self, new: Any, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + self._check_template(new, pod_options.of(env.gates))
+
+    def validate_update(self, new: Any, old: Any, env: Environment) -> list[Cause]:
+        options = pod_options.of(env.gates, old.spec.template.spec)
+        errors = metadata.object_meta_update(new.metadata, old.metadata) + self._change(new, old)
+        return errors + self._check_template(new, options)
 
 
 class RuledStatus(StatusStrategy):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.registry import workloads
-from apiserver.registry.ruled import Ruled
+from apiserver.registry.ruled import Ruled, TemplateRuled
 from apiserver.registry.strategy import Strategy
 from apiserver.validation import (
     autoscalers,
@@ -26,7 +26,6 @@ from machinery.kinds import Kind
 
 _ROWS: tuple[Ruled, ...] = (
     workloads.DAEMON_SET,
-    workloads.JOB,
     Ruled(
         kinds.STATEFUL_SET,
         stateful_sets.stateful_set,
@@ -34,11 +33,10 @@ _ROWS: tuple[Ruled, ...] = (
         status=stateful_sets.status,
         counts_generation=True,
     ),
-    Ruled(
+    TemplateRuled(
         kinds.REPLICATION_CONTROLLER,
         replication_controllers.replication_controller,
         status=replication_controllers.status,
-        counts_generation=True,
         orphans_dependents=True,
     ),
     Ruled(kinds.RUNTIME_CLASS, runtime_classes.runtime_class, runtime_classes.change, checks_updates=False),

@@ -1,19 +1,19 @@
-"""The strategies of DaemonSets, Jobs and EndpointSlices, which change what they store (1.36)."""
+"""The strategies of DaemonSets and EndpointSlices, which change what they store (1.36)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from apiserver.registry.ruled import Ruled
+from apiserver.registry.ruled import Ruled, TemplateRuled
 from apiserver.registry.strategy import Environment
-from apiserver.validation import daemon_sets, jobs
+from apiserver.validation import daemon_sets
 from machinery import kinds
 from machinery.selectors import parse_int64
 
 _GENERATION = "deprecated.daemonset.template.generation"
 
 
-class DaemonSetStrategy(Ruled):
+class DaemonSetStrategy(TemplateRuled):
     """The template's generation is an annotation in apps/v1."""
 
     def prepare_for_create(self, new: Any, env: Environment) -> None:
@@ -29,28 +29,6 @@ class DaemonSetStrategy(Ruled):
         if new.spec.template != old.spec.template:
             number += 1
         new.metadata.annotations[_GENERATION] = str(number)
-
-
-class JobStrategy(Ruled):
-    """A job selects its own pods, by its uid, unless its maker says that they know better."""
-
-    orphaning_warning = (
-        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to"
-        " remove them or set propagationPolicy=Orphan to suppress this warning"
-    )
-
-    def prepare_for_create(self, new: Any, env: Environment) -> None:
-        super().prepare_for_create(new, env)
-        if new.spec.manualSelector:
-            return
-        labels = new.spec.template.metadata.labels
-        for name, value in (("controller-uid", new.metadata.uid), ("job-name", new.metadata.name)):
-            for key in (f"batch.kubernetes.io/{name}", name):
-                if key not in labels:
-                    labels[key] = value
-        selected = new.spec.selector.matchLabels
-        if "batch.kubernetes.io/controller-uid" not in selected:
-            selected["batch.kubernetes.io/controller-uid"] = new.metadata.uid
 
 
 class EndpointSliceStrategy(Ruled):
@@ -72,13 +50,4 @@ DAEMON_SET = DaemonSetStrategy(
     daemon_sets.daemon_set,
     daemon_sets.change,
     status=daemon_sets.status,
-    counts_generation=True,
-)
-JOB = JobStrategy(
-    kinds.JOB,
-    jobs.job,
-    jobs.change,
-    status=jobs.status,
-    counts_generation=True,
-    orphans_dependents=True,
 )

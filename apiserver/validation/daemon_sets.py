@@ -5,6 +5,7 @@ from __future__ import annotations
 from apiserver.validation import field, templates
 from apiserver.validation.budgets import int_or_percent
 from apiserver.validation.go_dump import dump
+from apiserver.validation.pod_options import PodOptions
 from machinery.errors import Cause
 from machinery.pb import apps, intstr
 from machinery.wire import codec
@@ -17,7 +18,7 @@ _COUNTS = (
 _INT = 0
 
 
-def daemon_set(obj: apps.DaemonSet) -> list[Cause]:
+def daemon_set(obj: apps.DaemonSet, options: PodOptions) -> list[Cause]:
     spec = obj.spec
     errors = templates.selected(
         spec.selector if spec.HasField("selector") else None,
@@ -25,7 +26,7 @@ def daemon_set(obj: apps.DaemonSet) -> list[Cause]:
         "empty selector is invalid for daemonset",
         required=False,
     )
-    errors += templates.pod_template("spec.template", spec.template)
+    errors += templates.pod_template("spec.template", spec.template, options)
     errors += templates.always_restarts("spec.template", spec.template, "DaemonSet")
     errors += field.non_negative("spec.minReadySeconds", spec.minReadySeconds)
     errors += _strategy("spec.updateStrategy", spec.updateStrategy)

@@ -6,6 +6,7 @@ from typing import Any
 
 from apiserver.validation import field, replica_sets
 from apiserver.validation.budgets import int_or_percent
+from apiserver.validation.pod_options import PodOptions
 from machinery.errors import Cause
 from machinery.pb import apps, intstr
 
@@ -13,9 +14,9 @@ _TYPES = ("Recreate", "RollingUpdate")
 _INT = 0
 
 
-def spec(found: apps.DeploymentSpec) -> list[Cause]:
+def spec(found: apps.DeploymentSpec, options: PodOptions) -> list[Cause]:
     """The spec."""
-    errors = replica_sets.workload(found)
+    errors = replica_sets.workload(found, options)
     errors += _strategy(found.strategy)
     if found.HasField("revisionHistoryLimit"):
         errors += field.non_negative("spec.revisionHistoryLimit", found.revisionHistoryLimit)

@@ -24,6 +24,16 @@ _INITIALISMS = {
     "podIP": "PodIP",
     "apiGroup": "APIGroup",
     "nfs": "NFS",
+    "dnsConfig": "DNSConfig",
+    "dnsPolicy": "DNSPolicy",
+    "fsGroup": "FSGroup",
+    "fsGroupChangePolicy": "FSGroupChangePolicy",
+    "grpc": "GRPC",
+    "httpGet": "HTTPGet",
+    "os": "OS",
+    "seLinuxChangePolicy": "SELinuxChangePolicy",
+    "tcpSocket": "TCPSocket",
+    "tty": "TTY",
     "seLinuxOptions": "SELinuxOptions",
     "gmsaCredentialSpecName": "GMSACredentialSpecName",
     "gmsaCredentialSpec": "GMSACredentialSpec",
@@ -43,7 +53,8 @@ def dump(message: Message) -> Any:
     made: dict[str, Any] = {}
     for field in described.fields:
         value = _value(message, field)
-        if field.inline and isinstance(value, dict):
+        # Go embeds the metadata without a name of its own.
+        if (field.inline or field.name == "metadata") and isinstance(value, dict):
             made |= value
         else:
             made[go_name(field.name)] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apiserver.validation import field, templates
+from apiserver.validation.pod_options import PodOptions
 from apiserver.validation.selectors import label_selector
 from machinery.errors import Cause
 from machinery.pb import apps, meta
@@ -10,18 +11,18 @@ from machinery.selectors import LabelSelector, SelectorError
 from machinery.wire import codec
 
 
-def spec(found: apps.ReplicaSetSpec) -> list[Cause]:
-    return workload(found)
+def spec(found: apps.ReplicaSetSpec, options: PodOptions) -> list[Cause]:
+    return workload(found, options)
 
 
-def workload(found: apps.ReplicaSetSpec | apps.DeploymentSpec) -> list[Cause]:
+def workload(found: apps.ReplicaSetSpec | apps.DeploymentSpec, options: PodOptions) -> list[Cause]:
     """What holds for everything that keeps replicas of a template."""
     errors = field.non_negative("spec.replicas", found.replicas)
     errors += field.non_negative("spec.minReadySeconds", found.minReadySeconds)
     selector: LabelSelector | None = None
     if not found.HasField("selector"):
         errors.append(field.required("spec.selector"))
-        errors += _template(found, None)
+        errors += _template(found, None, options)
     else:
         errors += label_selector("spec.selector", found.selector)
         if not found.selector.matchLabels and not found.selector.matchExpressions:
@@ -32,7 +33,7 @@ def workload(found: apps.ReplicaSetSpec | apps.DeploymentSpec) -> list[Cause]:
         except SelectorError:
             errors.append(field.invalid("spec.selector", _shown(found.selector), "invalid label selector"))
     if selector is not None:
-        errors += _template(found, selector)
+        errors += _template(found, selector, options)
     return errors
 
 
@@ -41,7 +42,7 @@ def _shown(selector: meta.LabelSelector) -> dict[str, object]:
 
 
 def _template(
-    found: apps.ReplicaSetSpec | apps.DeploymentSpec, selector: LabelSelector | None
+    found: apps.ReplicaSetSpec | apps.DeploymentSpec, selector: LabelSelector | None, options: PodOptions
 ) -> list[Cause]:
     errors: list[Cause] = []
     path, template = "spec.template", found.template
@@ -52,7 +53,7 @@ def _template(
         value = dict(sorted(labels.items())) if labels else None
         problem = "`selector` does not match template `labels`"
         errors.append(field.invalid(f"{path}.metadata.labels", value, problem))
-    errors += templates.pod_template(path, template)
+    errors += templates.pod_template(path, template, options)
     return errors + templates.always_restarts(path, template, "ReplicaSet")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from apiserver.validation import field, templates
+from apiserver.validation.pod_options import PodOptions
 from machinery.errors import Cause
 from machinery.pb import core
 
 _COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
 
 
-def replication_controller(obj: core.ReplicationController) -> list[Cause]:
+def replication_controller(obj: core.ReplicationController, options: PodOptions) -> list[Cause]:
     spec = obj.spec
     errors = field.non_negative("spec.minReadySeconds", spec.minReadySeconds)
     if not spec.selector:
@@ -23,7 +24,7 @@ def replication_controller(obj: core.ReplicationController) -> list[Cause]:
         problem = "`selector` does not match template `labels`"
         value = dict(sorted(labels.items())) if labels else None
         errors.append(field.invalid(f"{path}.metadata.labels", value, problem))
-    errors += templates.pod_template(path, spec.template)
+    errors += templates.pod_template(path, spec.template, options)
     return errors + templates.always_restarts(path, spec.template, "ReplicationController")
 
 

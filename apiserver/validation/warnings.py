@@ -12,7 +12,7 @@ from apiserver.validation import addresses, pod_warnings
 from apiserver.validation.service_addresses import is_headless
 from machinery import kinds
 from machinery.kinds import Kind
-from machinery.pb import apps, batch, core, discovery, storage
+from machinery.pb import apps, core, discovery, storage
 
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
@@ -29,8 +29,6 @@ _VOLUME_TYPES = {
     "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 }
-_INDEXED_COMPLETIONS_MAX = 100_000
-_INDEXED_PARALLELISM_MAX = 10_000
 
 
 def of(kind: Kind[Any], new: Any, old: Any | None) -> tuple[str, ...]:
@@ -148,17 +146,6 @@ def _stateful_set(new: apps.StatefulSet, old: apps.StatefulSet | None) -> Iterat
         )
 
 
-def _job(new: batch.Job, old: batch.Job | None) -> Iterator[str]:
-    yield from _template(new, old)
-    spec = new.spec
-    many = spec.completions > _INDEXED_COMPLETIONS_MAX and spec.parallelism > _INDEXED_PARALLELISM_MAX
-    if spec.completionMode == "Indexed" and many:
-        yield (
-            "In Indexed Jobs with a number of completions higher than 10^5 and parallelism higher than 10^4,"
-            " Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
-        )
-
-
 _TABLE: dict[Kind[Any], Callable[[Any, Any], Any]] = {
     kinds.NODE: _node,
     kinds.PERSISTENT_VOLUME: _volume,
@@ -170,5 +157,4 @@ _TABLE: dict[Kind[Any], Callable[[Any, Any], Any]] = {
     kinds.DAEMON_SET: _template,
     kinds.STATEFUL_SET: _stateful_set,
     kinds.REPLICATION_CONTROLLER: _template,
-    kinds.JOB: _job,
 }

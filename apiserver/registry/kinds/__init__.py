@@ -9,11 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.registry.kinds import (
+    controller_revisions,
+    cron_jobs,
     endpoints,
     ingress_classes,
     ingresses,
     ip_addresses,
+    jobs,
     network_policies,
+    pod_templates,
     service_accounts,
     service_cidrs,
     volume_attributes_classes,
@@ -24,11 +28,15 @@ from machinery.kinds import Kind
 STRATEGIES: dict[Kind[Any], Strategy] = {
     strategy.kind: strategy
     for strategy in (
+        controller_revisions.STRATEGY,
+        cron_jobs.STRATEGY,
         endpoints.STRATEGY,
         ingress_classes.STRATEGY,
         ingresses.STRATEGY,
         ip_addresses.STRATEGY,
+        jobs.STRATEGY,
         network_policies.STRATEGY,
+        pod_templates.STRATEGY,
         service_accounts.STRATEGY,
         service_cidrs.STRATEGY,
         volume_attributes_classes.STRATEGY,
