@@ -48,7 +48,7 @@ def node_allocatable(node: core.Node) -> Resources:
 
 
 def is_extended(name: str) -> bool:
-    """Return whether it is a resource of a domain of its own, as `example.com/gpu`, and no quota.s name."""
+    """Return whether it is a resource of a domain of its own, as `example.com/gpu`, and no quota's name."""
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
