@@ -14,6 +14,7 @@ from apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
 from apiserver.admission.service_account import ServiceAccount
 from apiserver.flow_control.controller import FlowControl, Limits
 from apiserver.grpc_front import ServerIdentity
+from apiserver.health import add_checks
 from apiserver.kubelets import Kubelets
 from apiserver.options import Options
 from apiserver.reads import Reads
@@ -23,6 +24,7 @@ from apiserver.server import ApiServer, ServerOptions
 from apiserver.storage.channel import endpoints
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import WatchCache
+from machinery.health import Health
 from machinery.process import BadConfiguration, Process
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
     async def make_registry(storage: EtcdStorage, cache: WatchCache) -> RegistryAPI:
         process.step = "bootstrap"
         door = access_setup.make(options.access, cache, process.clock)
-        server.access = door.access
+        server.access, server.accounts = door.access, door.accounts
         disabled = options.disabled_admission - options.enabled_admission
         registry = Registry(
             storage,
@@ -101,6 +103,8 @@ async def run_apiserver(process: Process, options: Options) -> None:
         ),
     )
 
+    health = Health()
+
     def make_rest(registry: RegistryAPI, metrics: RequestMetrics) -> RestServer:
         # Starlette and what comes with it are there since the serving port was opened.
         from apiserver.rest.front import FrontOptions, RestFront
@@ -114,9 +118,10 @@ async def run_apiserver(process: Process, options: Options) -> None:
             process.clock,
             FrontOptions(
                 process.version,
-                health=process.serving.application,
+                health=health,
                 access=server.access,
                 usage=Kubelets(process.directory, process.clock),
+                accounts=server.accounts,
             ),
             metrics,
             flow_control,
@@ -141,11 +146,14 @@ async def run_apiserver(process: Process, options: Options) -> None:
         flow_control=flow_control,
     )
 
-    def etcd_check() -> None:
-        if server.cache is None or not server.cache.connected:
-            raise RuntimeError("etcd does not answer, or its watch does not stand")
-
-    process.serving.add_check("etcd", etcd_check)
+    for each in (health, process.serving.health):
+        add_checks(
+            each,
+            lambda: server.cache,
+            process.check_running,
+            roles="RBAC" in options.access.modes,
+            flow_control=options.priority_and_fairness,
+        )
 
     async def on_ready(address: str) -> None:
         from prometheus_client import REGISTRY

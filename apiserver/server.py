@@ -14,6 +14,7 @@ import grpc.aio
 
 from apiserver import freed_memory
 from apiserver.access.access import OPEN, Access
+from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.access.setup import ServingCertificate
 from apiserver.compaction import compact_regularly
 from apiserver.flow_control import stored
@@ -92,6 +93,7 @@ class ApiServer:
         self._flow_control = flow_control
         # Set by `make_registry`, since it needs the cache.
         self.access: Access = OPEN
+        self.accounts: ServiceAccountTokens | None = None
         # What runs besides as long as the server does; added to by `make_registry` and `make_rest`.
         self.background: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self.address = ""

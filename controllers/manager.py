@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,6 +110,12 @@ def _authority(process: Process, options: Options) -> str:
         raise Fatal(f"the root certificate cannot be read: {path}: {error}") from None
 
 
+def _check_started(name: str, started: Set[str]) -> None:
+    """The health check of a controller: one that ends takes the process with it."""
+    if name not in started:
+        raise RuntimeError("not started")
+
+
 async def run_manager(process: Process, options: Options) -> None:
     """Runs the chosen controllers until cancelled."""
     names = chosen(options.controllers)
@@ -125,12 +132,16 @@ async def run_manager(process: Process, options: Options) -> None:
         root_ca=_authority(process, options),
     )
     controllers = [TABLE[name](context, options) for name in names]
+    started: set[str] = set()
+    for name in names:
+        process.serving.health.add(name, functools.partial(_check_started, name, started), ["healthz"])
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(informers.run)
         tasks.start_soon(recorders.run)
         await informers.wait_synced()
-        for controller in controllers:
+        for name, controller in zip(names, controllers, strict=True):
             tasks.start_soon(controller.run)
+            started.add(name)
         process.step = "create the service account default of the namespace default"
         for controller in controllers:
             if isinstance(controller, ServiceAccountController):

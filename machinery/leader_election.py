@@ -22,6 +22,8 @@ from machinery.pb import coordination
 
 JITTER = 1.2
 RELEASE_SECONDS_MAX = 5.0
+UNRENEWED_SECONDS_MAX = 20.0
+"""For how long after its lease's end a leader that does not renew it counts as healthy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,12 @@ class LeaderElector:
                     await self._release()
         if lost:
             raise LeadershipLostError(f"lease {self._namespace}/{self._name} lost by {self._identity}")
+
+    def check_renewed(self) -> None:
+        """Raise RuntimeError for a leader that has not renewed its lease for long (upstream's WatchDog)."""
+        tolerated = self._timing.lease_seconds + UNRENEWED_SECONDS_MAX
+        if self.leading and self._clock.monotonic() - self._renewed_at > tolerated:
+            raise RuntimeError(f"failed election to renew leadership on lease {self._name}")
 
     async def _renew_until_lost(self) -> None:
         """Returns as soon as this process may no longer lead, also where the API server does not answer."""

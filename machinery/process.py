@@ -111,7 +111,7 @@ class Process:
         self._clients: list[Client] = []
         self._started = self.clock.now()
         self.log = logs.get()
-        self.serving.add_check("announced", self._check_announced)
+        self.serving.health.add("announced", self._check_announced, ["readyz"])
 
     def run(self, body: Body, *, grace_seconds: float = GRACE_SECONDS) -> None:
         """Run the body on an event loop of its own, and end the process with an exit status.
@@ -187,6 +187,11 @@ class Process:
         self._announced = True
         self.step = "serve"
         self.log.info("Ready", http=self.serving.address, **fields)
+
+    def check_running(self) -> None:
+        """Raise RuntimeError when the process has been told to stop: a health check."""
+        if self.stopping.is_set():
+            raise RuntimeError("process is shutting down")
 
     def _check_announced(self) -> None:
         if not self._announced:

@@ -1,15 +1,15 @@
 """A process's HTTP port: health, metrics, failpoints, and what the component adds.
 
-`/healthz`, `/livez`, `/readyz` (each check by name with `?verbose`, one alone as `/readyz/NAME`), `/metrics`
-(Prometheus), `GET /failpoints`, `PUT|DELETE /failpoints/NAME`; `add_route` for `/debug/...` and the REST
-front. Starlette, uvicorn and prometheus-client are imported when the port is opened (60 ms, 6 MB).
+`/healthz`, `/livez`, `/readyz` and `/metrics/slis` (machinery.health), `/metrics` (Prometheus),
+`GET /failpoints`, `PUT|DELETE /failpoints/NAME`; `add_route` for `/debug/...`. Starlette, uvicorn and
+prometheus-client are imported when the port is opened (60 ms, 6 MB).
 """
 
 from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import anyio
 import anyio.abc
 
 from machinery import failpoints, logs
+from machinery.health import ENDPOINTS, HEADERS, SLIS_PATH, Health
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -25,12 +26,10 @@ if TYPE_CHECKING:
 
     from machinery.http_server import HttpServer
 
-Check = Callable[[], Awaitable[None] | None]
 Handler = Callable[["Request"], Awaitable["Response"]]
 
 GRACE_SECONDS = 1
 """How long open requests may take when the port is closed; then they are dropped."""
-CHECK_SECONDS_MAX = 5.0
 _BODY_BYTES_MAX = 4096
 _log = logs.get()
 
@@ -41,26 +40,11 @@ class Serving:
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         self._host = host
         self._port = port
-        self._ready: dict[str, Check] = {}
-        self._live: dict[str, Check] = {"ping": lambda: None}
+        self.health = Health()
         self._added: list[Any] = []
         self._app: Starlette | None = None
         self._server: HttpServer | None = None
         self.address = ""
-
-    @property
-    def application(self) -> Starlette | None:
-        """What answers on the port, for another port that answers the same paths; None before it is open."""
-        return self._app
-
-    def add_check(self, name: str, check: Check, *, live: bool = False) -> None:
-        """A named check; it fails by raising. It counts for /readyz, and for /healthz and /livez if `live`.
-
-        A failing live check means that the process should be restarted.
-        """
-        self._ready[name] = check
-        if live:
-            self._live[name] = check
 
     def add_route(self, path: str, handler: Handler, methods: Sequence[str] = ("GET",)) -> None:
         """Serve a path (Starlette's pattern: `/debug/queue`, `/api/{rest:path}`); also while it runs."""
@@ -116,54 +100,29 @@ class Serving:
 
         return Starlette(
             routes=[
-                Route("/healthz", self._health("healthz", self._live)),
-                Route("/livez", self._health("livez", self._live)),
-                Route("/readyz", self._health("readyz", self._ready, self._live)),
-                Route("/healthz/{name}", self._health("healthz", self._live)),
-                Route("/livez/{name}", self._health("livez", self._live)),
-                Route("/readyz/{name}", self._health("readyz", self._ready, self._live)),
+                *(Route(f"/{endpoint}", self._health) for endpoint in ENDPOINTS),
+                *(Route(f"/{endpoint}/{{name:path}}", self._health) for endpoint in ENDPOINTS),
                 Route("/metrics", _metrics),
+                Route(SLIS_PATH, self._slis),
                 Route("/failpoints", _failpoints),
                 Route("/failpoints/{name}", _failpoint, methods=["GET", "PUT", "DELETE"]),
                 *self._added,
             ]
         )
 
-    def _health(self, endpoint: str, *tables: Mapping[str, Check]) -> Handler:
-        """Checks as the real components word them: `ok`, or one line a check."""
+    async def _health(self, request: Request) -> Response:
+        """Answer a health endpoint or the path of one check."""
+        from starlette.responses import PlainTextResponse
 
-        async def handle(request: Request) -> Response:
-            from starlette.responses import PlainTextResponse
+        query = {name: request.query_params.getlist(name) for name in request.query_params}
+        answer = await self.health.answer(request.url.path, query)
+        return PlainTextResponse(answer.text, answer.code, headers=HEADERS)
 
-            checks: dict[str, Check] = {}
-            for table in reversed(tables):
-                checks |= table
-            wanted = request.path_params.get("name")
-            if wanted is not None:
-                if wanted not in checks:
-                    return PlainTextResponse(f"no check {wanted}\n", 404)
-                checks = {wanted: checks[wanted]}
-            excluded = set(request.query_params.getlist("exclude"))
-            lines: list[str] = []
-            failed: list[str] = []
-            for name, check in checks.items():
-                if name in excluded:
-                    lines.append(f"[+]{name} excluded: ok")
-                    continue
-                reason = await _failure(check)
-                if reason is None:
-                    lines.append(f"[+]{name} ok")
-                else:
-                    failed.append(name)
-                    lines.append(f"[-]{name} failed: {reason}")
-            if failed:
-                _log.debug("Health check failed", endpoint=endpoint, checks=",".join(failed))
-                return PlainTextResponse("\n".join([*lines, f"{endpoint} check failed", ""]), 500)
-            if "verbose" in request.query_params:
-                return PlainTextResponse("\n".join([*lines, f"{endpoint} check passed", ""]))
-            return PlainTextResponse("ok")
+    async def _slis(self, request: Request) -> Response:
+        from prometheus_client import CONTENT_TYPE_LATEST
+        from starlette.responses import Response
 
-        return handle
+        return Response(self.health.slis(), media_type=CONTENT_TYPE_LATEST)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -177,20 +136,6 @@ def _listen(host: str, port: int) -> socket.socket:
         raise
     listener.setblocking(False)
     return listener
-
-
-async def _failure(check: Check) -> str | None:
-    """Why a check fails, or None; a check that hangs has failed."""
-    try:
-        with anyio.fail_after(CHECK_SECONDS_MAX):
-            result = check()
-            if result is not None:
-                await result
-    except TimeoutError as error:
-        return str(error) or f"no answer in {CHECK_SECONDS_MAX:g} s"
-    except Exception as error:  # noqa: BLE001  # whatever a check raises is its verdict
-        return str(error) or type(error).__name__
-    return None
 
 
 async def _metrics(request: Request) -> Response:

@@ -91,8 +91,18 @@ class ServiceAccountTokens:
 
     @cached_property
     def _key_id(self) -> str:
+        """As kube-apiserver names a key: by the hash of its public half (PKIX, DER)."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        public = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        return _encode(hashlib.sha256(public).digest())
+
+    def json_web_key(self) -> dict[str, str]:
+        """The public key as RFC 7517 has it, in the order of go-jose."""
         numbers = self._key.public_key().public_numbers()
-        return _encode(hashlib.sha256(f"{numbers.x}.{numbers.y}".encode()).digest())
+        x, y = (_encode(each.to_bytes(_COORDINATE_BYTES, "big")) for each in (numbers.x, numbers.y))
+        point = {"crv": "P-256", "alg": "ES256", "x": x, "y": y}
+        return {"use": "sig", "kty": "EC", "kid": self._key_id, **point}
 
     def issue(self, claims: Claims) -> str:
         """A signed token."""

@@ -7,11 +7,19 @@ from typing import Any
 from apiserver.cached_object import CachedObject
 from apiserver.list_options import InvalidResourceVersion, parse_revision
 from apiserver.registry.strategy import Strategy
-from apiserver.validation import field
+from apiserver.validation import field, names
 from machinery import errors
 from machinery.errors import StatusError
 from machinery.kinds import Kind
+from machinery.names import go_quote
 from machinery.pb import meta
+
+
+def check_segment(name: str) -> None:
+    """A name may be a part of a storage key; 400 as upstream's key functions give it."""
+    problems = names.path_segment(name)
+    if problems:
+        raise errors.bad_request(f"Name parameter invalid: {go_quote(name)}: {';'.join(problems)}")
 
 
 def check_name(name: str, metadata: meta.ObjectMeta) -> None:

@@ -32,7 +32,13 @@ from apiserver.registry import (
     tracking,
     two_faces,
 )
-from apiserver.registry.agreement import check_name, check_namespace, check_revision, check_scope
+from apiserver.registry.agreement import (
+    check_name,
+    check_namespace,
+    check_revision,
+    check_scope,
+    check_segment,
+)
 from apiserver.registry.deletion import Deletion
 from apiserver.registry.lookups import Lookups
 from apiserver.registry.pods.binding import bind
@@ -134,7 +140,8 @@ class Registry:
         *,
         resource_version: str = "",
     ) -> CachedObject:
-        """One object; its subresources show the same. 404."""
+        """One object; its subresources show the same. 400, 404."""
+        check_segment(name)
         if subresource:
             self._strategy(kind, subresource)
         stored = two_faces.stored_kind(kind)
@@ -254,6 +261,7 @@ class Registry:
             return await self._issue(self._accounts, namespace, name, body)
         if kind is not kinds.POD or subresource not in ("binding", "eviction"):
             raise errors.unknown_resource()
+        check_segment(name)
         check_namespace(strategy_of(kind), namespace, body.metadata)
         env = self._environment()
         if self._chain.handling(kind, "CREATE", subresource):
@@ -418,6 +426,7 @@ class Registry:
         preconditions: Preconditions | None = None,
     ) -> CachedObject:
         """One guaranteed update by the strategy's rules; deletes the object where its last finalizer goes."""
+        check_segment(name)
         env = self._environment()
         stored = strategy.kind
         deleting: CachedObject | None = None
@@ -482,7 +491,8 @@ class Registry:
     async def delete(
         self, kind: Kind[Any], namespace: str, name: str, options: meta.DeleteOptions
     ) -> DeleteResult:
-        """DELETE, at once or gracefully. Raises 403, 404, 409, 422."""
+        """DELETE, at once or gracefully. Raises 400, 403, 404, 409, 422."""
+        check_segment(name)
         strategy = strategy_of(kind)
         env = self._environment()
         if self._chain.handling(kind, "DELETE", ""):

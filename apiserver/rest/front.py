@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 
 from apiserver.access.access import OPEN, Access
+from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.access.user import ADMIN, CURRENT, User
 from apiserver.flow_control.controller import FlowControl, Ticket, TooManyRequests
 from apiserver.kubelets import UsageSource
@@ -38,6 +39,7 @@ from apiserver.storage.status import to_status
 from machinery import errors, logs
 from machinery.clock import Clock
 from machinery.errors import StatusError
+from machinery.health import HEADERS, NOT_FOUND, TEXT, Health
 from machinery.versions import Version
 
 _log = logs.get()
@@ -47,13 +49,14 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class FrontOptions:
-    """`health` answers what is no API path (/healthz, /metrics, ...); `usage` is for metrics.k8s.io."""
+    """`health` are the server's checks, `accounts` issues tokens; `usage` is for metrics.k8s.io."""
 
     version: Version
     address: str = ""
-    health: App | None = None
+    health: Health = field(default_factory=Health)
     access: Access = OPEN
     usage: UsageSource | None = None
+    accounts: ServiceAccountTokens | None = None
 
 
 class RestFront:
@@ -72,7 +75,9 @@ class RestFront:
         self._options = options
         self._metrics = metrics
         self._resources = resources.Resources(registry, clock, options.access, options.usage, options.version)
-        self._paths = meta_paths.MetaPaths(options.version, lambda: self.address)
+        self._paths = meta_paths.MetaPaths(
+            options.version, lambda: self.address, options.health, options.accounts
+        )
         self.address = options.address
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -108,6 +113,8 @@ class RestFront:
     async def _answer(self, request: Request, target: Target | None, send: Send) -> int:
         watch = target is not None and resources.is_watch(request, target)
         try:
+            if not request.is_well_encoded:
+                return await _bad_request(send)
             seconds = None if watch else deadline.seconds_of(request)
             user = door.admit(self._options.access, request)
             CURRENT.set(user)
@@ -119,9 +126,6 @@ class RestFront:
                 raise deadline.missed(request) from None
             if target is not None and isinstance(found, Ticket):
                 return await self._watch(request, target, found, send)
-            if found is None and self._options.health is not None and meta_paths.is_health(request.path):
-                await self._options.health(request.scope, request.receive, send)
-                return 200
             answer = found if isinstance(found, Answer) else _not_found(request.path)
         except TooManyRequests as error:
             answer = flow.refused(error)
@@ -149,7 +153,9 @@ class RestFront:
             await ticket.wait()
         self._options.access.authorize(user, asked)
         if target is None:
-            return self._paths.answer(request)
+            return await self._paths.answer(request)
+        if target.kind is None and not meta_paths.is_routed(request.path):
+            return None
         return ticket if watch else await self._resources.answer(request, target, user)
 
     def _failed(self, request: Request, error: StatusError) -> Answer:
@@ -213,9 +219,17 @@ async def _nothing() -> Any:
 
 
 def _not_found(path: str) -> Answer:
-    """404 of a path that is none: a Status below an API group, plain text elsewhere."""
-    del path
-    return Answer(b"404 page not found\n", 404, "text/plain; charset=utf-8")
+    """404 of a path that is none: a Status below what is served, plain text elsewhere. Raises StatusError."""
+    if meta_paths.is_routed(path):
+        raise problems.not_served()
+    return Answer(NOT_FOUND.text.encode(), NOT_FOUND.code, TEXT, headers=dict(HEADERS))
+
+
+async def _bad_request(send: Send) -> int:
+    """400 as Go's HTTP server gives it, before any handler."""
+    answer = Answer(b"400 Bad Request", 400, TEXT, headers={"connection": "close"})
+    await answer.send(send)
+    return answer.code
 
 
 _VERBS = {"POST": "POST", "PUT": "PUT", "PATCH": "PATCH", "DELETE": "DELETE"}

@@ -23,6 +23,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64_DIGITS = 30
+_BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _WARNINGS_LENGTH_MAX, _WARNING_LENGTH_MAX = 4096, 256
 BODY_SECONDS_MAX = 60.0
 """For a whole body to come (kube-apiserver's `--request-timeout`)."""
@@ -72,6 +73,11 @@ class Request:
     @cached_property
     def query(self) -> dict[str, list[str]]:
         return parse_qs(self.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+    @property
+    def is_well_encoded(self) -> bool:
+        """Whether each % of the path begins an escape; the path itself is decoded already."""
+        return _BROKEN_ESCAPE.search(self.scope.get("raw_path") or b"") is None
 
     def asked(self, name: str) -> str:
         """A query parameter's first value, "" for none."""

@@ -27,8 +27,6 @@ _ACTIONS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete", "p
 
 def answer(request: Request, version: Version) -> Answer | None:
     """/openapi/v3, /openapi/v3/api/v1, /openapi/v3/apis/GROUP/VERSION, /openapi/v2; None for other paths."""
-    if request.method != "GET":
-        raise problems.method_not_allowed()
     found = _known_version(version)
     path = request.path.rstrip("/")
     if path == "/openapi/v3":

@@ -109,6 +109,8 @@ class Resources:
             return await self._collection(request, target, kind)
         if target.subresource:
             _check_subresource(target, kind)
+        if target.rest:
+            raise problems.not_served()
         writes = request.method != "GET"
         named = f"{target.namespace}/{target.name}"
         if writes:

@@ -16,7 +16,8 @@ from machinery.kinds import Kind
 class Target:
     """A path below /api/v1 or /apis/GROUP/VERSION; `name` "" is the collection.
 
-    `watch` is the deprecated /watch/ prefix. `kind` is None where the resource is none of the stored kinds.
+    `watch` is the deprecated /watch/ prefix. `kind` is None where the resource is none of the stored kinds,
+    or is not in namespaces and is asked for in one. `rest` is what follows the subresource, for proxies.
     """
 
     group: str
@@ -27,6 +28,7 @@ class Target:
     name: str = ""
     subresource: str = ""
     watch: bool = False
+    rest: str = ""
 
     @property
     def collection(self) -> bool:
@@ -53,14 +55,11 @@ def parse(path: str) -> Target | None:
         and not (len(parts) == 3 and parts[2] in ("status", "finalize"))
     ):
         namespace, parts = parts[1], parts[2:]
-    if len(parts) > 3 or not all(parts):
-        # Deeper paths are proxies, which there are none of.
+    if not all(parts[:3]):
         return None
     resource, name, subresource = [*parts, "", ""][:3]
-    target = Target(group, version, resource, None, namespace, name, subresource, watch)
+    target = Target(group, version, resource, None, namespace, name, subresource, watch, "/".join(parts[3:]))
     kind = served.by_resource(group, version, resource)
-    if kind is None:
+    if kind is None or (namespace and not kind.namespaced):
         return target
-    if namespace and not kind.namespaced:
-        return None
     return replace(target, kind=kind)

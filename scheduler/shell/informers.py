@@ -111,6 +111,11 @@ class Informers:
             for informer in self.listers.values():
                 group.start_soon(informer.run)
 
+    def check_synced(self) -> None:
+        """Raise RuntimeError as long as an informer has not listed its objects."""
+        if not all(informer.synced for informer in self.listers.values()):
+            raise RuntimeError("handlers are not fully synchronized")
+
     async def wait_synced(self) -> None:
         for informer in self.listers.values():
             await informer.wait_synced()

@@ -93,6 +93,8 @@ async def run_scheduler(process: Process, settings: Settings) -> None:
         process, config, classes, profiles, client, Metrics(), records=settings.simulator_annotations
     )
     elects = config.leader_election.leader_elect if settings.leader_elect is None else settings.leader_elect
+    process.serving.health.add("shutdown", process.check_running, ["readyz"])
+    process.serving.health.add("sched-handler-sync", parts.informers.check_synced, ["readyz"])
     async with anyio.create_task_group() as group:
         group.start_soon(parts.informers.run)
         for recorder in parts.recorders:
@@ -126,6 +128,7 @@ async def _lead(process: Process, config: SchedulerConfig, client: Client, lead:
         clock=process.clock,
         rng=process.rng,
     )
+    process.serving.health.add("leaderElection", elector.check_renewed, ["healthz", "readyz"])
     try:
         await elector.run(lead)
     except LeadershipLostError as error:

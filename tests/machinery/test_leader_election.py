@@ -12,7 +12,7 @@ import pytest
 
 from machinery import errors
 from machinery.clock import FakeClock
-from machinery.leader_election import LeaderElector, LeadershipLostError, Timing
+from machinery.leader_election import UNRENEWED_SECONDS_MAX, LeaderElector, LeadershipLostError, Timing
 from machinery.pb import coordination
 from tests.support.leases import LeaseServer
 from tests.support.patience import PATIENCE_SECONDS
@@ -78,6 +78,22 @@ async def test_the_first_leads_and_renews_by_one_write() -> None:
             assert (a.leads, b.leads) == (True, False)
             assert server.lease is not None
             assert server.lease.spec.leaseTransitions == 0
+            group.cancel_scope.cancel()
+
+
+async def test_a_leader_that_does_not_renew_is_not_healthy() -> None:
+    server, clock = LeaseServer(), FakeClock()
+    a = candidate(server, clock, "a")
+    a.elector.check_renewed()
+    with anyio.fail_after(LIMIT_SECONDS):
+        async with anyio.create_task_group() as group:
+            group.start_soon(a.run)
+            await advance(clock, 1)
+            a.elector.check_renewed()
+            # The clock alone: the task that renews does not run.
+            clock.set(clock.now() + Timing().lease_seconds + UNRENEWED_SECONDS_MAX + 1)
+            with pytest.raises(RuntimeError, match="failed election to renew leadership on lease scheduler"):
+                a.elector.check_renewed()
             group.cancel_scope.cancel()
 
 

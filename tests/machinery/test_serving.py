@@ -47,18 +47,21 @@ async def test_health_by_name() -> None:
             raise RuntimeError("etcd does not answer")
 
     serving = Serving()
-    serving.add_check("etcd", etcd)
+    serving.health.add("etcd", etcd, ["readyz"])
     async with running(serving):
         assert await ask(serving, "/healthz") == (200, "ok")
         assert await ask(serving, "/livez") == (200, "ok")
-        want = "[+]ping ok\n[-]etcd failed: etcd does not answer\nreadyz check failed\n"
+        want = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n"
         assert await ask(serving, "/readyz") == (500, want)
         assert await ask(serving, "/readyz?exclude=etcd") == (200, "ok")
-        assert (await ask(serving, "/readyz/etcd"))[0] == 500
+        assert await ask(serving, "/readyz/etcd") == (500, "internal server error: etcd does not answer\n")
         healthy = True
         assert await ask(serving, "/readyz") == (200, "ok")
         assert await ask(serving, "/readyz?verbose") == (200, "[+]ping ok\n[+]etcd ok\nreadyz check passed\n")
         assert (await ask(serving, "/readyz/none"))[0] == 404
+        code, text = await ask(serving, "/metrics/slis")
+        assert code == 200
+        assert 'kubernetes_healthchecks_total{name="etcd",status="error",type="readyz"} 1.0' in text
 
 
 async def test_metrics_and_routes_added_while_it_runs() -> None:

@@ -15,8 +15,6 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 class EndpointsStrategy(Strategy):
-    allow_create_on_update = True
-
     def validate(self, new: Any, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + _subsets(new.subsets)
 

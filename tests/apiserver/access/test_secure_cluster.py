@@ -109,6 +109,12 @@ class Rest:
         return await anyio.to_thread.run_sync(partial(_ask, request, self._tls))
 
 
+def admin_of(cluster: Cluster) -> Rest:
+    """The cluster's administrator, by certificate."""
+    clients = pki_of(cluster).clients
+    return Rest(cluster, certificate=(clients / "admin.crt", clients / "admin.key"))
+
+
 def _ask(request: urllib.request.Request, tls: ssl.SSLContext) -> tuple[int, Any]:
     try:
         with urllib.request.urlopen(request, context=tls, timeout=PATIENCE_SECONDS) as answer:
@@ -162,6 +168,37 @@ async def test_nobody_reaches_little(secure: Cluster) -> None:
     assert (code, status["details"]) == (403, {})
     code, status = await Rest(secure, token="wrong")("GET", "/api/v1/nodes")
     assert (code, status["message"], status["reason"]) == (401, "Unauthorized", "Unauthorized")
+
+
+async def test_health_by_name(secure: Cluster) -> None:
+    admin = admin_of(secure)
+    hooks = [
+        "start-apiserver-admission-initializer",
+        "generic-apiserver-start-informers",
+        "priority-and-fairness-config-consumer",
+        "priority-and-fairness-config-producer",
+        "start-system-namespaces-controller",
+        "rbac/bootstrap-roles",
+        "scheduling/bootstrap-system-priority-classes",
+        "bootstrap-controller",
+    ]
+    clock = SystemClock()
+    deadline = clock.monotonic() + PATIENCE_SECONDS
+    # The Service `kubernetes` is written beside requests.
+    while (await admin("GET", "/readyz"))[0] != 200:
+        assert clock.monotonic() < deadline, await admin("GET", "/readyz")
+        await anyio.sleep(0.05)
+    for endpoint, own in (("livez", []), ("readyz", ["etcd-readiness", "informer-sync", "shutdown"])):
+        _, text = await admin("GET", f"/{endpoint}?verbose")
+        names = {"ping", "log", "etcd", *own, *(f"poststarthook/{hook}" for hook in hooks)}
+        lines = text.splitlines()
+        assert {line.removeprefix("[+]").removesuffix(" ok") for line in lines[:-1]} == names
+        assert lines[-1] == f"{endpoint} check passed"
+        assert await admin("GET", f"/{endpoint}/poststarthook/rbac/bootstrap-roles") == (200, "ok")
+    code, slis = await admin("GET", "/metrics/slis")
+    assert code == 200
+    assert 'kubernetes_healthcheck{name="etcd",type="readyz"} 1.0' in slis
+    assert (await Rest(secure)("GET", "/livez/etcd"))[0] == 403
 
 
 async def test_a_kubelet_over_rest(secure: Cluster) -> None:
@@ -233,9 +270,7 @@ async def test_one_nodes_certificate(secure: Cluster, tmp_path: Path) -> None:
         403,
         'nodes "node-0" is forbidden: node "node-0" is not allowed to modify taints',
     )
-    admin = Rest(
-        secure, certificate=(pki_of(secure).clients / "admin.crt", pki_of(secure).clients / "admin.key")
-    )
+    admin = admin_of(secure)
     review = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}
     where = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     code, told = await admin("POST", where, review)
@@ -247,8 +282,7 @@ async def test_one_nodes_certificate(secure: Cluster, tmp_path: Path) -> None:
 
 
 async def test_a_service_accounts_token(secure: Cluster) -> None:
-    tls = pki_of(secure).clients
-    admin = Rest(secure, certificate=(tls / "admin.crt", tls / "admin.key"))
+    admin = admin_of(secure)
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     await admin("POST", accounts, {"metadata": {"name": "robot"}})
     asked = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}}
@@ -260,6 +294,12 @@ async def test_a_service_accounts_token(secure: Cluster) -> None:
     assert 'User "system:serviceaccount:default:robot" cannot list resource "nodes"' in status["message"]
     assert (await robot("GET", "/apis"))[0] == 200
     short = {**asked, "spec": {"expirationSeconds": 5}}
+    for path in ("/.well-known/openid-configuration", "/openid/v1/jwks"):
+        assert (await Rest(secure)("GET", path))[0] == 403
+    code, issuer = await robot("GET", "/.well-known/openid-configuration")
+    assert (code, issuer["issuer"]) == (200, "https://kubernetes.default.svc.cluster.local")
+    _, keys = await robot("GET", f"/{issuer['jwks_uri'].partition('//')[2].partition('/')[2]}")
+    assert keys["keys"][0]["kty"] == "EC"
     code, status = await admin("POST", f"{accounts}/robot/token", short)
     assert (code, status["message"]) == (
         422,

@@ -129,6 +129,20 @@ def test_names_in_target_and_body_agree(api: Api, space: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "problem"), [("a%b", "may not contain '%'"), ("..", "may not be '..'"), (".", "may not be '.'")]
+)
+def test_names_that_no_object_has(api: Api, space: str, name: str, problem: str) -> None:
+    for outcome in (
+        api.get(CONFIG_MAP, name, space),
+        api.patch(CONFIG_MAP, name, {}, space),
+        api.delete(CONFIG_MAP, name, space),
+        made_binding(api, name, space, "n1"),
+    ):
+        message = f'Name parameter invalid: "{name}": {problem}'
+        assert refused(outcome, 400, "BadRequest").message == message
+
+
+@pytest.mark.parametrize(
     ("form", "patch", "data"),
     [
         ("merge", {"data": {"a": "2", "b": None}}, {"a": "2"}),
