@@ -75,7 +75,10 @@ class Actuator:
                 self.deletions.start(name, group.id, drain=drains)
                 if drains:
                     names = ",".join(sorted(pod.metadata.name for pod in removal.move))
-                    text = f"Scale-down: removing node {name}, pods to reschedule: {names}"
+                    text = (
+                        f"Scale-down: removing node {name}, utilization: {removal.utilization}, "
+                        f"pods to reschedule: {names}"
+                    )
                     events.status("Normal", "ScaleDown", text)
                 else:
                     events.status("Normal", "ScaleDownEmpty", f'Scale-down: removing empty node "{name}"')

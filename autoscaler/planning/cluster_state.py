@@ -28,6 +28,7 @@ class Readiness:
     ready: list[str] = field(default_factory=list)
     unready: list[str] = field(default_factory=list)
     not_started: list[str] = field(default_factory=list)
+    suspended: list[str] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     registered: list[str] = field(default_factory=list)
     unregistered: list[str] = field(default_factory=list)
@@ -73,6 +74,7 @@ class ClusterState:
         self.requests: dict[str, ScaleUpRequest] = {}
         self.readiness: dict[str, Readiness] = {}
         self.total = Readiness()
+        self.updated_at: float | None = None
         self.ranges: dict[str, AcceptableRange] = {}
         self.incorrect: dict[str, IncorrectSize] = {}
         self.unregistered: dict[str, float] = {}
@@ -89,6 +91,7 @@ class ClusterState:
     def update(self, nodes: Iterable[core.Node], view: CloudView, now: float, events: Events) -> None:
         """A new loop: what the API server and the provider say now."""
         found = list(nodes)
+        self.updated_at = now
         self._node_count = len(found)
         registered = {node.spec.providerID or node.metadata.name for node in found}
         waiting = {
@@ -129,6 +132,8 @@ class ClusterState:
         # The provider does not tell whether it still has a machine: the taint stands for it, as upstream.
         if marks.taint_time(node, marks.TO_BE_DELETED) is not None:
             row.deleted.append(name)
+        elif marks.is_suspended(node):
+            row.suspended.append(name)
         elif marks.is_ready(node):
             row.ready.append(name)
         elif from_time(node.metadata.creationTimestamp) + self._options.max_node_startup_time > now:
@@ -256,8 +261,9 @@ class ClusterState:
         row = self.readiness.get(group)
         if row is None:
             return acceptable.target == 0 or (acceptable.min == 0 and acceptable.target > 0)
-        missing = max(acceptable.min - len(row.ready), 0)
-        known = len(row.ready) + len(row.unready) + len(row.not_started)
+        working = len(row.ready) + len(row.suspended)
+        missing = max(acceptable.min - working, 0)
+        known = working + len(row.unready) + len(row.not_started)
         share = self._options.max_total_unready_percentage / 100 * known
         return not (missing > self._options.ok_total_unready_count and missing > share)
 
@@ -278,7 +284,7 @@ class ClusterState:
         registered: list[str] = []
         for group in groups:
             row = self.readiness.get(group, Readiness())
-            there = len(row.ready) + len(row.unready) + len(row.long_unregistered)
+            there = len(row.ready) + len(row.unready) + len(row.suspended) + len(row.long_unregistered)
             coming = self.ranges.get(group, _NOTHING).target - there
             if coming <= 0 or not self._expects(group, now):
                 continue

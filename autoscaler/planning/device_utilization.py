@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from autoscaler.planning.devices import Claim, Slice
+from autoscaler.planning.utilization import Utilization
 from machinery.pb import devices
 from machinery.quantity import value
 
 Counters = dict[tuple[str, str], int]  # by counter set and counter, whole units
 
 
-def device_share(slices: Iterable[Slice], claims: Iterable[Claim]) -> float | None:
-    """Of the pool that is used most; None when that cannot be said: a claim has no devices, a pool is not
-    whole."""
+def device_utilization(slices: Iterable[Slice], claims: Iterable[Claim]) -> Utilization | None:
+    """Return the share of the pool that is used most.
+
+    None when that is not known: a claim has no devices, or a pool is not complete.
+    """
     used: dict[tuple[str, str], set[str]] = {}
     for claim in claims:
         if not claim.status.HasField("allocation"):
@@ -28,14 +31,16 @@ def device_share(slices: Iterable[Slice], claims: Iterable[Claim]) -> float | No
     pools: dict[tuple[str, str], list[Slice]] = {}
     for each in slices:
         pools.setdefault((each.spec.driver, each.spec.pool.name), []).append(each)
-    share = 0.0
-    for key, found in pools.items():
+    share, resource = 0.0, ""
+    for key, found in sorted(pools.items()):
         newest = max(each.spec.pool.generation for each in found)
         current = [each for each in found if each.spec.pool.generation == newest]
         if len(current) != current[0].spec.pool.resourceSliceCount:
             return None
-        share = max(share, _pool_share(current, used.get(key, set())))
-    return share
+        of_pool = _pool_share(current, used.get(key, set()))
+        if of_pool > share or not resource:
+            share, resource = of_pool, "/".join(key)
+    return Utilization(share=share, resource=resource, devices=share)
 
 
 def _pool_share(slices: Sequence[Slice], used: set[str]) -> float:

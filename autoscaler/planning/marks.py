@@ -66,6 +66,11 @@ def has_startup_taint(node: core.Node) -> bool:
     return any(is_startup_taint(taint.key) for taint in node.spec.taints)
 
 
+def is_suspended(node: core.Node) -> bool:
+    """Report whether the node has the condition Suspended: it keeps its place and takes no pods."""
+    return any(row.type == "Suspended" and row.status == "True" for row in node.status.conditions)
+
+
 def is_ready_and_schedulable(node: core.Node) -> bool:
     """Report whether the node is ready and not cordoned."""
     return is_ready(node) and not node.spec.unschedulable

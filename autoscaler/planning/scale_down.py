@@ -12,13 +12,13 @@ from autoscaler.options import Options
 from autoscaler.planning import marks
 from autoscaler.planning.budgets import RemainingBudgets
 from autoscaler.planning.deletions import Deletions
-from autoscaler.planning.device_utilization import device_share
+from autoscaler.planning.device_utilization import device_utilization
 from autoscaler.planning.drainability import BlockingReason, Rules, moves
 from autoscaler.planning.observation import CloudView, Observation
 from autoscaler.planning.quotas import MinQuota
 from autoscaler.planning.snapshot import ClusterSnapshot, Hints
 from autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
-from autoscaler.planning.utilization import utilization
+from autoscaler.planning.utilization import Utilization, utilization
 from machinery.pb import core
 from scheduler.framework.types import NodeInfo
 
@@ -28,6 +28,7 @@ class Removal:
     """A node that may go. `risky`: budgets do not allow all its pods to go at once."""
 
     node: core.Node
+    utilization: Utilization
     move: tuple[core.Pod, ...]
     risky: bool = False
     waits: bool = False
@@ -63,12 +64,14 @@ class ScaleDownPlanner:
         self._unneeded: dict[str, _Unneeded] = {}
         self._hints = Hints()
         self.unremovable = UnremovableNodes()
-        self.utilization: dict[str, float] = {}
+        self.updated_at: float | None = None
+        self.utilization: dict[str, Utilization] = {}
 
     # Each loop
 
     def update(self, given: ScaleDownInput, candidates: Sequence[core.Node]) -> None:
         """Finds which nodes are unneeded. Changes the snapshot for this time only."""
+        self.updated_at = given.now
         leaving = given.deletions.names()
         destinations = {node.metadata.name for node in given.nodes} - leaving
         self.unremovable.begin(given.snapshot.names(), given.now)
@@ -158,20 +161,20 @@ class ScaleDownPlanner:
             return Reason.NOT_AUTOSCALED
         if not self._options.scale_down_unready_enabled and not marks.is_ready(node):
             return Reason.SCALE_DOWN_UNREADY_DISABLED
-        share = self._utilization(given, info)
-        if share is None:
+        found = self._utilization(given, info)
+        if found is None:
             return Reason.UNEXPECTED_ERROR
-        self.utilization[name] = share
-        over = share > self._options.scale_down_utilization_threshold
+        self.utilization[name] = found
+        over = found.share > self._options.scale_down_utilization_threshold
         return Reason.NOT_UNDERUTILIZED if over else None
 
-    def _utilization(self, given: ScaleDownInput, info: NodeInfo) -> float | None:
-        """Of a node with devices only these count."""
+    def _utilization(self, given: ScaleDownInput, info: NodeInfo) -> Utilization | None:
+        """Return the utilization of a node; of one with devices only these count."""
         devices = given.snapshot.devices
         slices = devices.slices.of_node(info.name)
         if slices:
             pods = given.snapshot.pods_on(info.name)
-            return device_share(slices, [claim for pod in pods for claim in devices.claims_of(pod)])
+            return device_utilization(slices, [claim for pod in pods for claim in devices.claims_of(pod)])
         return utilization(
             info,
             given.now,
@@ -219,7 +222,13 @@ class ScaleDownPlanner:
             budgets.spend(needed.move)
             destinations.discard(name)
             found.append(
-                Removal(node=node, move=tuple(needed.move), risky=risky, waits=needed.waiting is not None)
+                Removal(
+                    node=node,
+                    utilization=self.utilization[name],
+                    move=tuple(needed.move),
+                    risky=risky,
+                    waits=needed.waiting is not None,
+                )
             )
         return found
 

@@ -1,89 +1,154 @@
-"""What the status ConfigMap says. Pure. Source: cluster-autoscaler 1.36, clusterstate api."""
+"""The document in the status ConfigMap. Pure; times are seconds since the epoch, or None where there is none.
+
+As upstream's, it has every structure also when that is empty, but no empty text or number of candidates.
+Source: cluster-autoscaler 1.36, clusterstate and its api.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from autoscaler.planning.backoff import Failure
 from autoscaler.planning.cluster_state import AcceptableRange, ClusterState, Readiness
-from autoscaler.planning.observation import CloudView
-from machinery.clock import rfc3339
+from autoscaler.planning.observation import CloudView, NodeGroup
+from machinery.clock import rfc3339, rfc3339_micro
+
+ERROR_CHARACTERS_MAX = 500
+TRUNCATED = "<truncated>"
+_Condition = dict[str, Any]
+
+
+def timestamp(now: float) -> str:
+    """Format a time as the status has it: `2026-08-22 10:11:12.5 +0000 UTC`."""
+    date, _, rest = rfc3339_micro(now).removesuffix("Z").partition("T")
+    return f"{date} {rest.rstrip('0').rstrip('.')} +0000 UTC"
+
+
+def initializing(now: float, message: str = "") -> Mapping[str, Any]:
+    """Build the status of an autoscaler that has not looked yet, or of a cluster that it must not scale."""
+    never = {"lastProbeTime": None, "lastTransitionTime": None}
+    parts = {"health": never | {"nodeCounts": _node_counts(Readiness())}}
+    parts |= {name: dict(never) for name in ("scaleUp", "scaleDown")}
+    return _without_empty(
+        {
+            "time": timestamp(now),
+            "autoscalerStatus": "Initializing",
+            "message": message,
+            "clusterWide": parts,
+        },
+        "message",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleDownCandidates:
+    """Unneeded nodes as of the last time scale-down was planned."""
+
+    nodes: Collection[str] = ()
+    planned_at: float | None = None
 
 
 @dataclass(slots=True)
 class StatusBuilder:
-    """Builds statuses and remembers since when each condition is what it is."""
+    """Builds statuses, and keeps since when each condition has its value."""
 
-    _since: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
+    _since: dict[tuple[str, str], tuple[str, float | None]] = field(default_factory=dict)
 
     def build(
-        self, state: ClusterState, view: CloudView, candidates: Sequence[str], now: float
+        self, state: ClusterState, view: CloudView, candidates: ScaleDownCandidates, now: float
     ) -> Mapping[str, Any]:
-        """The document; its times change from loop to loop."""
-        by_group: dict[str, int] = dict.fromkeys(view.groups, 0)
-        for name in candidates:
-            group = view.group_of_node.get(name)
-            if group in by_group:
-                by_group[group] += 1
-        scaling = any(state.is_scaling_up(group) for group in view.groups)
-        return {
-            "time": rfc3339(now),
-            "autoscalerStatus": "Running",
-            "clusterWide": {
-                "health": self._health("", state.is_cluster_healthy(), state.total, now),
-                "scaleUp": self._part("", "scaleUp", "InProgress" if scaling else "NoActivity", now),
-                "scaleDown": self._scale_down("", len(candidates), now),
+        """Build the status after a loop."""
+        by_group = Counter(view.group_of_node.get(name, "") for name in candidates.nodes)
+        groups = [
+            self._group(state, group, by_group[group.id], candidates.planned_at, now)
+            for group in view.groups.values()
+        ]
+        scaling = any(group["scaleUp"]["status"] == "InProgress" for group in groups)
+        probed = state.updated_at
+        health = self._health("", state.is_cluster_healthy(), state.total, probed)
+        scale_up = self._condition("", "scaleUp", "InProgress" if scaling else "NoActivity", probed)
+        scale_down = self._scale_down("", len(candidates.nodes), candidates.planned_at)
+        return _without_empty(
+            {
+                "time": timestamp(now),
+                "autoscalerStatus": "Running",
+                "clusterWide": {"health": health, "scaleUp": scale_up, "scaleDown": scale_down},
+                "nodeGroups": groups,
             },
-            "nodeGroups": [self._group(state, view, group, by_group[group], now) for group in view.groups],
-        }
+            "nodeGroups",
+        )
 
     def _group(
-        self, state: ClusterState, view: CloudView, group: str, candidates: int, now: float
-    ) -> dict[str, Any]:
-        found = view.groups[group]
-        row = state.readiness.get(group, Readiness())
-        target = state.ranges.get(group, AcceptableRange(0, 0, 0)).target
-        health = self._health(group, state.is_group_healthy(group), row, now)
-        health |= {"cloudProviderTarget": target, "minSize": found.min, "maxSize": found.max}
-        failure = state.backoff.active(group, now)
-        status = "InProgress" if state.is_scaling_up(group) else "NoActivity"
-        if failure is not None and status == "NoActivity":
-            status = "Backoff"
-        scale_up = self._part(group, "scaleUp", status, now)
-        if failure is not None:
-            scale_up["backoffInfo"] = {
-                "errorCode": failure.error_code,
-                "errorMessage": failure.error_message,
-            }
+        self, state: ClusterState, group: NodeGroup, candidates: int, planned_at: float | None, now: float
+    ) -> _Condition:
+        """Build the status of a group; one without nodes was never probed."""
+        probed = state.updated_at if group.id in state.readiness else None
+        row = state.readiness.get(group.id, Readiness())
+        healthy = state.is_group_healthy(group.id)
+        target = state.ranges.get(group.id, AcceptableRange(0, 0, 0)).target
+        failure = state.backoff.active(group.id, now)
+        if state.is_scaling_up(group.id):
+            status = "InProgress"
+        elif not healthy:
+            status = "Unhealthy"
+        else:
+            status = "Backoff" if failure is not None else "NoActivity"
+        sizes = {"cloudProviderTarget": target, "minSize": group.min, "maxSize": group.max}
+        info = _backoff_info(failure) if failure is not None and status == "Backoff" else {}
         return {
-            "name": group,
-            "health": health,
-            "scaleUp": scale_up,
-            "scaleDown": self._scale_down(group, candidates, now),
+            "name": group.id,
+            "health": self._health(group.id, healthy, row, probed) | sizes,
+            "scaleUp": self._condition(group.id, "scaleUp", status, probed) | {"backoffInfo": info},
+            "scaleDown": self._scale_down(group.id, candidates, planned_at),
         }
 
-    def _health(self, group: str, healthy: bool, row: Readiness, now: float) -> dict[str, Any]:
-        part = self._part(group, "health", "Healthy" if healthy else "Unhealthy", now)
-        part["nodeCounts"] = {
-            "registered": {
-                "total": len(row.registered),
-                "ready": len(row.ready),
-                "notStarted": len(row.not_started),
-                "beingDeleted": len(row.deleted),
-                "unready": {"total": len(row.unready), "resourceUnready": 0},
-            },
-            "longUnregistered": len(row.long_unregistered),
-            "unregistered": len(row.unregistered),
-        }
-        return part
+    def _health(self, group: str, healthy: bool, row: Readiness, probed: float | None) -> _Condition:
+        status = "Healthy" if healthy else "Unhealthy"
+        return self._condition(group, "health", status, probed) | {"nodeCounts": _node_counts(row)}
 
-    def _scale_down(self, group: str, candidates: int, now: float) -> dict[str, Any]:
+    def _scale_down(self, group: str, candidates: int, probed: float | None) -> _Condition:
         status = "CandidatesPresent" if candidates else "NoCandidates"
-        return {**self._part(group, "scaleDown", status, now), "candidates": candidates}
+        condition = self._condition(group, "scaleDown", status, probed)
+        return _without_empty(condition | {"candidates": candidates}, "candidates")
 
-    def _part(self, group: str, name: str, status: str, now: float) -> dict[str, Any]:
+    def _condition(self, group: str, name: str, status: str, probed: float | None) -> _Condition:
         former = self._since.get((group, name))
-        since = former[1] if former is not None and former[0] == status else now
+        since = former[1] if former is not None and former[0] == status else probed
         self._since[group, name] = (status, since)
-        return {"status": status, "lastProbeTime": rfc3339(now), "lastTransitionTime": rfc3339(since)}
+        return {"status": status, "lastProbeTime": _time(probed), "lastTransitionTime": _time(since)}
+
+
+def _node_counts(row: Readiness) -> _Condition:
+    registered = {
+        "total": len(row.registered),
+        "ready": len(row.ready),
+        "notStarted": len(row.not_started),
+        "suspended": len(row.suspended),
+        "beingDeleted": len(row.deleted),
+        # Nodes lack a resource only while they are starting.
+        "unready": {"total": len(row.unready), "resourceUnready": 0},
+    }
+    return {
+        "registered": _without_empty(registered, "beingDeleted"),
+        "longUnregistered": len(row.long_unregistered),
+        "unregistered": len(row.unregistered),
+    }
+
+
+def _backoff_info(failure: Failure) -> dict[str, str]:
+    message = failure.error_message
+    if len(message) > ERROR_CHARACTERS_MAX:
+        message = message[: ERROR_CHARACTERS_MAX - len(TRUNCATED)] + TRUNCATED
+    return {"errorCode": failure.error_code, "errorMessage": message}
+
+
+def _without_empty(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Leave out those of these fields that are empty, as Go's `omitempty`."""
+    return {name: value for name, value in row.items() if value or name not in names}
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else rfc3339(seconds)

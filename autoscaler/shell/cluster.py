@@ -14,7 +14,7 @@ from machinery import kinds
 from machinery.client import Client
 from machinery.clock import Clock
 from machinery.errors import StatusError, is_conflict, is_not_found
-from machinery.events import EventRecorder
+from machinery.events import EventRecorder, reference
 from machinery.informer import Informer
 from machinery.kinds import Kind
 from machinery.pb import core
@@ -181,15 +181,17 @@ class ApiCluster:
     def tell(self, events: Events) -> None:
         for told in events:
             about = told.about if told.about is not None else self._about
+            if told.about is None and not self._options.write_status_configmap:
+                continue
             self._recorder.event(about, told.type, told.reason, action="", note=told.message)
 
     async def write_status(self, text: str, stamp: str) -> None:
-        """The status ConfigMap; made where there is none."""
+        """Write the status ConfigMap, and create it where there is none; events are about it from now on."""
         annotation = {"cluster-autoscaler.kubernetes.io/last-updated": stamp}
         patch = {"metadata": {"annotations": annotation}, "data": {"status": text}}
         name, namespace = self._about.name, self._about.namespace
         try:
-            await self._client.patch(kinds.CONFIG_MAP, name, namespace, patch)
+            written = await self._client.patch(kinds.CONFIG_MAP, name, namespace, patch)
         except StatusError as error:
             if not is_not_found(error):
                 raise
@@ -197,7 +199,8 @@ class ApiCluster:
             new.metadata.name, new.metadata.namespace = name, namespace
             new.metadata.annotations.update(annotation)
             new.data["status"] = text
-            await self._client.create(new)
+            written = await self._client.create(new)
+        self._about = reference(written)
 
     async def delete_status(self) -> None:
         """At a clean end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from autoscaler.cloud.node_groups import NodeGroup
 from autoscaler.cloud.process import CloudService
 from autoscaler.loop import Autoscaler
 from autoscaler.options import Options
-from autoscaler.planning.status import StatusBuilder
+from autoscaler.planning.status import ScaleDownCandidates, StatusBuilder, initializing, timestamp
 from autoscaler.result import LoopResult
 from autoscaler.shell.cluster import ApiCluster
 from autoscaler.shell.event_limits import event_correlator
@@ -46,18 +46,27 @@ class _Status:
     builder: StatusBuilder
     written: float = float("-inf")
 
-    async def write(self, now: float) -> str:
-        """What went wrong, or ""."""
+    async def write(self, result: LoopResult) -> str:
+        """Write the status after a loop, not too often; return what went wrong, or ""."""
+        now = result.at
         if now - self.written < STATUS_SECONDS_MIN:
             return ""
         self.written = now
-        autoscaler = self.autoscaler
-        document = self.builder.build(autoscaler.state, autoscaler.view, autoscaler.planner.unneeded(), now)
-        try:
-            await self.cluster.write_status(yaml.safe_dump(dict(document), sort_keys=False), rfc3339(now))
-        except StatusError as error:
-            return str(error)
-        return ""
+        if result.empty_cluster:
+            return await write_status(self.cluster, initializing(now, result.empty_cluster), now)
+        autoscaler, planner = self.autoscaler, self.autoscaler.planner
+        candidates = ScaleDownCandidates(nodes=planner.unneeded(), planned_at=planner.updated_at)
+        document = self.builder.build(autoscaler.state, autoscaler.view, candidates, now)
+        return await write_status(self.cluster, document, now)
+
+
+async def write_status(cluster: ApiCluster, document: Mapping[str, Any], now: float) -> str:
+    """Write a status; return what went wrong, or ""."""
+    try:
+        await cluster.write_status(yaml.safe_dump(dict(document)), timestamp(now))
+    except StatusError as error:
+        return str(error)
+    return ""
 
 
 async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig | None) -> None:
@@ -75,6 +84,11 @@ async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig 
         tasks.start_soon(recorder.run)
         for informer in cluster.informers:
             await informer.wait_synced()
+        now = process.clock.now()
+        if options.write_status_configmap and (
+            problem := await write_status(cluster, initializing(now), now)
+        ):
+            process.log.warning("Status cannot be written", error=problem)
 
         def spawn(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
             tasks.start_soon(run)
@@ -147,7 +161,7 @@ class _Shell:
             self._metrics.after_loop(self._autoscaler, result, observation, seconds)
             self._tell(result)
             if self._options.write_status_configmap:
-                problem = await self._status.write(result.at)
+                problem = await self._status.write(result)
                 if problem:
                     self._process.log.warning("Status cannot be written", error=problem)
             await self._wait(result, seconds)
@@ -186,7 +200,7 @@ class _Shell:
                 "scaleDown": last.scale_down if last is not None else "",
                 "unneeded": planner.unneeded(),
                 "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
-                "utilization": planner.utilization,
+                "utilization": {name: found.share for name, found in planner.utilization.items()},
                 "deleting": sorted(self._autoscaler.actuator.deletions.names()),
             }
         )

@@ -124,7 +124,7 @@ class ExternalProvider:
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 return None
-            raise CloudError(f"template of node group {group}: {error.details()}") from None
+            raise CloudError(f"template of node group {group}: {status_text(error)}") from None
         except DecodeError:
             raise CloudError(f"template of node group {group} is no Node") from None
 
@@ -162,7 +162,14 @@ class ExternalProvider:
         try:
             return await method(request, timeout=self._timeout)
         except grpc.aio.AioRpcError as error:
-            raise CloudError(f"{error.details() or error.code().name}") from None
+            raise CloudError(status_text(error)) from None
+
+
+def status_text(error: grpc.aio.AioRpcError) -> str:
+    """Format the status of a failed call as grpc-go does, and with it upstream's events and logs."""
+    name = error.code().name
+    code = "Canceled" if name == "CANCELLED" else name.title().replace("_", "")
+    return f"rpc error: code = {code} desc = {error.details() or ''}"
 
 
 def _instance(row: Any) -> Instance:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,8 @@ from machinery.versions import Gates, Version
 from machinery.wire.codec import from_json
 from machinery.wire.scalars import parse_time
 
+# The recordings have "removing node" without it.
+_UTILIZATION = re.compile(r", utilization: \{[^}]*\}")
 GROUP_LABEL = "golden.test/node-group"
 FOLDER = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))
 LAST_STEP_SECONDS = 600.0
@@ -330,7 +333,7 @@ def _at_return(
         "unneeded": planner.unneeded(),
         "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
         "utilization": {
-            name: int(share * 10_000 + 0.5) / 10_000 for name, share in planner.utilization.items()
+            name: int(found.share * 10_000 + 0.5) / 10_000 for name, found in planner.utilization.items()
         },
         "scaleDownResult": result.scale_down,
         "deleted": {"empty": result.empty, "drained": result.drained},
@@ -362,7 +365,7 @@ def _events(told: Sequence[Told]) -> list[list[str]]:
         if event.about is not None:
             kind = "Pod" if isinstance(event.about, core.Pod) else "Node"
             about = f"{kind}/{event.about.metadata.name}"
-        rows.append([event.type, event.reason, about, event.message])
+        rows.append([event.type, event.reason, about, _UTILIZATION.sub("", event.message)])
     return sorted(rows)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat
-from autoscaler.planning.device_utilization import device_share
+from autoscaler.planning.device_utilization import device_utilization
 from autoscaler.planning.devices import Devices, Table
 from machinery import kinds
 from machinery.clock import FakeClock
@@ -143,7 +143,9 @@ async def test_a_node_goes_if_its_pods_find_devices_elsewhere(free: bool, reason
     loop = it.autoscaler()
     await loop.run_once()
     assert str(loop.planner.unremovable.reasons["n1"]) == reason
-    assert loop.planner.utilization["n1"] == 0.5, "of its devices: its cpu is hardly used"
+    found = loop.planner.utilization["n1"]
+    assert found.share == 0.5, "of its devices: its cpu is hardly used"
+    assert str(found) == "{0 0 0 0.5 gpu.example.com/s-n1 0.5}"
     assert ("n1" in loop.planner.unneeded()) is free
     await loop.run_once()
     assert ("n1" in loop.planner.unneeded()) is free, "what was tried is forgotten"
@@ -245,7 +247,8 @@ COUNTERS = resource_slice(
     ],
 )
 def test_how_much_of_the_devices_is_in_use(slices: list[Any], claims: list[Any], share: float | None) -> None:
-    assert device_share(slices, claims) == (None if share is None else pytest.approx(share))
+    found = device_utilization(slices, claims)
+    assert (found and found.share) == (None if share is None else pytest.approx(share))
 
 
 async def test_pods_that_are_being_drained_want_devices_elsewhere() -> None:

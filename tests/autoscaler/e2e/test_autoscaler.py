@@ -233,7 +233,9 @@ async def test_idles_without_node_groups(cluster: Cluster) -> None:
     await cluster.start("etcd", "apiserver", "controllers", "cloud", "kubelet-0", "autoscaler")
     async with cluster.client() as client:
         it = Lab(cluster, client)
-        await it.wait_status("it has looked", lambda text: "nodeGroups: []" in text)
+        await it.wait_status(
+            "it has looked", lambda text: "autoscalerStatus: Running" in text and "nodeGroups" not in text
+        )
         assert it.loop()["error"] == ""
         assert len(await it.nodes()) == 1
 

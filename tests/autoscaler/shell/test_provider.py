@@ -16,7 +16,7 @@ from autoscaler.cloud.node_groups import parse
 from autoscaler.cloud.servicer import CloudServicer
 from autoscaler.cloud.state import CloudState
 from autoscaler.ports import CloudError
-from autoscaler.shell.provider import CloudConfig, ExternalProvider
+from autoscaler.shell.provider import CloudConfig, ExternalProvider, status_text
 from machinery.clock import FakeClock
 from machinery.pb import core
 
@@ -125,3 +125,24 @@ def test_the_cloud_config_file(tmp_path: Path) -> None:
     file.write_text("adress: x\n", encoding="utf-8")
     with pytest.raises(ValueError, match="expected an address"):
         CloudConfig.read(file)
+
+
+async def test_errors_have_the_prefix_of_grpc() -> None:
+    async with served(FakeClock()) as (provider, _state, _servicer):
+        with pytest.raises(CloudError) as raised:
+            await provider.increase("no-such-group", 1)
+    assert str(raised.value).startswith("rpc error: code = NotFound desc = ")
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (grpc.StatusCode.CANCELLED, "Canceled"),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "DeadlineExceeded"),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "ResourceExhausted"),
+        (grpc.StatusCode.UNAVAILABLE, "Unavailable"),
+    ],
+)
+def test_codes_have_the_names_that_go_gives_them(code: grpc.StatusCode, name: str) -> None:
+    error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details="why")
+    assert status_text(error) == f"rpc error: code = {name} desc = why"

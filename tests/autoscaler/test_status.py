@@ -1,0 +1,167 @@
+"""The status ConfigMap's document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from autoscaler.loop import Autoscaler
+from autoscaler.options import Compat
+from autoscaler.planning.status import (
+    ERROR_CHARACTERS_MAX,
+    ScaleDownCandidates,
+    StatusBuilder,
+    initializing,
+    timestamp,
+)
+from machinery.clock import FakeClock, rfc3339
+from tests.autoscaler.builders import add_group, autoscaler, node, pod, world
+from tests.autoscaler.golden import World
+
+NOW = 1_787_392_272.5
+NEVER = {"lastProbeTime": None, "lastTransitionTime": None}
+NO_NODES = {
+    "registered": {
+        "total": 0, "ready": 0, "notStarted": 0, "suspended": 0,
+        "unready": {"total": 0, "resourceUnready": 0},
+    },
+    "longUnregistered": 0,
+    "unregistered": 0,
+}  # fmt: skip
+
+
+def document(builder: StatusBuilder, it: Autoscaler, found: World) -> Any:
+    """The document as a reader of the ConfigMap gets it."""
+    candidates = ScaleDownCandidates(nodes=it.planner.unneeded(), planned_at=it.planner.updated_at)
+    text = yaml.safe_dump(dict(builder.build(it.state, it.view, candidates, found.clock.now())))
+    return yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(
+    ("now", "text"),
+    [
+        (NOW, "2026-08-22 09:51:12.5 +0000 UTC"),
+        (NOW - 0.5, "2026-08-22 09:51:12 +0000 UTC"),
+        (NOW + 0.000001, "2026-08-22 09:51:12.500001 +0000 UTC"),
+    ],
+)
+def test_times_of_the_document_are_as_go_prints_them(now: float, text: str) -> None:
+    assert timestamp(now) == text
+
+
+@pytest.mark.parametrize("message", ["", "Cluster has no nodes."])
+def test_before_the_first_loop_nothing_was_probed(message: str) -> None:
+    text = yaml.safe_dump(dict(initializing(NOW, message)))
+    assert "&" not in text, "no aliases"
+    assert yaml.safe_load(text) == {
+        "time": "2026-08-22 09:51:12.5 +0000 UTC",
+        "autoscalerStatus": "Initializing",
+        "clusterWide": {"health": {**NEVER, "nodeCounts": NO_NODES}, "scaleUp": NEVER, "scaleDown": NEVER},
+        **({"message": message} if message else {}),
+    }
+
+
+async def test_a_whole_document() -> None:
+    found = world(FakeClock(), target=1)
+    add_group(found, "empty", target=0)
+    node(found, "n1")
+    it, builder, began = autoscaler(found, Compat.V1_36), StatusBuilder(), rfc3339(found.clock.now())
+    await it.run_once()
+    document(builder, it, found)
+    await found.clock.advance(10.0)
+    await it.run_once()
+    now = rfc3339(found.clock.now())
+    times = {"lastProbeTime": now, "lastTransitionTime": began}
+    counts = {
+        "registered": {**NO_NODES["registered"], "total": 1, "ready": 1},  # type: ignore[dict-item]
+        "longUnregistered": 0,
+        "unregistered": 0,
+    }
+    candidates = {"status": "CandidatesPresent", "candidates": 1, **times}
+    assert document(builder, it, found) == {
+        "time": timestamp(found.clock.now()),
+        "autoscalerStatus": "Running",
+        "clusterWide": {
+            "health": {"status": "Healthy", "nodeCounts": counts, **times},
+            "scaleUp": {"status": "NoActivity", **times},
+            "scaleDown": candidates,
+        },
+        "nodeGroups": [
+            {
+                "name": "ng1",
+                "health": {
+                    "status": "Healthy", "nodeCounts": counts, **times,
+                    "cloudProviderTarget": 1, "minSize": 0, "maxSize": 10,
+                },
+                "scaleUp": {"status": "NoActivity", "backoffInfo": {}, **times},
+                "scaleDown": candidates,
+            },
+            {
+                "name": "empty",
+                "health": {
+                    "status": "Healthy", "nodeCounts": NO_NODES, **NEVER,
+                    "cloudProviderTarget": 0, "minSize": 0, "maxSize": 10,
+                },
+                "scaleUp": {"status": "NoActivity", "backoffInfo": {}, **NEVER},
+                "scaleDown": {"status": "NoCandidates", **times},
+            },
+        ],
+    }  # fmt: skip
+
+
+async def test_the_error_of_a_back_off_is_shown_while_the_group_is_backed_off_and_not_scaling_up() -> None:
+    found = world(FakeClock(), target=1)
+    node(found, "n1")
+    pod(found, "full", "1900m", on="n1")
+    pod(found, "waits", "1500m", unschedulable=True)
+    found.fail_increase = ["ng1"]
+    it, builder = autoscaler(found, Compat.V1_36), StatusBuilder()
+    await it.run_once()
+    (group,) = document(builder, it, found)["nodeGroups"]
+    assert group["scaleUp"]["status"] == "Backoff"
+    assert group["scaleUp"]["backoffInfo"] == {
+        "errorCode": "cloudProviderError",
+        "errorMessage": "failed to increase node group size: no capacity",
+    }
+    # Another order of the group is still open.
+    it.state.register_increase("ng1", 1, found.clock.now())
+    found.targets["ng1"] = 2
+    await found.clock.advance(1.0)
+    await it.run_once()
+    (group,) = document(builder, it, found)["nodeGroups"]
+    assert (group["scaleUp"]["status"], group["scaleUp"]["backoffInfo"]) == ("InProgress", {})
+
+
+async def test_a_long_error_is_truncated() -> None:
+    found = world(FakeClock(), target=0)
+    it, builder = autoscaler(found, Compat.V1_36), StatusBuilder()
+    await it.run_once()
+    it.state.backoff.add("ng1", found.clock.now(), code="x", message="a" * 600)
+    (group,) = document(builder, it, found)["nodeGroups"]
+    message = group["scaleUp"]["backoffInfo"]["errorMessage"]
+    assert message == "a" * (ERROR_CHARACTERS_MAX - 11) + "<truncated>"
+
+
+async def test_an_unhealthy_group_is_not_shown_as_backed_off() -> None:
+    found = world(FakeClock(), target=9)
+    node(found, "n1")
+    it, builder = autoscaler(found, Compat.V1_36), StatusBuilder()
+    it.state.backoff.add("ng1", found.clock.now(), code="x", message="y")
+    await it.run_once()
+    (group,) = document(builder, it, found)["nodeGroups"]
+    assert group["health"]["status"] == "Unhealthy"
+    assert (group["scaleUp"]["status"], group["scaleUp"]["backoffInfo"]) == ("Unhealthy", {})
+
+
+async def test_suspended_and_deleted_nodes_are_counted() -> None:
+    found = world(FakeClock(), target=2)
+    node(found, "n1").status.conditions.add(type="Suspended", status="True")
+    node(found, "n2").spec.taints.add(key="ToBeDeletedByClusterAutoscaler", value="0", effect="NoSchedule")
+    it, builder = autoscaler(found, Compat.V1_36), StatusBuilder()
+    it.actuator.deletions.start("n2", "ng1", drain=False)
+    await it.run_once()
+    counts = document(builder, it, found)["clusterWide"]["health"]["nodeCounts"]["registered"]
+    assert (counts["total"], counts["ready"], counts["suspended"], counts["beingDeleted"]) == (2, 0, 1, 1)
+    assert it.state.is_group_healthy("ng1")

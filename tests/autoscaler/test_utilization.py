@@ -1,0 +1,41 @@
+"""The utilization of a node, and how it is printed in events."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.options import Compat
+from autoscaler.planning.utilization import Utilization
+from machinery.clock import FakeClock
+from tests.autoscaler.builders import autoscaler, node, pod, world
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (Utilization(share=0.05, resource="cpu", cpu=0.05, memory=0.0), "{0.05 0 0 0 cpu 0.05}"),
+        (Utilization(share=1.4, resource="cpu", cpu=1.4, memory=1.0), "{1.4 1 0 0 cpu 1.4}"),
+        (Utilization(share=0.00003, resource="memory", memory=0.00003), "{0 3e-05 0 0 memory 3e-05}"),
+        (Utilization(share=0.1234567891234, resource="cpu", cpu=0.1234567891234),
+         "{0.1234567891234 0 0 0 cpu 0.1234567891234}"),
+    ],
+)  # fmt: skip
+def test_it_is_printed_as_go_prints_the_structure(found: Utilization, text: str) -> None:
+    assert str(found) == text
+
+
+async def test_the_event_of_a_drain_has_the_utilization() -> None:
+    found = world(FakeClock(), target=2)
+    node(found, "n1")
+    node(found, "n2")
+    pod(found, "busy", "1200m", on="n2")
+    moved = pod(found, "p", "100m", on="n1")
+    moved.spec.containers[0].resources.requests["memory"].string = "1Gi"
+    it = autoscaler(found, Compat.V1_36)
+    await it.run_once()
+    await found.clock.advance(61.0)
+    await it.run_once()
+    (message,) = [event.message for event in found.told if "removing node" in event.message]
+    assert message == (
+        "Scale-down: removing node n1, utilization: {0.05 0.25 0 0 memory 0.25}, pods to reschedule: p"
+    )
