@@ -9,7 +9,7 @@ from machinery.option_types import Duration, EtcdServers
 from machinery.process import Process, component_command
 
 
-@component_command("apiserver")
+@component_command("apiserver", one_per_directory=True)
 @click.option(
     "--etcd-servers",
     default="",
@@ -80,7 +80,7 @@ def main(
 ) -> None:
     """The API server: Kubernetes objects on etcd, over gRPC and REST."""
     from apiserver.options import Options
-    from apiserver.process import run_apiserver
+    from apiserver.process import read_certificates, run_apiserver
 
     options = Options(
         etcd_servers=etcd_servers,
@@ -95,7 +95,7 @@ def main(
         priority_and_fairness=enable_priority_and_fairness,
         access=access,
     )
-    process.run(lambda: run_apiserver(process, options))
+    process.run(lambda: run_apiserver(process, options), check=lambda: read_certificates(options))
 
 
 def _names(texts: tuple[str, ...]) -> frozenset[str]:

@@ -28,6 +28,9 @@ from machinery.health import Health
 from machinery.process import BadConfiguration, Process
 
 if TYPE_CHECKING:
+    import ssl
+
+    from apiserver.access.setup import ServingCertificate
     from apiserver.metrics import RequestMetrics
     from apiserver.rest.server import RestServer
 
@@ -47,8 +50,12 @@ def settle_garbage_collection() -> None:
     gc.set_threshold(_GARBAGE_YOUNG, _GARBAGE_MIDDLE, _GARBAGE_OLD)
 
 
-async def run_apiserver(process: Process, options: Options) -> None:
-    """Serve until the process is told to stop; Fatal where there is no etcd to be found."""
+def read_certificates(options: Options) -> tuple[ServingCertificate | None, ssl.SSLContext | None]:
+    """Check the options that need no other process, and read the certificates that they name.
+
+    Raises:
+        BadConfiguration: an option cannot be.
+    """
     unknown = options.enabled_admission | (options.disabled_admission - ABSENT_ADMISSION_PLUGINS)
     unknown -= set(ADMISSION_PLUGINS)
     if unknown:
@@ -62,7 +69,12 @@ async def run_apiserver(process: Process, options: Options) -> None:
             "with priority and fairness --max-requests-inflight and --max-mutating-requests-inflight"
             " cannot both be 0"
         )
-    shown, tls = access_setup.serving_certificate(options.access), access_setup.tls_context(options.access)
+    return access_setup.serving_certificate(options.access), access_setup.tls_context(options.access)
+
+
+async def run_apiserver(process: Process, options: Options) -> None:
+    """Serve until the process is told to stop; Fatal where there is no etcd to be found."""
+    shown, tls = read_certificates(options)
     servers = endpoints(options.etcd_servers) or [(await process.wait_for("etcd")).grpc]
     served.configure(process.gates)
     process.step = f"load from etcd at {','.join(servers)}"

@@ -28,7 +28,7 @@ import anyio
 import anyio.abc
 import click
 
-from machinery import failpoints, logs, run_files, versions
+from machinery import failpoints, file_lock, logs, run_files, versions
 from machinery.clock import Clock, SystemClock, rfc3339
 from machinery.run_files import RunFile
 from machinery.serving import Serving
@@ -90,6 +90,8 @@ class Process:
         armed: Mapping[str, str] | None = None,
         log_level: logs.Level = "info",
         log_format: logs.Format = "text",
+        one_per_directory: bool = False,
+        check_only: bool = False,
     ) -> None:
         self.component = component
         self.name = name or component
@@ -107,21 +109,36 @@ class Process:
         self._armed = dict(armed or {})
         self._log_level: logs.Level = log_level
         self._log_format: logs.Format = log_format
+        self._one_per_directory = one_per_directory
+        self._check_only = check_only
         self._announced = False
         self._clients: list[Client] = []
         self._started = self.clock.now()
         self.log = logs.get()
         self.serving.health.add("announced", self._check_announced, ["readyz"])
 
-    def run(self, body: Body, *, grace_seconds: float = GRACE_SECONDS) -> None:
+    def run(
+        self,
+        body: Body,
+        *,
+        check: Callable[[], object] | None = None,
+        grace_seconds: float = GRACE_SECONDS,
+    ) -> None:
         """Run the body on an event loop of its own, and end the process with an exit status.
 
         0 after the body returned or was stopped, 1 after an error (2 after BadConfiguration), which is logged
-        with `step`.
+        with `step`. `check` is what the body does before it needs another process: with --check-options only
+        that is done.
         """
         logs.configure(self.name, level=self._log_level, format=self._log_format, clock=self.clock)
         for warning in self.gates.warnings:
             self.log.warning(warning)
+        if self._check_only:
+            sys.exit(self._check(check))
+        try:
+            lock = self._lock()
+        except Fatal as error:
+            sys.exit(self._report(error))
         failpoints.REGISTRY.rng = self.rng
         failpoints.REGISTRY.clock = self.clock
         failpoints.REGISTRY.on_fire = self._on_fire
@@ -129,7 +146,37 @@ class Process:
         status = anyio.run(
             functools.partial(self._main, body, grace_seconds), backend_options={"use_uvloop": True}
         )
+        os.close(lock)
         sys.exit(status)
+
+    def _check(self, check: Callable[[], object] | None) -> int:
+        self.step = "check the options"
+        try:
+            if check is not None:
+                check()
+        except Fatal as error:
+            return self._report(error)
+        return 0
+
+    def _lock(self) -> int:
+        """Lock D/run/<name>.lock until this process ends.
+
+        Two processes of one name would overwrite each other's run file and state. The kernel frees the lock
+        of a process that was killed.
+
+        Raises:
+            Fatal: another process holds it.
+        """
+        name = self.component if self._one_per_directory else self.name
+        try:
+            return file_lock.acquire(self.directory / "run" / f"{name}.lock")
+        except file_lock.HeldError as error:
+            remedy = "end it first, or give another --dir"
+            if not self._one_per_directory:
+                remedy += " or --name"
+            raise Fatal(f"{name} runs already in {self.directory} (pid {error.pid}); {remedy}") from None
+        except OSError as error:
+            raise Fatal(f"{self.directory} cannot be used: {error.strerror}; give another --dir") from None
 
     async def client(self, user_agent: str = "") -> Client:
         """A client of the API server, closed when the process ends; waits for the server's run file.
@@ -283,9 +330,12 @@ def _exit_after(seconds: float) -> None:
 
 
 def component_command(
-    component: str, *, help: str | None = None
+    component: str, *, help: str | None = None, one_per_directory: bool = False
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Make `main(process, ...)` a click command with the options that every component has."""
+    """Make `main(process, ...)` a click command with the options that every component has.
+
+    Of a component with `one_per_directory` a directory has one process, whatever its name.
+    """
 
     def decorate(main: Callable[..., None]) -> click.Command:
         @functools.wraps(main)
@@ -302,6 +352,7 @@ def component_command(
             log_level: logs.Level,
             log_format: logs.Format,
             seed: int | None,
+            check_options: bool,
             **own: Any,
         ) -> None:
             die_with_parent()
@@ -322,6 +373,8 @@ def component_command(
                 armed=failpoints,
                 log_level=log_level,
                 log_format=log_format,
+                one_per_directory=one_per_directory,
+                check_only=check_options,
             )
             main(process, **own)
 
@@ -360,7 +413,11 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
             help="Behave as this release of Kubernetes.",
         ),
         click.option(
-            "--feature-gates", default="", metavar="A=true,B=false", callback=_reading(versions.parse_gates)
+            "--feature-gates",
+            multiple=True,
+            metavar="A=true,B=false",
+            callback=_reading_all(versions.parse_gates),
+            help="Given several times they are merged.",
         ),
         click.option("--bind-address", default="127.0.0.1", help="For the serving port."),
         click.option("--port", default=0, type=click.IntRange(0, 65535), help="Serving port; 0: any free."),
@@ -374,7 +431,27 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
         click.option("-v", "--log-level", type=click.Choice(logs.LEVELS), default="info"),
         click.option("--log-format", type=click.Choice(logs.FORMATS), default="text"),
         click.option("--seed", type=int, default=None, help="For the process's dice; default: any."),
+        click.option(
+            "--check-options", is_flag=True, help="Only say whether the options are right, and end."
+        ),
     ]
+
+
+def _reading_all(
+    read: Callable[[str], dict[str, bool]],
+) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, bool]]:
+    """Read every value of a repeated option into one mapping; of a name given twice the later value holds.
+
+    Source: component-base 1.36, MapStringBool.
+    """
+
+    def callback(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, bool]:
+        try:
+            return {name: value for text in texts for name, value in read(text).items()}
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return callback
 
 
 def _reading(read: Callable[[str], object]) -> Callable[[click.Context, click.Parameter, str], object]:

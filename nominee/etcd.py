@@ -17,16 +17,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from machinery import run_files
+from machinery import file_lock, run_files
 from machinery.clock import SystemClock, rfc3339
-from machinery.run_files import RunFile
 
 READY_SECONDS_MAX = 30.0
 _POLL_SECONDS = 0.02
@@ -106,16 +105,20 @@ def ask_version(binary: Path) -> tuple[int, int, int] | None:
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
-def choose(binaries: Sequence[EtcdBinary]) -> EtcdBinary | None:
-    """The first that keeps its promises under a kill; else the first; None of none."""
-    return next((binary for binary in binaries if not binary.loses_writes), next(iter(binaries), None))
+def choose(binaries: Iterable[EtcdBinary]) -> EtcdBinary | None:
+    """Return the first that loses no write under a kill, else the first, or None; ask for no more."""
+    first = None
+    for binary in binaries:
+        if not binary.loses_writes:
+            return binary
+        first = first or binary
+    return first
 
 
 def find(explicit: str = "") -> EtcdBinary:
     """The etcd to use; `explicit` is a path that the user gave. EtcdError says how to get one."""
     paths = [Path(explicit)] if explicit else list(dict.fromkeys(p.resolve() for p in candidates()))
-    binaries = [EtcdBinary(p, version) for p in paths if (version := ask_version(p)) is not None]
-    chosen = choose(binaries)
+    chosen = choose(EtcdBinary(p, version) for p in paths if (version := ask_version(p)) is not None)
     if chosen is None:
         raise EtcdError(
             f"{explicit} is no etcd binary that runs"
@@ -289,6 +292,7 @@ def _announce(directory: Path, binary: EtcdBinary, at: EtcdAddresses, pid: int) 
             "grpc": at.client,
             "peer": at.peer,
             "version": binary.version_text,
+            **({"warning": binary.warning} if binary.warning else {}),
             "startTime": rfc3339(SystemClock().now()),
         },
     )
@@ -314,27 +318,47 @@ def _in_the_background(action: Callable[[], None]) -> None:
 )
 @click.option("--etcd-binary", default="", help="The etcd to run; default: the best that is found.")
 @click.option("--unsafe-no-fsync", is_flag=True, help="Faster; a crash of the machine may lose writes.")
-def main(directory: Path, etcd_binary: str, unsafe_no_fsync: bool) -> None:
+@click.option("--check-options", is_flag=True, help="Only say whether the options are right, and end.")
+def main(directory: Path, etcd_binary: str, unsafe_no_fsync: bool, check_options: bool) -> None:
     """Run etcd with its data in DIR/etcd, and write DIR/run/etcd.json when it answers."""
     die_with_parent()
     directory = directory.resolve()
     data = directory / "etcd"
-    running = RunFile.read(directory, "etcd")
-    if running is not None and running.pid != os.getpid():
-        raise click.ClickException(f"etcd runs already in {directory} (pid {running.pid})")
     try:
         binary = find(etcd_binary)
+        check_data(data, binary)
+        if check_options:
+            arguments(binary, data, EtcdAddresses("", ""), no_fsync=unsafe_no_fsync)
+            return
+        lock = _lock(directory)
         if binary.warning:
             print(f"warning: {binary.warning}", file=sys.stderr, flush=True)
-        check_data(data, binary)
         at = addresses(data)
         command = arguments(binary, data, at, no_fsync=unsafe_no_fsync)
     except EtcdError as error:
         raise click.ClickException(str(error)) from None
     (directory / "run" / "etcd.json").unlink(missing_ok=True)
     pid = os.getpid()
-    _in_the_background(lambda: _announce(directory, binary, at, pid))
+
+    def announce() -> None:
+        os.close(lock)  # its copy: etcd alone keeps the directory
+        _announce(directory, binary, at, pid)
+
+    _in_the_background(announce)
+    os.set_inheritable(lock, True)
     os.execv(command[0], command)
+
+
+def _lock(directory: Path) -> int:
+    """Lock D/run/etcd.lock for as long as this process lives. EtcdError where another etcd has it."""
+    try:
+        return file_lock.acquire(directory / "run" / "etcd.lock")
+    except file_lock.HeldError as error:
+        raise EtcdError(
+            f"etcd runs already in {directory} (pid {error.pid}); end it first, or give another --dir"
+        ) from None
+    except OSError as error:
+        raise EtcdError(f"{directory} cannot be used: {error.strerror}; give another --dir") from None
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nominee.pki import Identity
+from nominee.supervisor.node_ranges import of_kubelet, option_value
 from nominee.supervisor.spec import ProcessSpec
 
 MASTERS, NODES = "system:masters", "system:nodes"
@@ -21,7 +22,6 @@ _COMPONENTS = {
     "autoscaler": Identity("cluster-autoscaler"),
     "cloud": Identity("system:cloud-controller-manager"),
 }
-_NODE_PREFIX = "node-"
 _EVERYWHERE = ("", "0.0.0.0", "::")
 
 
@@ -48,41 +48,28 @@ def tokens(processes: Sequence[ProcessSpec]) -> dict[str, Identity]:
 def serving_names(processes: Sequence[ProcessSpec]) -> list[str]:
     """Addresses that the API server was told to listen on, for its certificate."""
     servers = [process for process in processes if process.component == "apiserver"]
-    options = ("--rest-address", "--grpc-address")
+    names = ("--rest-address", "--grpc-address")
     hosts = [
-        _option(server.argv, name, "").rpartition(":")[0].strip("[]")
+        option_value(server.argv, name, "").rpartition(":")[0].strip("[]")
         for server in servers
-        for name in options
+        for name in names
     ]
     return [host for host in dict.fromkeys(hosts) if host not in _EVERYWHERE]
 
 
 def _kubelet(process: ProcessSpec, node_groups: Sequence[str]) -> Identity:
-    arguments = process.argv
-    prefix = _option(arguments, "--node-name-prefix", _NODE_PREFIX)
-    first = int(_option(arguments, "--first-node", "0"))
-    count = int(_option(arguments, "--nodes", "1"))
-    patterns = [f"{prefix}{first}..{first + count - 1}"] if count > 0 else []
-    if "--cloud" in arguments or _option(arguments, "--cloud-address", ""):
+    own = of_kubelet(process.argv)
+    patterns = [str(own)] if own.count > 0 else []
+    if "--cloud" in process.argv or option_value(process.argv, "--cloud-address", ""):
         patterns += [f"{group}-*" for group in node_groups]
-    groups = (f"nominee:nodes:{pattern}" for pattern in patterns)
+    # The empty pattern, which no node matches, makes it the credential of a process with many nodes.
+    groups = (f"nominee:nodes:{pattern}" for pattern in patterns or [""])
     return Identity(f"system:node:{process.name}", (NODES, *groups))
-
-
-def _option(arguments: Sequence[str], name: str, default: str) -> str:
-    """The last value of an option, as `--name value` or `--name=value`."""
-    value = default
-    for index, argument in enumerate(arguments):
-        if argument == name and index + 1 < len(arguments):
-            value = arguments[index + 1]
-        elif argument.startswith(f"{name}="):
-            value = argument.partition("=")[2]
-    return value
 
 
 def _node_groups(process: ProcessSpec) -> Iterator[str]:
     """The names of a cloud's groups: its machines' names begin with them."""
-    path = _option(process.argv, "--node-groups", "") if process.component == "cloud" else ""
+    path = option_value(process.argv, "--node-groups", "") if process.component == "cloud" else ""
     if not path:
         return
     import yaml

@@ -39,10 +39,10 @@ def main(
     simulator_annotations: bool,
 ) -> None:
     """Gives pending pods their nodes."""
-    from scheduler.shell.run import Settings, run_scheduler
+    from scheduler.shell.run import Settings, read_settings, run_scheduler
 
     settings = Settings(config, plugins, leader_elect, simulator_annotations)
-    process.run(lambda: run_scheduler(process, settings))
+    process.run(lambda: run_scheduler(process, settings), check=lambda: read_settings(process, settings))
 
 
 if __name__ == "__main__":

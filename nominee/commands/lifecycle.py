@@ -44,6 +44,7 @@ def _ask(
         raise click.UsageError(error.message) from None
     more = {"arguments": list(arguments)} if arguments else {}
     if arguments:
+        ask_supervisor(directory, "check", timeout_seconds=timeout, component=name, arguments=list(arguments))
         _reassign(StateDirectory(directory), name, arguments)
     answer = ask_supervisor(directory, command, timeout_seconds=timeout, component=name, kill=kill, **more)
     for process in answer["components"]:

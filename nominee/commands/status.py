@@ -15,9 +15,9 @@ from nominee.printing.tables import table
 from nominee.process_usage import pss_bytes
 from nominee.supervisor.client import NotRunningError, call
 from nominee.supervisor.directory import StateDirectory
+from nominee.supervisor.report import ANNOUNCED
 
 _HEALTH_SECONDS_MAX = 1.0
-_COPIED = ("http", "grpc", "rest", "emulatedVersion", "version", "featureGates", "startTime")
 
 
 @click.command()
@@ -52,6 +52,9 @@ def status(directory: Path, output: str) -> None:
     header = ["COMPONENT", "STATE", "PID", "RESTARTS", "VERSION", "GATES", "GRPC", "REST", "HTTP", "PSS"]
     for line in table(header, rows):
         click.echo(line)
+    for component in cluster["components"]:
+        if component.get("warning"):
+            click.echo(f"warning: {component['warning']}")
 
 
 def _row(component: Mapping[str, Any]) -> list[str]:
@@ -70,7 +73,10 @@ def _row(component: Mapping[str, Any]) -> list[str]:
 
 
 def _gates(component: Mapping[str, Any]) -> str:
-    """Gates that are not at the default of the component's version; all of them are in the JSON."""
+    """Gates that are not at the default of the component's version, and the autoscaler's --compat in effect.
+
+    The JSON has all gates.
+    """
     from machinery import versions
 
     effective = component.get("featureGates")
@@ -78,8 +84,9 @@ def _gates(component: Mapping[str, Any]) -> str:
         return "-"
     version = versions.Version.parse(component["emulatedVersion"])
     defaults = versions.Gates(component["component"], version).all()
+    compat = [f"--compat={component['compat']}"] if component.get("compat") else []
     set_here = [f"{gate}={str(on).lower()}" for gate, on in effective.items() if defaults.get(gate) != on]
-    return ",".join(set_here) or "-"
+    return ",".join([*compat, *set_here]) or "-"
 
 
 def _mib(size: int | None) -> str:
@@ -102,7 +109,7 @@ def _unsupervised(state: StateDirectory) -> dict[str, Any] | None:
                 "state": "ready",
                 "pid": document["pid"],
                 "restarts": 0,
-                **{key: document[key] for key in _COPIED if key in document},
+                **{key: document[key] for key in ANNOUNCED if key in document},
             }
             for name, document in live.items()
         ],

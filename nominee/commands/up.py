@@ -7,14 +7,18 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from machinery import file_lock
 from machinery.clock import SystemClock
 from nominee.commands.common import Seconds, directory_option, echo_json, output_option
 from nominee.components import BY_NAME, COMPONENTS, is_installed
+from nominee.etcd import EtcdError
+from nominee.etcd import find as find_etcd
 from nominee.identities import certificates, serving_names, tokens
 from nominee.options import OptionError, parse_assignments, parse_components, parse_gates, parse_versions
 from nominee.output import settle
@@ -29,9 +33,10 @@ from nominee.supervisor.directory import (
     acquire_lock,
     clean_stale,
     write_atomically,
-    write_holder,
 )
+from nominee.supervisor.node_ranges import NodeRange, option_value, without
 from nominee.supervisor.report import ready_lines, shell_words
+from nominee.supervisor.spec import ClusterSpec
 
 
 @click.command()
@@ -99,18 +104,20 @@ def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **
 
     A component that dies is started again with a growing delay. Everything is in one directory:
     D/cluster.json says what runs where, D/logs what it said.
+
+    A directory that was used before keeps its objects, except for nodes beyond --nodes, which are removed.
     """
     try:
         plan = build(_options(directory, given | {"json_output": output == "json" and not detach}))
     except OptionError as error:
         raise click.UsageError(str(error)) from None
-    for warning in plan.warnings:
+    for warning in (*plan.warnings, *_etcd_warnings(plan)):
         click.echo(f"warning: {warning}", err=True)
     if dry_run:
         _print_plan(plan, output)
         return
     state = StateDirectory(directory)
-    lock = _claim(state, plan)
+    lock, plan = _claim(state, plan)
     _make_credentials(directory, plan)
     command = [sys.executable, "-P", "-m", "nominee.supervisor", f"--dir={directory}", f"--lock-fd={lock}"]
     if detach:
@@ -119,6 +126,16 @@ def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **
     settle()
     os.set_inheritable(lock, True)
     os.execv(sys.executable, command)  # the same pid goes on as the light supervisor
+
+
+def _etcd_warnings(plan: Plan) -> list[str]:
+    """What to know about the etcd that will run; nothing where there is none, which its process reports."""
+    warnings = []
+    for process in plan.spec.processes:
+        if process.component == "etcd":
+            with suppress(EtcdError):
+                warnings.append(find_etcd(option_value(process.argv, "--etcd-binary", "")).warning)
+    return [warning for warning in warnings if warning]
 
 
 def _make_credentials(directory: Path, plan: Plan) -> None:
@@ -216,11 +233,15 @@ def _print_plan(plan: Plan, output: str) -> None:
         click.echo(shell_words([*process.argv, *process.first_start]))
 
 
-def _claim(state: StateDirectory, plan: Plan) -> int:
-    """Takes the lock, clears what a killed cluster left, writes the plan; returns the lock's descriptor."""
+def _claim(state: StateDirectory, plan: Plan) -> tuple[int, Plan]:
+    """Take the lock, clear what a killed cluster left and write the plan.
+
+    Returns the lock's descriptor, and the plan with the nodes that earlier kubelets of the directory carried.
+    """
     hint = plan.spec.hint
     try:
         lock = acquire_lock(state)
+        spec = replace(plan.spec, earlier_nodes=_earlier_nodes(state))
         stale = clean_stale(state, {component.name: component.module for component in COMPONENTS})
     except UnsupervisedError as error:
         raise click.ClickException(
@@ -237,8 +258,22 @@ def _claim(state: StateDirectory, plan: Plan) -> int:
         ) from None
     if stale:
         click.echo(f"cleaned up after a cluster that was killed here ({', '.join(stale)})", err=True)
-    write_atomically(state.plan, plan.spec.to_json())
-    return lock
+    if spec.surplus_nodes:
+        surplus = ", ".join(map(str, spec.surplus_nodes))
+        click.echo(
+            f"nodes of this directory that are not asked for any more are removed: {surplus}", err=True
+        )
+    write_atomically(state.plan, spec.to_json())
+    return lock, replace(plan, spec=spec)
+
+
+def _earlier_nodes(state: StateDirectory) -> tuple[NodeRange, ...]:
+    """The nodes of the cluster that ran here last, and those that it had found and not removed."""
+    try:
+        last = ClusterSpec.from_json(state.plan.read_text(encoding="utf-8"))
+        return without((*last.earlier_nodes, *last.nodes), ())
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()  # a new directory, or the plan of another version
 
 
 def _detach(
@@ -255,7 +290,7 @@ def _detach(
         start_new_session=True,
         pass_fds=[lock],
     )
-    write_holder(lock, supervisor.pid)
+    file_lock.name_holder(lock, supervisor.pid)
     os.close(lock)
     os.close(log)
     try:

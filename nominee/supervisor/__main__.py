@@ -17,8 +17,9 @@ import os
 import sys
 from pathlib import Path
 
+from machinery import file_lock
 from nominee.supervisor.clock import monotonic
-from nominee.supervisor.directory import InUseError, StateDirectory, acquire_lock, write_holder
+from nominee.supervisor.directory import InUseError, StateDirectory, acquire_lock
 from nominee.supervisor.report import Printer
 from nominee.supervisor.shell import Supervisor
 from nominee.supervisor.spec import ClusterSpec
@@ -36,7 +37,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     os.set_inheritable(lock, False)
-    write_holder(lock, os.getpid())
+    file_lock.name_holder(lock, os.getpid())
     spec = ClusterSpec.from_json(directory.plan.read_text(encoding="utf-8"))
     return Supervisor(spec, monotonic, Printer(sys.stdout), Printer(sys.stderr)).run()
 

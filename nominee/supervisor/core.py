@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from nominee.supervisor.states import RUNNING, Effect, InvalidTransitionError, State, Trigger, step
 
 STORY_LENGTH_MAX = 50
-EXIT_USAGE = 2  # a component's exit code for options that it refuses: trying again cannot help
+# A component's exit code for options that it refuses: trying again cannot help. Of a process that was ready
+# it is a crash (Go programs, such as etcd, exit with 2 after a panic).
+EXIT_USAGE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,9 @@ class ProcessState:
 class UnknownProcessError(Exception):
     """A command for a process that this cluster does not have."""
 
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"this cluster has no {name!r}; it has {', '.join(known)}")
+
 
 class Supervision:
     """The processes of one cluster and what is to be done with them."""
@@ -87,7 +92,7 @@ class Supervision:
         """
         process = self.processes.get(name)
         if process is None:
-            raise UnknownProcessError(f"this cluster has no {name!r}; it has {', '.join(self.processes)}")
+            raise UnknownProcessError(name, self.processes)
         if self.closing:
             raise InvalidTransitionError("the cluster is going down")
         if trigger in (Trigger.START, Trigger.RESTART, Trigger.RESTART_KILL):
@@ -126,15 +131,14 @@ class Supervision:
         process = self.processes[name]
         process.last_exit = reason
         expected = process.state in (State.STOPPING, State.RESTARTING)
+        refused = code == EXIT_USAGE and process.state is State.STARTING
         if not expected:
             if process.ready_since is not None and now - process.ready_since >= self.policy.stable_after:
                 process.failures = 0
             process.failures += 1
         process.ready_since = None
-        hopeless = not process.ever_ready and (
-            code == EXIT_USAGE or process.failures >= self.policy.start_failures_max
-        )
-        for_good = hopeless or not self.policy.restart or self.closing
+        hopeless = not process.ever_ready and process.failures >= self.policy.start_failures_max
+        for_good = refused or hopeless or not self.policy.restart or self.closing
         actions = self._move(process, Trigger.DIED_FOR_GOOD if for_good else Trigger.DIED, now)
         return actions + (self._close_stage(now) if self.closing else [])
 

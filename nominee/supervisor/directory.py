@@ -10,7 +10,6 @@ D/etcd, D/kubelet   state of the components
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from machinery import file_lock
 from nominee.supervisor.clock import wait_until
 
 _RESERVED = frozenset({"plan"})
@@ -134,46 +134,21 @@ class StateDirectory:
 
 
 def acquire_lock(directory: StateDirectory) -> int:
-    """Takes the cluster's lock and returns its descriptor; InUseError when another holds it.
+    """Take the cluster's lock and return its descriptor (`machinery.file_lock`).
 
-    The lock lives as long as any copy of the descriptor is open, also across exec, and goes with its holder
-    however that ends.
+    Raises:
+        InUseError: another cluster runs in this directory.
     """
-    directory.run.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(directory.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
-        os.close(descriptor)
-        raise InUseError(
-            f"a cluster already runs in {directory.path}" + (f" (pid {holder})" if holder else "")
-        ) from None
-    write_holder(descriptor, os.getpid())
-    return descriptor
-
-
-def write_holder(descriptor: int, pid: int) -> None:
-    """Notes in the lock file who holds it, for messages only."""
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{pid}\n".encode(), 0)
+        return file_lock.acquire(directory.lock)
+    except file_lock.HeldError as error:
+        pid = f" (pid {error.pid})" if error.pid else ""
+        raise InUseError(f"a cluster already runs in {directory.path}{pid}") from None
 
 
 def lock_holder(directory: StateDirectory) -> int | None:
-    """The pid of the process that holds the lock, or None when nobody does."""
-    try:
-        descriptor = os.open(directory.lock, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        text = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
-        return int(text) if text.isdigit() else 0
-    else:
-        return None
-    finally:
-        os.close(descriptor)
+    """Return the pid of the process that holds the lock, or None when no process does."""
+    return file_lock.holder(directory.lock)
 
 
 def clean_stale(directory: StateDirectory, modules: Mapping[str, str]) -> list[str]:

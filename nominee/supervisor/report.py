@@ -12,7 +12,10 @@ from nominee.supervisor.directory import StateDirectory, read_json
 from nominee.supervisor.spec import ClusterSpec
 from nominee.supervisor.states import RUNNING, State
 
-_COPIED = ("http", "grpc", "rest", "emulatedVersion", "version", "featureGates", "startTime")
+ANNOUNCED = (
+    *("http", "grpc", "rest", "emulatedVersion", "version", "featureGates", "compat", "warning", "startTime"),
+)
+"""What a description copies from a process's run file."""
 
 
 def describe_process(
@@ -31,7 +34,7 @@ def describe_process(
         description["lastExit"] = process.last_exit
     announced = read_json(directory.run_file(process.name)) if process.state in RUNNING else None
     if announced is not None and announced.get("pid") == pid:
-        description |= {key: announced[key] for key in _COPIED if key in announced}
+        description |= {key: announced[key] for key in ANNOUNCED if key in announced}
     return description
 
 

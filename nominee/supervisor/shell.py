@@ -7,6 +7,7 @@ import os
 import selectors
 import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,12 +18,16 @@ from nominee.supervisor.clock import Monotonic
 from nominee.supervisor.control import Answer, Control, Pending
 from nominee.supervisor.core import Action, Supervision, UnknownProcessError
 from nominee.supervisor.directory import StateDirectory, process_letter, write_atomically
+from nominee.supervisor.one_shot import OneShot
 from nominee.supervisor.readiness import INTERVAL_SECONDS, Probe
 from nominee.supervisor.report import Printer, describe_cluster, event_line, failure_lines, ready_lines
 from nominee.supervisor.spec import ClusterSpec, ProcessSpec
 from nominee.supervisor.states import RUNNING, Effect, InvalidTransitionError, State, Trigger
 
 _IDLE_SECONDS_MAX = 5.0
+_REMOVAL_SECONDS_MAX = 60.0
+_CHECK_SECONDS_MAX = 20.0
+_CHECK_OPTION = "--check-options"
 _END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TRIGGERS = {
     ("start", False): Trigger.START,
@@ -51,6 +56,7 @@ class Supervisor:
         self._ready_after: float | None = None
         self._failure: list[str] = []
         self._signals = 0
+        self._removal: OneShot | None = None
         self._selector = selectors.DefaultSelector()
         self._control: Control | None = None
 
@@ -90,7 +96,7 @@ class Supervisor:
     def _timeout(self) -> float:
         timeout = _IDLE_SECONDS_MAX
         now = self._clock()
-        if self._probes or (self._control is not None and self._control.waiting):
+        if self._probes or self._removal is not None or (self._control is not None and self._control.waiting):
             timeout = INTERVAL_SECONDS
         if self._core.next_deadline is not None:
             timeout = min(timeout, self._core.next_deadline - now)
@@ -160,6 +166,8 @@ class Supervisor:
 
     def _kill_all(self) -> None:
         """The last resort when the loop itself fails: nothing may be left."""
+        if self._removal is not None:
+            self._removal.kill()
         for child in self._children.values():
             child.signal(Effect.KILL)
         for child in self._children.values():
@@ -197,7 +205,7 @@ class Supervisor:
             self._write_cluster()
 
     def _report_start(self, now: float) -> None:
-        if self._core.all_ready:
+        if self._core.all_ready and self._surplus_nodes_are_gone():
             self._ready_after = round(now - self._started, 3)
             self._seen = {name: process.state for name, process in self._core.processes.items()}
             self._write_cluster()
@@ -206,7 +214,7 @@ class Supervisor:
                 self._print(line)
             return
         hopeless = self._core.hopeless()
-        late = now - self._started > self._spec.ready_seconds_max
+        late = not self._core.all_ready and now - self._started > self._spec.ready_seconds_max
         if hopeless or late:
             guilty = hopeless or [
                 p for p in self._core.processes.values() if p.state not in (State.READY, State.DOWN)
@@ -217,6 +225,27 @@ class Supervisor:
                 *failure_lines(guilty, self._directory, self._log_starts),
             ]
             self._close()
+
+    def _surplus_nodes_are_gone(self) -> bool:
+        """Remove the nodes that earlier kubelets of this directory left; a failure is only reported."""
+        if not self._spec.surplus_nodes:
+            return True
+        if self._removal is None:
+            program = (sys.executable, "-P", "-m", "nominee.surplus_nodes", f"--dir={self._spec.directory}")
+            self._removal = OneShot(
+                program, self._spec.environment, self._clock, seconds_max=_REMOVAL_SECONDS_MAX
+            )
+        outcome = self._removal.poll()
+        if outcome is None:
+            return False
+        surplus = ", ".join(map(str, self._spec.surplus_nodes))
+        self._removal, self._spec = None, replace(self._spec, earlier_nodes=())
+        if outcome.ok:
+            self._say(outcome.output)
+            write_atomically(self._directory.plan, self._spec.to_json())
+        else:
+            self._print_error(f"warning: {surplus}, which no kubelet carries, remain: {outcome.output}")
+        return True
 
     def _write_cluster(self) -> None:
         write_atomically(self._directory.cluster, json.dumps(self.describe(), indent=2) + "\n")
@@ -236,6 +265,8 @@ class Supervisor:
         if command == "down":
             self._close(at_once=bool(request.get("kill")))
             return Pending(lambda: {"ok": True} if self._core.closed else None)
+        if command == "check":
+            return self._check(str(request.get("component")), [*map(str, request.get("arguments") or ())])
         trigger = _TRIGGERS.get((command, bool(request.get("kill"))))
         if trigger is None:
             kill = " with kill" if request.get("kill") else ""
@@ -252,13 +283,38 @@ class Supervisor:
             return {"ok": False, "error": "the cluster is going down"}
         return {"ok": True, "cluster": self.describe()} if self._ready_after is not None else None
 
+    def _names(self, component: str) -> list[str]:
+        """The processes of a name or of a component; the name itself where there are none."""
+        if component in self._specs:
+            return [component]
+        return [p.name for p in self._spec.processes if p.component == component] or [component]
+
+    def _check(self, component: str, arguments: Sequence[str]) -> Answer | Pending:
+        """Ask a component's program whether it takes these arguments, without touching what runs."""
+        name = self._names(component)[0]
+        original = next((p for p in self._spec.processes if p.name == name), None)
+        if original is None:
+            return {"ok": False, "error": str(UnknownProcessError(name, self._specs))}
+        check = OneShot(
+            (*original.argv, *arguments, _CHECK_OPTION),
+            self._spec.environment,
+            self._clock,
+            seconds_max=_CHECK_SECONDS_MAX,
+        )
+
+        def answer() -> Answer | None:
+            outcome = check.poll()
+            if outcome is None or outcome.ok:
+                return None if outcome is None else {"ok": True}
+            return {"ok": False, "error": f"{name} refuses these options:\n{outcome.output}"}
+
+        return Pending(answer)
+
     def _change(
         self, component: str, trigger: Trigger, arguments: Sequence[str] | None = None
     ) -> Answer | Pending:
         """`arguments` come behind the process's own from now on (`()` is none), so that they win."""
-        names = [component]
-        if component not in self._specs:
-            names = [p.name for p in self._spec.processes if p.component == component] or names
+        names = self._names(component)
         before = dict(self._specs)
         if arguments is not None:
             for original in self._spec.processes:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from nominee.supervisor.core import Policy
+from nominee.supervisor.node_ranges import NodeRange, of_kubelet, without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,19 @@ class ClusterSpec:
     ready_seconds_max: float = 60.0
     json_output: bool = False  # print the cluster as JSON when it is ready
     hint: str = ""  # how the other commands find this cluster: "" or " --dir D"
+    # Nodes that kubelets of this directory carried before and whose objects may still be there.
+    earlier_nodes: tuple[NodeRange, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[NodeRange, ...]:
+        """The nodes of this cluster's kubelets, without those of a cloud."""
+        return tuple(of_kubelet(p.argv) for p in self.processes if p.component == "kubelet")
+
+    @property
+    def surplus_nodes(self) -> tuple[NodeRange, ...]:
+        """Earlier nodes that no kubelet carries now; none in a cluster without kubelets."""
+        components = {process.component for process in self.processes}
+        return without(self.earlier_nodes, self.nodes) if {"apiserver", "kubelet"} <= components else ()
 
     def to_json(self) -> str:
         document = asdict(self)
@@ -54,4 +68,5 @@ class ClusterSpec:
             for process in document["processes"]
         )
         document["policy"] = Policy(**document["policy"])
+        document["earlier_nodes"] = tuple(NodeRange(**each) for each in document.get("earlier_nodes", ()))
         return cls(**document)

@@ -83,11 +83,22 @@ class Settings:
     simulator_annotations: bool = False
 
 
-async def run_scheduler(process: Process, settings: Settings) -> None:
-    """The process's body."""
+def read_settings(
+    process: Process, settings: Settings
+) -> tuple[SchedulerConfig, dict[str, type[Plugin]], list[Profile]]:
+    """Read what the command line names: configuration, plugin classes and profiles.
+
+    Raises:
+        BadConfiguration: one of them cannot be.
+    """
     config = read_config(settings.config_path)
     search_also(plugin_folders(settings.config_path))
-    classes, profiles = read_profiles(config, settings.plugins, registry.default_plugins(process.gates))
+    return config, *read_profiles(config, settings.plugins, registry.default_plugins(process.gates))
+
+
+async def run_scheduler(process: Process, settings: Settings) -> None:
+    """The process's body."""
+    config, classes, profiles = read_settings(process, settings)
     client = await process.client(user_agent="kube-scheduler")
     parts = Parts(
         process, config, classes, profiles, client, Metrics(), records=settings.simulator_annotations

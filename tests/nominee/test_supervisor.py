@@ -229,3 +229,24 @@ def test_garbage_on_the_socket_is_answered_and_a_long_path_works(tmp_path: Path)
             with pytest.raises(ConnectionError):
                 raise ConnectionError if connection.recv(4096) == b"" else AssertionError
         assert cluster.call("status")["cluster"]["ready"]
+
+
+def test_options_are_checked_without_touching_what_runs(tmp_path: Path) -> None:
+    with supervised(tmp_path) as cluster:
+        cluster.call("wait")
+        before = cluster.pids()
+        with pytest.raises(RefusedError, match=r"scheduler refuses these options:\n.*--frobnicate"):
+            cluster.call("check", component="scheduler", arguments=["refuse"])
+        with pytest.raises(RefusedError, match="this cluster has no 'kubelet'; it has etcd"):
+            cluster.call("check", component="kubelet", arguments=[])
+        assert cluster.call("check", component="scheduler", arguments=["ignore-term"])["ok"]
+        assert cluster.pids() == before
+
+
+def test_a_restart_with_options_that_are_refused_leaves_it_down(tmp_path: Path) -> None:
+    with supervised(tmp_path) as cluster:
+        cluster.call("wait")
+        with pytest.raises(RefusedError, match="scheduler is crashed, last exit code 2"):
+            cluster.call("restart", component="scheduler", arguments=["refuse"])
+        cluster.wait_component("scheduler", state="crashed", pid=None)
+        assert cluster.call("start", component="scheduler", arguments=[])["components"][0]["state"] == "ready"

@@ -95,6 +95,26 @@ def test_refused_options_are_not_tried_again() -> None:
     assert state(supervision, "apiserver") is State.BACKOFF
 
 
+def test_options_refused_at_a_restart_are_not_tried_again() -> None:
+    supervision = cluster()
+    supervision.start_all(0.0)
+    supervision.became_ready("scheduler", 1.0)
+    supervision.ask("scheduler", Trigger.RESTART, 2.0)
+    supervision.exited("scheduler", 0, "exit code 0", 3.0)
+    assert state(supervision, "scheduler") is State.STARTING
+    supervision.exited("scheduler", 2, "exit code 2", 4.0)
+    assert state(supervision, "scheduler") is State.CRASHED
+
+
+def test_exit_code_2_of_a_process_that_was_ready_is_a_crash() -> None:
+    """As etcd's after a panic."""
+    supervision = cluster()
+    supervision.start_all(0.0)
+    supervision.became_ready("etcd", 1.0)
+    supervision.exited("etcd", 2, "exit code 2", 2.0)
+    assert state(supervision, "etcd") is State.BACKOFF
+
+
 def test_who_never_comes_up_is_given_up() -> None:
     supervision = cluster()
     supervision.start_all(0.0)
