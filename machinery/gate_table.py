@@ -59,7 +59,7 @@ GATES: tuple[GateRow, ...] = (
         needs="GenericWorkload",
     ),
     _row(
-        "WorkloadAwarePreemption", "scheduler", "alpha 1.36 off; merged 1.37 GenericWorkload",
+        "WorkloadAwarePreemption", "apiserver scheduler", "alpha 1.36 off; merged 1.37 GenericWorkload",
         needs="GangScheduling",
     ),
     _row("TopologyAwareWorkloadScheduling", "apiserver scheduler", "alpha 1.36 off"),

@@ -151,6 +151,7 @@ _TABLE: dict[Kind[Any], Default] = {
     kinds.NETWORK_POLICY: watched.network_policy,
     kinds.ENDPOINTS: watched.endpoints,
     kinds.POD_TEMPLATE: watched.pod_template,
+    kinds.POD_GROUP: watched.pod_group,
 }
 
 

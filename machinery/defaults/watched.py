@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from machinery.defaults import pod
-from machinery.pb import autoscaling, batch, core, networking
+from machinery.pb import autoscaling, batch, core, networking, workloads
 from machinery.versions import Gates
 
 _UTILIZATION_PERCENT = 80
@@ -76,3 +76,9 @@ def endpoints(obj: core.Endpoints, gates: Gates) -> None:
 
 def pod_template(obj: core.PodTemplate, gates: Gates) -> None:
     pod.pod_template(obj.template)
+
+
+def pod_group(obj: workloads.PodGroup, gates: Gates) -> None:
+    # Whether the field is known is for the registry to say.
+    if not obj.spec.HasField("disruptionMode"):
+        obj.spec.disruptionMode = "Pod"

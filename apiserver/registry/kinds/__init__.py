@@ -17,10 +17,12 @@ from apiserver.registry.kinds import (
     ip_addresses,
     jobs,
     network_policies,
+    pod_groups,
     pod_templates,
     service_accounts,
     service_cidrs,
     volume_attributes_classes,
+    workloads,
 )
 from apiserver.registry.strategy import Strategy
 from machinery.kinds import Kind
@@ -36,9 +38,11 @@ STRATEGIES: dict[Kind[Any], Strategy] = {
         ip_addresses.STRATEGY,
         jobs.STRATEGY,
         network_policies.STRATEGY,
+        pod_groups.STRATEGY,
         pod_templates.STRATEGY,
         service_accounts.STRATEGY,
         service_cidrs.STRATEGY,
         volume_attributes_classes.STRATEGY,
+        workloads.STRATEGY,
     )
 }

@@ -1,0 +1,81 @@
+"""Rules that upstream generates from the tags of its types (1.36, apimachinery/pkg/api/validate).
+
+They word some things differently from the rules written by hand: lengths in bytes, unions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+from apiserver.validation import field
+from machinery import names
+from machinery.errors import Cause
+from machinery.wire import codec
+
+M = TypeVar("M", bound=Message)
+
+
+def required(path: str, value: Any) -> list[Cause]:
+    return [] if value else [field.required(path)]
+
+
+def short_name(path: str, name: str) -> list[Cause]:
+    """format=k8s-short-name."""
+    return [field.invalid(path, name, problem) for problem in names.dns_label_problems(name, unit="bytes")]
+
+
+def long_name(path: str, name: str) -> list[Cause]:
+    """format=k8s-long-name."""
+    return [
+        field.invalid(path, name, problem) for problem in names.dns_subdomain_problems(name, unit="bytes")
+    ]
+
+
+def label_key(path: str, key: str) -> list[Cause]:
+    """format=k8s-label-key."""
+    return [field.invalid(path, key, problem) for problem in names.qualified_name_problems(key)]
+
+
+def union(path: str, message: Message, members: Sequence[str]) -> list[Cause]:
+    """Exactly one of the members is set."""
+    given = [name for name in members if message.HasField(name)]
+    listed = ", ".join(f"`{name}`" for name in members)
+    if not given:
+        return [field.invalid(path, "", f"must specify one of: {listed}")]
+    if len(given) > 1:
+        value = f"{{{', '.join(given)}}}"
+        return [field.invalid(path, value, f"must specify exactly one of: {listed}")]
+    return []
+
+
+def items(
+    path: str,
+    values: Sequence[M],
+    count_max: int,
+    check: Callable[[str, M], list[Cause]],
+    *,
+    key: Callable[[M], str] | None = None,
+) -> list[Cause]:
+    """A list of at most `count_max` items, each with another `key`, which `check` looks at."""
+    if len(values) > count_max:
+        return [field.too_many(path, len(values), count_max)]
+    errors: list[Cause] = []
+    seen: set[str] = set()
+    for index, value in enumerate(values):
+        if key is None:
+            break
+        name = key(value)
+        if name in seen:
+            errors.append(field.duplicate(f"{path}[{index}]", codec.to_json(value)))
+        seen.add(name)
+    for index, value in enumerate(values):
+        errors += check(f"{path}[{index}]", value)
+    return errors
+
+
+def immutable(path: str, new: Any) -> Cause:
+    """An error about a field that has changed."""
+    return field.invalid(path, new, field.IMMUTABLE)
