@@ -25,6 +25,7 @@ _STATUS_RESETS: dict[str, tuple[Path, ...]] = {
     "ResourceClaim": (_SPEC, _METADATA),
     "FlowSchema": (_SPEC, _METADATA),
     "PriorityLevelConfiguration": (_SPEC, _METADATA),
+    "PodGroup": (_SPEC, _METADATA),
 }
 
 

@@ -79,7 +79,7 @@ def _range_problem(text: str) -> str:
 
 
 def parse_range(text: str) -> Range | None:
-    """The range as it is understood, None where the text is none; bits after the prefix are cut off."""
+    """Return the range without the bits after its prefix, or None for a text that is not a range."""
     base, _, length = text.partition("/")
     address, problem = _sloppily(base)
     if address is None or problem == _MAPPED or not (length.isascii() and length.isdigit()):
@@ -90,7 +90,7 @@ def parse_range(text: str) -> Range | None:
 
 
 def canonical_problems(text: str) -> tuple[str, ...]:
-    """What is wrong with an address that must be in canonical form; upstream: IsValidIP."""
+    """Return what is wrong with an address that must be in canonical form; upstream: IsValidIP."""
     address, problem = _sloppily(text)
     if address is None:
         return (_ADDRESS_PROBLEM,)
@@ -100,7 +100,7 @@ def canonical_problems(text: str) -> tuple[str, ...]:
 
 
 def canonical_range(path: str, text: str) -> list[Cause]:
-    """The same of a range; upstream: IsValidCIDR."""
+    """Check a range that must be in canonical form; upstream: IsValidCIDR."""
     if errors := ip_range(path, text):
         return errors
     canonical = str(ipaddress.ip_network(text))

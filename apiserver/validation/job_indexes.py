@@ -7,7 +7,7 @@ from machinery.selectors import parse_int64
 
 
 class IndexesError(ValueError):
-    """A list of indexes that is none; its text is upstream's."""
+    """A text that is not a list of indexes; its message is upstream's."""
 
 
 def count(text: str, completions: int) -> int:
@@ -29,7 +29,7 @@ def count(text: str, completions: int) -> int:
 
 
 def overlap(completed: str, failed: str, completions: int) -> int | None:
-    """Return the first index that both lists have; what cannot be read has none."""
+    """Return the first index that both lists have, or None; intervals that cannot be read are skipped."""
     ours, theirs = _readable(completed, completions), _readable(failed, completions)
     place = other = 0
     while place < len(ours) and other < len(theirs):

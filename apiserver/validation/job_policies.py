@@ -20,6 +20,7 @@ _REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 
 
 def replacement(path: str, spec: batch.JobSpec) -> list[Cause]:
+    """Check podReplacementPolicy, which depends on podFailurePolicy."""
     if not spec.HasField("podReplacementPolicy"):
         return []
     known = ("Failed",) if spec.HasField("podFailurePolicy") else _REPLACEMENTS
@@ -28,6 +29,7 @@ def replacement(path: str, spec: batch.JobSpec) -> list[Cause]:
 
 
 def failure(path: str, spec: batch.JobSpec) -> list[Cause]:
+    """Check podFailurePolicy."""
     rules, at = spec.podFailurePolicy.rules, f"{path}.rules"
     errors: list[Cause] = []
     if len(rules) > _RULES_MAX:
@@ -106,7 +108,7 @@ def _exit_codes(
 
 
 def success(path: str, spec: batch.JobSpec) -> list[Cause]:
-    """Of an Indexed Job."""
+    """Check the successPolicy of an Indexed Job."""
     rules, at = spec.successPolicy.rules, f"{path}.rules"
     errors: list[Cause] = []
     if not rules:

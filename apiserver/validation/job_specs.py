@@ -22,7 +22,7 @@ _COUNTS = (
 
 
 def job_spec(path: str, spec: batch.JobSpec, options: PodOptions) -> list[Cause]:
-    """Without the selector, which only a Job has."""
+    """Check a Job's spec without its selector, which only a Job has."""
     errors: list[Cause] = []
     for name in _COUNTS:
         if spec.HasField(name):
@@ -107,7 +107,7 @@ def _restarts(path: str, spec: batch.JobSpec) -> list[Cause]:
 
 
 def many_indexes(path: str, spec: batch.JobSpec) -> list[str]:
-    """A warning about an Indexed Job whose failed indexes may be too many to list."""
+    """Warn of an Indexed Job whose failed indexes may be too many to list."""
     many = spec.completions > COMPLETIONS_SOFT_LIMIT and spec.parallelism > PARALLELISM_SOFT_LIMIT
     if spec.completionMode != "Indexed" or not many:
         return []

@@ -31,6 +31,7 @@ def _time(status: batch.JobStatus, name: str) -> meta.Time | None:
 
 
 def update(new: batch.Job, old: batch.Job) -> list[Cause]:
+    """Check a new status and how it differs from the stored one."""
     return [*_counts(new.status), *_rules(new, old), *_changes(new, old)]
 
 

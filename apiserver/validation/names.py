@@ -73,7 +73,7 @@ def label_value(text: str) -> Problems:
 
 @lru_cache(maxsize=4096)
 def wildcard_subdomain(text: str) -> Problems:
-    """`*.example.com`: a host of an Ingress."""
+    """Return what is wrong with a wildcard host of an Ingress, as `*.example.com`."""
     problems = []
     if len(text.encode()) > SUBDOMAIN_LENGTH_MAX:
         problems.append(too_long(SUBDOMAIN_LENGTH_MAX))

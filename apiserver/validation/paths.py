@@ -32,7 +32,7 @@ def local_non_reserved(path: str, target: str) -> list[Cause]:
 
 
 def domain_prefixed(path: str, target: str) -> list[Cause]:
-    """`acme.io/foo`: the name of a controller. Upstream: IsDomainPrefixedPath."""
+    """Check the name of a controller, as `acme.io/foo`. Upstream: IsDomainPrefixedPath."""
     if not target:
         return [field.required(path)]
     domain, _, rest = target.partition("/")

@@ -42,15 +42,15 @@ def _spec(spec: core.PodSpec, pod_name: str, options: PodOptions) -> list[Cause]
     return errors
 
 
-def _remembered(options: PodOptions) -> Verdicts[core.PodSpec, tuple[Cause, ...]]:
+def _cached_spec(options: PodOptions) -> Verdicts[core.PodSpec, tuple[Cause, ...]]:
     return Verdicts(lambda spec: tuple(_spec(spec, "", options)))
 
 
-_spec_without_volumes = {options: _remembered(options) for options in map(PodOptions, (False, True))}
+_spec_without_volumes = {options: _cached_spec(options) for options in map(PodOptions, (False, True))}
 
 
 def _tokens(spec: core.PodSpec) -> list[Cause]:
-    """A token is somebody's."""
+    """Every token must belong to a service account."""
     problem = "must not be specified when serviceAccountName is not set"
     return [
         field.forbidden(f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken", problem)

@@ -142,14 +142,14 @@ def storage_class(obj: storage.StorageClass) -> list[Cause]:
 
 
 def provisioner(path: str, name: str) -> list[Cause]:
-    """Which driver makes or changes volumes."""
+    """Check the name of the driver that makes or changes volumes."""
     if not name:
         return [field.required(path)]
     return [field.invalid(path, name, problem) for problem in names.qualified_name(name.lower())]
 
 
 def parameters(found: Mapping[str, str]) -> list[Cause]:
-    """What the driver is given, of classes of storage and of volume attributes."""
+    """Check the parameters of a StorageClass or a VolumeAttributesClass."""
     if len(found) > _PARAMETERS_MAX:
         return [field.too_long("parameters", _PARAMETERS_MAX)]
     errors = [field.invalid("parameters", "", "field can not be empty.")] if "" in found else []

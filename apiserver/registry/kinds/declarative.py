@@ -19,28 +19,29 @@ M = TypeVar("M", bound=Message)
 
 
 def required(path: str, value: Any) -> list[Cause]:
+    """Refuse the zero value of a type."""
     return [] if value else [field.required(path)]
 
 
 def short_name(path: str, name: str) -> list[Cause]:
-    """format=k8s-short-name."""
+    """Check a DNS label (format=k8s-short-name)."""
     return [field.invalid(path, name, problem) for problem in names.dns_label_problems(name, unit="bytes")]
 
 
 def long_name(path: str, name: str) -> list[Cause]:
-    """format=k8s-long-name."""
+    """Check a DNS subdomain (format=k8s-long-name)."""
     return [
         field.invalid(path, name, problem) for problem in names.dns_subdomain_problems(name, unit="bytes")
     ]
 
 
 def label_key(path: str, key: str) -> list[Cause]:
-    """format=k8s-label-key."""
+    """Check a label key (format=k8s-label-key)."""
     return [field.invalid(path, key, problem) for problem in names.qualified_name_problems(key)]
 
 
 def union(path: str, message: Message, members: Sequence[str]) -> list[Cause]:
-    """Exactly one of the members is set."""
+    """Refuse a union of which not exactly one member is set."""
     given = [name for name in members if message.HasField(name)]
     listed = ", ".join(f"`{name}`" for name in members)
     if not given:
@@ -59,7 +60,7 @@ def items(
     *,
     key: Callable[[M], str] | None = None,
 ) -> list[Cause]:
-    """A list of at most `count_max` items, each with another `key`, which `check` looks at."""
+    """Check a list of at most `count_max` items, whose keys differ, and each item with `check`."""
     if len(values) > count_max:
         return [field.too_many(path, len(values), count_max)]
     errors: list[Cause] = []
@@ -77,5 +78,5 @@ def items(
 
 
 def immutable(path: str, new: Any) -> Cause:
-    """An error about a field that has changed."""
+    """Return the error about a field that has changed."""
     return field.invalid(path, new, field.IMMUTABLE)

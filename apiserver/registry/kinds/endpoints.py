@@ -26,17 +26,17 @@ class EndpointsStrategy(Strategy):
     def warnings(self, new: Any, old: Any | None) -> Sequence[str]:
         return [
             warning
-            for path, address in _addresses(new.subsets)
+            for index, subset in enumerate(new.subsets)
+            for path, address in _addresses(f"subsets[{index}]", subset)
             for warning in addresses.warnings(f"{path}.ip", address.ip)
         ]
 
 
-def _addresses(subsets: Iterable[core.EndpointSubset]) -> Iterator[tuple[str, core.EndpointAddress]]:
-    for index, subset in enumerate(subsets):
-        for number, address in enumerate(subset.addresses):
-            yield f"subsets[{index}].addresses[{number}]", address
-        for number, address in enumerate(subset.notReadyAddresses):
-            yield f"subsets[{index}].notReadyAddresses[{number}]", address
+def _addresses(path: str, subset: core.EndpointSubset) -> Iterator[tuple[str, core.EndpointAddress]]:
+    for number, address in enumerate(subset.addresses):
+        yield f"{path}.addresses[{number}]", address
+    for number, address in enumerate(subset.notReadyAddresses):
+        yield f"{path}.notReadyAddresses[{number}]", address
 
 
 def _subsets(subsets: Iterable[core.EndpointSubset]) -> list[Cause]:
@@ -46,8 +46,8 @@ def _subsets(subsets: Iterable[core.EndpointSubset]) -> list[Cause]:
         path = f"subsets[{index}]"
         if not subset.addresses and not subset.notReadyAddresses:
             errors.append(field.required(path, "must specify `addresses` or `notReadyAddresses`"))
-        for at, address in _addresses([subset]):
-            errors += _address(at.replace("subsets[0]", path, 1), address)
+        for at, address in _addresses(path, subset):
+            errors += _address(at, address)
         for number, port in enumerate(subset.ports):
             errors += _port(f"{path}.ports[{number}]", port, named=len(subset.ports) > 1)
     return errors

@@ -137,7 +137,7 @@ def _hostname(job: batch.Job) -> list[Cause]:
 
 
 def change(new: batch.Job, old: batch.Job, gates: Gates) -> list[Cause]:
-    """ValidateJobSpecUpdate, after the spec itself."""
+    """Check what an update changes in the spec (ValidateJobSpecUpdate, after the spec itself)."""
     errors = _completions(new.spec, old.spec)
     if not same(new.spec.selector, old.spec.selector):
         shown = codec.to_json(new.spec.selector) if new.spec.HasField("selector") else None

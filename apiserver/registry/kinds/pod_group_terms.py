@@ -33,6 +33,7 @@ GATED: dict[str, str] = {
 
 
 def known(name: str, gates: Gates) -> bool:
+    """Return whether the field has no gate, or its gate is on."""
     gate = GATED.get(name)
     return gate is None or (gate != "" and gates.enabled(gate))
 
@@ -45,11 +46,12 @@ def drop_disabled(new: Terms, old: Terms | None, gates: Gates) -> None:
 
 
 def is_set(terms: Terms, name: str) -> bool:
+    """Return whether the field has a value; "" is not one."""
     return any(given.name == name and value != "" for given, value in terms.ListFields())
 
 
 def checks() -> dict[str, Check]:
-    """The rule of each field, in the order of upstream's struct."""
+    """Return the rule of each field, in the order of upstream's struct."""
     return {
         "schedulingPolicy": _policy,
         "schedulingConstraints": _constraints,
@@ -61,7 +63,7 @@ def checks() -> dict[str, Check]:
 
 
 def terms(path: str, found: Terms, gates: Gates) -> list[Cause]:
-    """A new PodGroup's, or template's."""
+    """Check the terms of a new PodGroup or of a template."""
     errors: list[Cause] = []
     for name, check in checks().items():
         at = f"{path}.{name}"

@@ -8,7 +8,7 @@ from machinery.pb import core
 
 
 def typed_reference(path: str, reference: core.TypedLocalObjectReference) -> list[Cause]:
-    """validateIngressTypedLocalObjectReference."""
+    """Check a reference within a namespace (validateIngressTypedLocalObjectReference)."""
     errors: list[Cause] = []
     if reference.HasField("apiGroup"):
         group = reference.apiGroup
@@ -20,7 +20,7 @@ def typed_reference(path: str, reference: core.TypedLocalObjectReference) -> lis
 
 
 def segment(path: str, name: str, missing: str = "") -> list[Cause]:
-    """A required part of an object's path."""
+    """Check a required name that is part of an object's path."""
     if not name:
         return [field.required(path, missing)]
     return [field.invalid(path, name, problem) for problem in names.path_segment(name)]
