@@ -19,13 +19,14 @@ from machinery.strategic_schema import (
     SET_ORDER,
     Json,
     PatchError,
+    Positions,
     Shape,
     bad_directive,
     bad_type,
     check_elements,
     go_text,
     go_type,
-    index_of,
+    identity,
     no_merge_key,
     root,
     rule,
@@ -207,19 +208,20 @@ def _partition(merged: _List, named: _List, merge_key: str) -> tuple[_List, _Lis
                 raise bad_type({}, element)
             if merge_key not in element:
                 raise no_merge_key(element, merge_key)
-    ours = [element for element in merged if index_of(named, element, merge_key) >= 0]
-    servers = [element for element in merged if index_of(named, element, merge_key) < 0]
+    positions = Positions(named, merge_key)
+    ours = [element for element in merged if positions.of(element) >= 0]
+    servers = [element for element in merged if positions.of(element) < 0]
     return ours, servers
 
 
 def _interleave(servers: _List, ours: _List, server_order: _List, merge_key: str) -> _List:
     """Both lists in their own order; a server's element goes before ours if it did in the object."""
     result: _List = []
-    at = 0
+    at, positions = 0, Positions(server_order, merge_key)
     for mine in ours:
-        place = index_of(server_order, mine, merge_key)
+        place = positions.of(mine)
         while at < len(servers):
-            other = index_of(server_order, servers[at], merge_key)
+            other = positions.of(servers[at])
             if place < 0 or other < 0 or other >= place:
                 break
             result.append(servers[at])
@@ -237,7 +239,8 @@ def _merge_list(original: _List, patch: _List, shape: Shape, field: str, deletin
     merge_key = field_rule.merge_key
     if check_elements(original, patch) != go_type({}):
         if deleting:
-            return [each for each in original if index_of(patch, each, "") < 0]
+            positions = Positions(patch, "")
+            return [each for each in original if positions.of(each) < 0]
         merged = unique(original + patch)
         merge_key = ""
     else:
@@ -254,6 +257,8 @@ def _merge_list(original: _List, patch: _List, shape: Shape, field: str, deletin
 def unique(values: _List) -> _List:
     """Removes repetitions as upstream does: the last value moves into the gap."""
     values = list(values)
+    if len({identity(value) for value in values}) == len(values):
+        return values
     at = 0
     while at < len(values):
         other = at + 1
@@ -270,6 +275,7 @@ def unique(values: _List) -> _List:
 def _apply_element_directives(original: _List, patch: _List, merge_key: str) -> tuple[_List, _List]:
     """Elements with `$patch`: delete takes the element out, replace makes the patch's others the list."""
     plain: _List = []
+    deleted: set[tuple[str, Json]] = set()
     replaces = False
     for element in patch:
         directive = element.get(DIRECTIVE)
@@ -278,27 +284,29 @@ def _apply_element_directives(original: _List, patch: _List, merge_key: str) -> 
         elif directive == DELETE:
             if merge_key not in element:
                 raise no_merge_key(element, merge_key)
-            original = [
-                each for each in original
-                if merge_key not in each or not same(each[merge_key], element[merge_key])
-            ]  # fmt: skip
+            deleted.add(identity(element[merge_key]))
         elif directive == REPLACE:
             replaces = True
         elif directive == MERGE:
             raise PatchError("merging lists cannot yet be specified in the patch")
         else:
             raise bad_directive(directive, element)
+    if deleted:
+        original = [
+            each for each in original if merge_key not in each or identity(each[merge_key]) not in deleted
+        ]
     return (plain, []) if replaces else (original, plain)
 
 
 def _merge_elements(original: _List, patch: _List, merge_key: str, shape: Shape) -> _List:
-    merged = list(original)
+    merged, positions = list(original), Positions(original, merge_key)
     for element in patch:
         if merge_key not in element:
             raise no_merge_key(element, merge_key)
-        at = index_of(merged, element, merge_key)
+        at = positions.of(element)
         if at >= 0:
             merged[at] = _merge_map(merged[at], element, shape)
         else:
+            positions.add(element, len(merged))
             merged.append(element)  # directives deeper in it stay, and mean nothing to who decodes it
     return merged

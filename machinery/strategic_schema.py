@@ -5,8 +5,11 @@ Source: the `patchStrategy` and `patchMergeKey` tags of Kubernetes' Go types, in
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 from machinery.wire.schema import Field, messages
@@ -106,17 +109,20 @@ def go_text(value: Json) -> str:
     return str(value)
 
 
+_GO_TYPES: Final = {
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "string",
+    type(None): "<nil>",
+}
+
+
 def go_type(value: Json) -> str:
     """The Go type that a JSON value decodes to; two values of one type merge, others replace."""
-    if isinstance(value, dict):
-        return "map[string]interface {}"
-    if isinstance(value, list):
-        return "[]interface {}"
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int):
-        return "int64"
-    return "float64" if isinstance(value, float) else "string" if isinstance(value, str) else "<nil>"
+    return _GO_TYPES[type(value)]
 
 
 def bad_type(expected: Json, actual: Json) -> PatchError:
@@ -163,7 +169,11 @@ def sort_like(elements: list[Json], order: list[Json], merge_key: str) -> list[J
                 raise no_merge_key(element, merge_key)
         deletions = [element for element in elements if element.get(DIRECTIVE) == DELETE]
         elements = [element for element in elements if element.get(DIRECTIVE) != DELETE]
-    places = [index_of(order, element, merge_key) for element in elements]
+    positions = Positions(order, merge_key)
+    places = [positions.of(element) for element in elements]
+    if min(places, default=0) >= 0:
+        placed = sorted(zip(places, elements, strict=True), key=itemgetter(0))
+        return [element for _, element in placed] + deletions
     result: list[tuple[int, Json]] = []
     for place, element in zip(places, elements, strict=True):
         at = len(result)
@@ -178,15 +188,36 @@ def same(one: Json, other: Json) -> bool:
     return go_type(one) == go_type(other) and bool(one == other)
 
 
-def index_of(elements: list[Json], wanted: Json, merge_key: str) -> int:
-    """Where an element with the same key (or, without a merge key, value) is, or -1."""
+class Positions:
+    """The first place of each key (or, without a merge key, of each value) in a list.
 
-    def key(element: Json) -> Json:
-        if not merge_key:
-            return element
-        return element.get(merge_key) if isinstance(element, dict) else None
+    A list in a patch may have tens of thousands of elements, too many to search for each of them.
+    """
 
-    for index, element in enumerate(elements):
-        if same(key(element), key(wanted)):
-            return index
-    return -1
+    __slots__ = ("_merge_key", "_places")
+
+    def __init__(self, elements: Iterable[Json], merge_key: str) -> None:
+        self._merge_key = merge_key
+        self._places: dict[tuple[str, Any], int] = {}
+        for place, element in enumerate(elements):
+            self.add(element, place)
+
+    def add(self, element: Json, place: int) -> None:
+        """Note an element, unless there is one with its key already."""
+        self._places.setdefault(self._key(element), place)
+
+    def of(self, element: Json) -> int:
+        """Return the place of the element with this one's key, or -1."""
+        return self._places.get(self._key(element), -1)
+
+    def _key(self, element: Json) -> tuple[str, Any]:
+        if not self._merge_key:
+            return identity(element)
+        return identity(element.get(self._merge_key) if isinstance(element, dict) else None)
+
+
+def identity(value: Json) -> tuple[str, Any]:
+    """Return what is equal for two values exactly where `same` holds, and can be a dictionary's key."""
+    if isinstance(value, dict | list):
+        return go_type(value), json.dumps(value, sort_keys=True)
+    return go_type(value), value

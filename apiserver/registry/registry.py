@@ -10,12 +10,12 @@ import random
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 from google.protobuf.message import Message
 
-from apiserver import version_fields
+from apiserver import large_bodies, version_fields
 from apiserver.access.attributes import Attributes
 from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.admission.chain import Chain, plugins
@@ -58,7 +58,7 @@ from apiserver.requests import (
     WatchOptions,
     WriteOptions,
 )
-from apiserver.storage.interface import Storage, StorageError
+from apiserver.storage.interface import VALUE_BYTES_MAX, Storage, StorageError
 from apiserver.storage.status import to_status
 from apiserver.watcher import Watcher
 from machinery import defaults, errors, kinds
@@ -346,11 +346,13 @@ class Registry:
             return await self._apply(kind, strategy, namespace, name, subresource, patch, options)
         validation = patching.validation_of(options, self._gates.version)
         now = self._environment().now
-        document = patching.parse(patch_kind, patch, validation)
+        parse = partial(patching.parse, patch_kind, patch, validation)
+        document = await large_bodies.decoded(len(patch), parse)
 
         async def change(current: CachedObject) -> Any:
             shown = two_faces.shown(kind, current).message
-            new = two_faces.as_stored(kind, patching.apply(kind, patch_kind, document, shown, validation))
+            apply = partial(patching.apply, kind, patch_kind, document, shown, validation)
+            new = two_faces.as_stored(kind, await large_bodies.decoded(len(patch), apply))
             check_namespace(strategy, namespace, new.metadata)
             check_name(name, new.metadata)
             if not new.metadata.resourceVersion:
@@ -378,9 +380,13 @@ class Registry:
     ) -> CachedObject:
         """Server-side apply; creates what does not exist."""
         env = self._environment()
+        config = await large_bodies.decoded(len(patch), partial(tracking.configuration, patch), yaml=True)
+        if len(patch) > VALUE_BYTES_MAX:
+            checked = partial(tracking.check_size, kind, config)
+            await large_bodies.decoded(len(patch), checked)
 
         def applied(live: Any | None) -> Any:
-            new = two_faces.as_stored(kind, tracking.apply(kind, subresource, live, patch, options, env.now))
+            new = two_faces.as_stored(kind, tracking.apply(kind, subresource, live, config, options, env.now))
             if live is None and new.metadata.uid:
                 problem = f"uid mismatch: the provided object specified uid {new.metadata.uid}"
                 raise errors.conflict(kind, name, f"{problem}, and no existing object was found")
@@ -517,7 +523,8 @@ class Registry:
             self._authorize(Attributes("create", kind.plural, kind.group, kind.version, "", where, name))
 
     def _complete(self, kind: Kind[Any], obj: Any) -> None:
-        """What the client left out, without what this version does not know; in place."""
+        """Fill in what the client left out, and drop what this version does not know; in place. 413."""
+        rules.check_size(kind, obj)
         defaults.apply(kind, obj, self._gates)
         version_fields.drop(self._gates.version, obj)
 

@@ -6,9 +6,11 @@ from typing import Any
 
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.requests import WriteOptions
+from apiserver.storage.interface import VALUE_BYTES_MAX
 from apiserver.validation import field, metadata
-from machinery import errors
+from machinery import errors, kinds
 from machinery.errors import GroupKind
+from machinery.kinds import Kind
 from machinery.pb import meta
 from machinery.wire import presence
 
@@ -25,6 +27,18 @@ def check_options(name: str, options: WriteOptions, *, force: bool = False) -> N
     causes += metadata.field_manager("fieldManager", options.field_manager)
     if causes:
         raise errors.invalid(GroupKind("meta.k8s.io", name), "", causes)
+
+
+def check_size(kind: Kind[Any], new: Any) -> None:
+    """Refuse what etcd will not take before seconds go into its defaults, managedFields and validation.
+
+    ConfigMaps and Secrets have a lower limit of their own, with another message. Raises: StatusError 413.
+    """
+    if kind in (kinds.CONFIG_MAP, kinds.SECRET):
+        return
+    size = new.ByteSize()
+    if size > VALUE_BYTES_MAX:
+        raise errors.request_too_large(f"the object has {size} bytes, limit is {VALUE_BYTES_MAX}")
 
 
 def without_double_owners(new: meta.ObjectMeta, *, patched: bool = False) -> str:

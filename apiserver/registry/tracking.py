@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from apiserver.documents import SyntaxProblem, parse_yaml
+from apiserver.registry import rules
 from apiserver.requests import WriteOptions
 from machinery.errors import bad_request
 from machinery.kinds import Kind
 from machinery.pb import meta
-from machinery.wire import presence
+from machinery.wire import codec, presence
 from machinery.wire.scalars import json_type
 
 if TYPE_CHECKING:
@@ -68,12 +69,17 @@ def _timeless(entry: meta.ManagedFieldsEntry) -> tuple[str, ...]:
 
 
 def apply(
-    kind: Kind[Any], subresource: str, live: Any | None, patch: bytes, options: WriteOptions, now: meta.Time
+    kind: Kind[Any],
+    subresource: str,
+    live: Any | None,
+    configured: tuple[dict[str, Any], list[str]],
+    options: WriteOptions,
+    now: meta.Time,
 ) -> Any:
-    """Server-side apply of a patch's bytes to an object, or to nothing. Raises 400, 409, 500."""
+    """Server-side apply of a `configuration` to an object, or to nothing. Raises 400, 409, 500."""
     from apiserver.managed_fields.manager import Endpoint, apply
 
-    config, duplicates = configuration(patch)
+    config, duplicates = configured
     made = apply(Endpoint(kind, subresource), live, config, who(options, now), force=bool(options.force))
     tell_duplicates(duplicates, options)
     return made
@@ -101,6 +107,16 @@ def configuration(patch: bytes) -> tuple[dict[str, Any], list[str]]:
         text = f"json: cannot unmarshal {json_type(config)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")
     return config, document.duplicates
+
+
+def check_size(kind: Kind[Any], configured: tuple[dict[str, Any], list[str]]) -> None:
+    """Refuse a configuration that is too large by itself before it is merged. Raises: StatusError 413."""
+    try:
+        message = codec.from_json(kind.message, configured[0])
+    except codec.DecodeError:
+        # To apply it says what is wrong.
+        return
+    rules.check_size(kind, message)
 
 
 def who(options: WriteOptions, now: meta.Time) -> Who:

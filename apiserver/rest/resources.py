@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from apiserver import request_options, version_fields
+from apiserver import large_bodies, request_options, version_fields
 from apiserver.access.access import OPEN, Access
 from apiserver.cached_object import CachedObject
 from apiserver.kubelets import UsageSource
@@ -18,7 +19,18 @@ from apiserver.registry.strategy import read_only
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
 from apiserver.rest import answers, bodies, discovery, problems, tables
 from apiserver.rest.http import Answer, Request, parse_int64
-from apiserver.rest.media import JSON, OBJECTS, PARTIAL, PARTIAL_LIST, STREAMS, TABLE, Media, negotiate
+from apiserver.rest.media import (
+    JSON,
+    OBJECTS,
+    PARTIAL,
+    PARTIAL_LIST,
+    STREAMS,
+    TABLE,
+    YAML,
+    Media,
+    content_type,
+    negotiate,
+)
 from apiserver.rest.target import Target
 from apiserver.watcher import Watcher
 from machinery import errors, failpoints, kinds
@@ -328,7 +340,9 @@ class Resources:
     async def _decoded(self, request: Request, wanted: bodies.Expected) -> bodies.Body:
         data = await request.body()
         validation = request.asked("fieldValidation")
-        body = bodies.decode(data, request.header("content-type"), wanted, validation, self._version)
+        content = request.header("content-type")
+        decode = partial(bodies.decode, data, content, wanted, validation, self._version)
+        body = await large_bodies.decoded(len(data), decode, yaml=content_type(content) == YAML)
         request.warnings.extend(body.warnings)
         return body
 

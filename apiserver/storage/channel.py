@@ -21,6 +21,7 @@ from apiserver.storage.interface import (
     LeaseNotFound,
     StorageError,
     StorageUnavailable,
+    ValueTooLarge,
 )
 from machinery.credentials import DIRECTLY
 from machinery.endpoints import endpoints as endpoints
@@ -41,6 +42,11 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.use_local_subchannel_pool", 1),
     DIRECTLY,
 )
+
+
+# etcd's own limit, and beyond that its gRPC server's.
+_TOO_LARGE = ("etcdserver: request is too large", "received message larger than max")
+_TOO_LARGE_CODES = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 
 class Call(Protocol):
@@ -76,6 +82,8 @@ def translate(error: grpc.aio.AioRpcError, revision: int = 0) -> StorageError:
     code, text = error.code(), error.details() or ""
     if code is grpc.StatusCode.OUT_OF_RANGE:
         return FutureRevision(revision) if "future" in text else Compacted(revision)
+    if code in _TOO_LARGE_CODES and any(problem in text for problem in _TOO_LARGE):
+        return ValueTooLarge(text)
     if code is grpc.StatusCode.NOT_FOUND and "lease" in text:
         return LeaseNotFound(text)
     return StorageUnavailable(

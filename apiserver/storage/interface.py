@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+VALUE_BYTES_MAX = 1536 << 10
+"""Of a whole request, by etcd's default (`--max-request-bytes`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredValue:
@@ -80,6 +83,10 @@ class LeaseNotFound(StorageError):
     """Etcd does not know a lease that a write named; inside storage only."""
 
 
+class ValueTooLarge(StorageError):
+    """A write is larger than etcd takes; it was not carried out, and never will be: 413."""
+
+
 class StorageUnavailable(StorageError):
     """Etcd does not answer, or a write's outcome is unknown (`maybe_applied`): 503, or 504 for a time-out."""
 
@@ -90,7 +97,7 @@ class StorageUnavailable(StorageError):
 
 
 class Storage(Protocol):
-    """Compare-and-swap storage. Every method may raise StorageUnavailable."""
+    """Compare-and-swap storage. Every method may raise StorageUnavailable, a write ValueTooLarge."""
 
     async def get(self, key: str) -> StoredValue | None:
         """The newest value, by a linearizable read."""

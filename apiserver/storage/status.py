@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from apiserver.storage.interface import Compacted, FutureRevision, StorageError, StorageUnavailable
+from apiserver.storage.interface import (
+    Compacted,
+    FutureRevision,
+    StorageError,
+    StorageUnavailable,
+    ValueTooLarge,
+)
 from machinery import errors
 from machinery.errors import StatusError
 
@@ -14,6 +20,8 @@ def to_status(error: StorageError) -> StatusError:
             return errors.expired("The resourceVersion for the provided list is too old.")
         case FutureRevision():
             return errors.timeout(f"Too large resource version: {error.revision}", 1)
+        case ValueTooLarge():
+            return errors.request_too_large(str(error))
         case StorageUnavailable(timed_out=True):
             return errors.timeout(str(error), 1)
         case StorageUnavailable():

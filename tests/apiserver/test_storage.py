@@ -17,7 +17,9 @@ from apiserver.storage.interface import (
     KeyExists,
     RevisionMismatch,
     StoredValue,
+    ValueTooLarge,
 )
+from apiserver.storage.status import to_status
 from machinery.clock import SystemClock
 from tests.support.etcd import ThrowawayEtcd
 
@@ -191,3 +193,16 @@ def test_what_is_no_endpoint(text: str, message: str) -> None:
 @pytest.mark.parametrize(("prefix", "want"), [(b"/a/", b"/a0"), (b"a\xff", b"b"), (b"\xff", b"\x00")])
 def test_prefix_end(prefix: bytes, want: bytes) -> None:
     assert prefix_end(prefix) == want
+
+
+@pytest.mark.parametrize("size", [1536 << 10, 3 << 20])
+async def test_a_value_above_etcds_limit_is_413(storage: EtcdStorage, size: int) -> None:
+    """Etcd refuses the first, and its gRPC server the second."""
+    revision = await storage.create("/registry/a", b"one")
+    with pytest.raises(ValueTooLarge) as caught:
+        await storage.create("/registry/b", b"x" * size)
+    with pytest.raises(ValueTooLarge):
+        await storage.update("/registry/a", b"x" * size, expected_revision=revision)
+    status = to_status(caught.value)
+    assert (status.code, status.reason, status.retry_after_seconds) == (413, "RequestEntityTooLarge", 0)
+    assert await storage.get("/registry/b") is None

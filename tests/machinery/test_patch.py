@@ -418,3 +418,26 @@ def test_a_diff_leads_from_one_to_the_other(old: dict[str, Any], new: dict[str, 
 def test_applying_twice_is_applying_once(old: dict[str, Any], patch: dict[str, Any]) -> None:
     once = strategic_merge_patch(DEPLOYMENT, old, patch)
     assert strategic_merge_patch(DEPLOYMENT, once, patch) == once
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_long_lists_merge_in_a_time_that_grows_as_they_do(order: int) -> None:
+    """Two lists of 20,000 elements, with a deletion of every other one: minutes when each is searched."""
+    count = 20_000
+
+    def variables(value: str) -> list[dict[str, Any]]:
+        return [{"name": f"V{number}", "value": value} for number in range(count)]
+
+    def pod(env: list[dict[str, Any]], finalizers: list[str]) -> dict[str, Any]:
+        container = {"name": "c", "env": env}
+        return {"metadata": {"finalizers": finalizers}, "spec": {"containers": [container]}}
+
+    changes = variables("new")
+    changes[::2] = [{"name": each["name"], "$patch": "delete"} for each in changes[::2]]
+    finalizers = [f"f{number}" for number in range(count)]
+    patch = pod(changes[::order], [f"g{number}" for number in range(count)])
+    merged = strategic_merge_patch(POD, pod(variables("old"), finalizers), patch)
+    env = merged["spec"]["containers"][0]["env"]
+    assert [each["value"] for each in env] == ["new"] * (count // 2)
+    assert [each["name"] for each in env] == [f"V{number}" for number in range(1, count, 2)][::order]
+    assert len(merged["metadata"]["finalizers"]) == 2 * count
