@@ -1,9 +1,10 @@
-"""One attempt at a pod: what its steps share."""
+"""One attempt to schedule a pod: what its steps share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scheduler.attempt_states import BindingPlan, Effect, Progress
 from scheduler.cycle import Scheduled
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.instrumentation import PluginHooks
@@ -11,7 +12,6 @@ from scheduler.framework.runtime import Framework
 from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.shell.recorder import ProfileRecorder
 from scheduler.shell.waiting_pods import WaitingPod
-from scheduler.way import Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,11 @@ class Attempt:
     pod: PodInfo  # as it was popped: a later update of the queue's entry does not change this attempt
     state: CycleState
     started: float
-    way: Way
+    progress: Progress
     scheduled: Scheduled | None = None
     waiting: WaitingPod | None = None  # on Permit
+    plan: BindingPlan | None = None  # known after PreBindPreFlight
+    effects: tuple[Effect, ...] = ()  # of the last transition
 
     @property
     def node_name(self) -> str:

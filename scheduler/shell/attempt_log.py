@@ -86,8 +86,8 @@ class AttemptLog:
             record = self._failed(outcome)
         self._add(pod, record)
 
-    def came_back(self, pod: PodInfo, failed: Failed) -> None:
-        """It was on its way to a node and could not be bound."""
+    def binding_failed(self, pod: PodInfo, failed: Failed) -> None:
+        """Record a pod that had a node and could not be bound."""
         self._add(pod, self._failed(failed))
 
     def of(self, key: ObjectKey) -> list[Record]:

@@ -1,35 +1,66 @@
-"""`/debug/queue`: where every pending pod is; `/debug/explain`: why one pod is where it is. As JSON."""
+"""Serve `/debug/queue`, the place of every pending pod, and `/debug/explain`, why one pod is where it is."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from machinery.clock import rfc3339_micro
 from machinery.objects import ObjectKey
+from machinery.serving import Serving
 from scheduler.explanation import verdict as verdicts
 from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.shell.scheduler import Scheduler
+from scheduler.shell.wiring import Parts
 
+EXPLAINED_NODES: Final = 100  # named in an explanation unless the caller asks for another number
+EXPLAINED_NODES_MAX: Final = 10_000
 _PLACES = ("active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding")
+
+
+def serve(serving: Serving, parts: Parts) -> None:
+    """Add the routes to the process's port."""
+
+    async def show_queue(request: Any) -> Any:
+        from starlette.responses import JSONResponse
+
+        return JSONResponse(queues(parts.scheduler))
+
+    async def show_explanation(request: Any) -> Any:
+        """`?pod=NS/NAME[&nodes=N]`"""
+        from starlette.responses import JSONResponse
+
+        namespace, _, name = request.query_params.get("pod", "").partition("/")
+        nodes = request.query_params.get("nodes", str(EXPLAINED_NODES))
+        if not namespace or not name or not nodes.isdecimal():
+            return JSONResponse({"message": "expected ?pod=NAMESPACE/NAME[&nodes=NUMBER]"}, status_code=400)
+        key = ObjectKey(namespace, name)
+        cached = parts.cached_pods.get(key)
+        pod = None if cached is None else PodInfo(cached, parts.features.resources)
+        nodes_max = min(int(nodes), EXPLAINED_NODES_MAX)
+        return JSONResponse(explain(parts.scheduler, key, pod, nodes_max=nodes_max))
+
+    serving.add_route("/debug/queue", show_queue)
+    serving.add_route("/debug/explain", show_explanation)
 
 
 def queues(scheduler: Scheduler) -> dict[str, Any]:
     """`since` is when the pod came, or last failed; error backoff is among `backoff`."""
-    queue = scheduler.queue
-    waiting = {pod.pod.uid for pod in scheduler.waiting}
-    on_the_way = scheduler.bindings.binding.values()
+    queue = scheduler.deps.queue
+    waiting = list(scheduler.deps.waiting)
+    waiting_uids = {pod.pod.uid for pod in waiting}
+    in_binding = scheduler.bindings.binding.values()
     return {
         "active": _pods(queue.active()),
         "backoff": _pods([*queue.backing_off(), *queue.error_backing_off()]),
         "unschedulable": _pods(queue.unschedulable()),
         "gated": _pods(queue.gated()),
-        "waiting_on_permit": [{"pod": str(pod.pod.key), "node": pod.node_name} for pod in scheduler.waiting],
+        "waiting_on_permit": [{"pod": str(pod.pod.key), "node": pod.node_name} for pod in waiting],
         "binding": [
             {"pod": str(attempt.pod.key), "node": attempt.node_name}
-            for attempt in on_the_way
-            if attempt.pod.uid not in waiting
+            for attempt in in_binding
+            if attempt.pod.uid not in waiting_uids
         ],
         "nominated": {
             node: [str(pod.key) for pod in pods.values()] for node, pods in queue.nominator.by_node.items()
@@ -43,19 +74,20 @@ def explain(scheduler: Scheduler, key: ObjectKey, pod: PodInfo | None, *, nodes_
     `pod` is the pod as the watch shows it, None if it does not exist. Of more than `nodes_max` nodes the
     verdict names the best ones and some of the others.
     """
-    records = [record.document() for record in scheduler.attempts.of(key)]
+    records = [record.document() for record in scheduler.deps.attempts.of(key)]
     found: dict[str, Any] = {"pod": str(key), "state": "unknown", "attempts": records}
     if pod is None:
         return found
     if pod.pod.spec.nodeName:
         return {**found, "state": "bound", "node": pod.pod.spec.nodeName}
     found.update(_place(scheduler, pod))
-    framework = scheduler.frameworks.get(pod.pod.spec.schedulerName)
-    if framework is None:
+    profile = scheduler.deps.profiles.get(pod.pod.spec.schedulerName)
+    if profile is None:
         return {**found, "state": "of another scheduler", "scheduler": pod.pod.spec.schedulerName}
     if found["state"] in ("waiting_on_permit", "binding"):
         return found
-    scheduler.cache.update_snapshot(framework.snapshot)
+    framework = profile.framework
+    scheduler.deps.cache.update_snapshot(framework.snapshot)
     try:
         verdict = verdicts.explain(framework, framework.snapshot, pod, is_live=True)
     except verdicts.ExplainError as error:
@@ -66,7 +98,7 @@ def explain(scheduler: Scheduler, key: ObjectKey, pod: PodInfo | None, *, nodes_
 def _place(scheduler: Scheduler, pod: PodInfo) -> dict[str, Any]:
     """Which queue has the pod, or which step of its binding."""
     everything = queues(scheduler)
-    nominated = scheduler.queue.nominator.node_of(pod.uid)
+    nominated = scheduler.deps.queue.nominator.node_of(pod.uid)
     found: dict[str, Any] = {"nominatedNode": nominated} if nominated else {}
     for state in _PLACES:
         for entry in everything[state]:

@@ -27,11 +27,12 @@ from machinery.objects import ObjectKey
 from machinery.pb import core
 from scheduler.cycle import Failed
 from scheduler.framework.interface import NominatingInfo, NominatingMode
-from scheduler.intended import IntendedNominations, revision_of
+from scheduler.pending_nominations import PendingNominations, revision_of
 from scheduler.pod_status import status_patch
 from scheduler.shell import steps
 
-REMEMBERED_MAX: Final = 10_000
+CALLS_MAX: Final = 64  # status writes at the same time
+ANSWERS_MAX: Final = 10_000
 ATTEMPTS_MAX: Final = 9
 WORKERS_MAX: Final = 64  # tasks that write failures
 AWAY: Final = frozenset((429, 503, 504))  # codes of an API server that cannot be reached, or is overloaded
@@ -47,7 +48,7 @@ class Ticket:
         self.uid = uid
         self.nominating = nominating
         self.before = before
-        self.number = 0  # of the intention
+        self.number = 0  # of the pending nomination
         self.has_begun = False
         self.is_left_out = False  # the next ticket stands for this one too
         self.is_awaited = False  # a binding waits for it
@@ -75,7 +76,7 @@ class StatusWriter:
         client: Client,
         clock: Clock,
         slots: anyio.Semaphore,
-        intended: IntendedNominations,
+        nominations: PendingNominations,
         *,
         cached: Callable[[ObjectKey], core.Pod | None],
         resync: Callable[[core.Pod, core.Pod], None],
@@ -84,7 +85,7 @@ class StatusWriter:
         self._client = client
         self._clock = clock
         self._slots = slots
-        self._intended = intended
+        self._nominations = nominations
         self._cached = cached
         self._resync = resync
         self._observed_generation = observed_generation
@@ -109,12 +110,12 @@ class StatusWriter:
         """The pod is gone."""
         self._take_from_line(uid)
         self._answers.pop(uid, None)
-        self._intended.forget(uid)
+        self._nominations.forget(uid)
 
     def ticket(self, uid: str, nominating: NominatingInfo | None) -> Ticket:
         """A place in the pod's line; to be taken when the write is decided, not when it is made.
 
-        The nomination counts from now on (see `IntendedNominations`).
+        The nomination counts from now on (see `PendingNominations`).
         """
         before = self._last.get(uid)
         if before is not None and not before.has_begun:
@@ -126,7 +127,7 @@ class StatusWriter:
                 before = former
         ticket = Ticket(uid, nominating, before)
         if nominating is not None and nominating.mode is NominatingMode.Override:
-            ticket.number = self._intended.decide(uid, nominating.node_name)
+            ticket.number = self._nominations.decide(uid, nominating.node_name)
         self._last[uid] = ticket
         return ticket
 
@@ -142,7 +143,7 @@ class StatusWriter:
     def release(self, ticket: Ticket) -> None:
         """The ticket's write is over, or will not be made."""
         if not ticket.has_begun:
-            self._intended.written(ticket.uid, ticket.number, None)
+            self._nominations.written(ticket.uid, ticket.number, None)
         ticket.is_over.set()
         ticket.before = None
         if self._last.get(ticket.uid) is ticket:
@@ -190,7 +191,7 @@ class StatusWriter:
         )
         self._answers[pod.metadata.uid] = answer
         self._answers.move_to_end(pod.metadata.uid)
-        if len(self._answers) > REMEMBERED_MAX:
+        if len(self._answers) > ANSWERS_MAX:
             self._answers.popitem(last=False)
         return answer
 
@@ -200,11 +201,11 @@ class StatusWriter:
             return
         shown = self._cached(ObjectKey(pod.metadata.namespace, pod.metadata.name))
         if shown is None or shown.metadata.uid != ticket.uid:
-            self._intended.forget(ticket.uid)
+            self._nominations.forget(ticket.uid)
             return
-        taken_for = self._intended.see(shown)
-        self._intended.written(ticket.uid, ticket.number, revision)
-        now_seen = self._intended.see(shown)
+        taken_for = self._nominations.apply(shown)
+        self._nominations.written(ticket.uid, ticket.number, revision)
+        now_seen = self._nominations.apply(shown)
         if taken_for.status.nominatedNodeName != now_seen.status.nominatedNodeName:
             self._resync(taken_for, now_seen)
 

@@ -5,6 +5,7 @@ Source: kube-scheduler 1.36, framework runtime, waiting pods.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -127,11 +128,12 @@ class PreBinding:
 
 
 class WaitingPods:
-    """All of them, by uid."""
+    """The pods that wait on Permit, and those in PreBind that a preemptor may stop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._pods: dict[str, WaitingPod] = {}
+        self._pre_binding: dict[str, PreBinding] = {}
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(tuple(self._pods.values()))
@@ -150,10 +152,21 @@ class WaitingPods:
         waiting = self._pods[pod.uid] = WaitingPod(pod, node_name, timeouts, self._clock, preemptors)
         return waiting
 
-    def get(self, uid: str) -> WaitingPod | None:
-        return self._pods.get(uid)
+    def stoppable(self, uid: str) -> WaitingPod | PreBinding | None:
+        """Return a pod that can be sent back to the queue without deleting it, or None."""
+        return self._pods.get(uid) or self._pre_binding.get(uid)
+
+    @contextlib.contextmanager
+    def pre_binding(self, stop: PreBinding) -> Iterator[None]:
+        """List a pod as stoppable in PreBind while the block runs."""
+        self._pre_binding[stop.pod.uid] = stop
+        try:
+            yield
+        finally:
+            self._pre_binding.pop(stop.pod.uid, None)
 
     def remove(self, uid: str) -> None:
+        """Remove a pod that does not wait any more."""
         self._pods.pop(uid, None)
 
     def reject(self, uid: str, message: str = "removed") -> bool:

@@ -20,7 +20,7 @@ from scheduler.config_profiles import Named, PluginSet, ProfileConfig, build_pro
 from scheduler.framework.interface import BindPlugin, Plugin
 from scheduler.plugins import registry
 from scheduler.shell.metrics import Metrics
-from scheduler.shell.run import Parts
+from scheduler.shell.wiring import Parts, build
 from tests.scheduler.builders import VERSION
 from tests.scheduler.shell.fake_api import FakeApi
 
@@ -49,7 +49,7 @@ async def running(
     for plugin in plugins:
         classes[plugin.name] = lambda args, handle, plugin=plugin: plugin
     metrics = Metrics(CollectorRegistry())
-    parts = Parts(process, config, classes, [profile], cast("Client", api), metrics, records=records)
+    parts = build(process, config, classes, [profile], cast("Client", api), metrics, records=records)
     async with anyio.create_task_group() as group:
         group.start_soon(parts.informers.run)
         for recorder in parts.recorders:

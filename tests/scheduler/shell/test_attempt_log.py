@@ -15,7 +15,7 @@ def test_the_last_attempts_of_a_pod() -> None:
     for number in range(ATTEMPTS_MAX + 2):
         log.decided(web, Failed(Reason.UNSCHEDULABLE, f"no {number}", None))
     log.decided(web, Scheduled("n1", 3, 2, 0))
-    log.came_back(web, Failed(Reason.SCHEDULER_ERROR, "bind failed", None))
+    log.binding_failed(web, Failed(Reason.SCHEDULER_ERROR, "bind failed", None))
     messages = [record.message or record.node for record in log.of(web.key)]
     assert messages == ["no 4", "no 5", "no 6", "n1", "bind failed"]
 

@@ -185,7 +185,7 @@ async def test_a_preemptor_stops_a_pod_in_pre_bind_without_deleting_it() -> None
     failpoints.arm("scheduler.prebind.before", "off")
     failpoints.arm("scheduler.prebind.during", "1*pause")
     async with running(api, scripted(WORKS)) as parts:
-        await api.until(lambda: parts.scheduler.bindings.stoppable("uid-p") is not None)
+        await api.until(lambda: parts.waiting.stoppable("uid-p") is not None)
         api.put(pod("vip", priority=10).pod)
         await api.until(lambda: is_bound(api, "vip"))
         await api.until(lambda: bool(api.pod("p").status.conditions))

@@ -11,7 +11,7 @@ from machinery import kinds
 from machinery.objects import ObjectKey
 from machinery.pb import core, devices, workloads
 from machinery.wire import codec
-from scheduler.shell.run import Parts
+from scheduler.shell.wiring import Parts
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
 from tests.scheduler.shell.fake_api import FakeApi

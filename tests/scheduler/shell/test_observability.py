@@ -12,7 +12,7 @@ from scheduler.framework.interface import Code, Status
 from scheduler.framework.types import PodInfo
 from scheduler.shell import debug
 from scheduler.shell.metrics import Metrics
-from scheduler.shell.run import Parts
+from scheduler.shell.wiring import Parts
 from tests.scheduler.builders import Scripted, node, pod
 from tests.scheduler.shell.conftest import running
 from tests.scheduler.shell.fake_api import FakeApi
@@ -178,7 +178,7 @@ async def test_why_a_pod_waits() -> None:
     async with running(api) as parts:
         api.put(pod("small", cpu="2", on="n1").pod)
         api.put(pod("big", cpu="2", priority=5).pod)
-        await api.until(lambda: bool(parts.scheduler.attempts.of(ObjectKey("default", "big"))))
+        await api.until(lambda: bool(parts.deps.attempts.of(ObjectKey("default", "big"))))
         big = parts.informers.pods.get("big", "default")
         assert big is not None
         found = debug.explain(parts.scheduler, ObjectKey("default", "big"), PodInfo(big), nodes_max=10)
@@ -207,7 +207,7 @@ async def test_what_would_happen_now_is_told_in_the_words_of_the_event(
     async with running(api) as parts:
         api.put(pod("big", **spec).pod)
         key = ObjectKey("default", "big")
-        await api.until(lambda: bool(parts.scheduler.attempts.of(key)))
+        await api.until(lambda: bool(parts.deps.attempts.of(key)))
         big = parts.informers.pods.get("big", "default")
         assert big is not None
         found = debug.explain(parts.scheduler, key, PodInfo(big), nodes_max=2)

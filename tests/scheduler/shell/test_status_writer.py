@@ -34,7 +34,7 @@ async def test_writes_that_wait_are_merged_into_the_last() -> None:
     async with running(api) as parts:
 
         def last_message_is_of(nodes: int) -> bool:
-            records = parts.scheduler.attempts.of(key)
+            records = parts.deps.attempts.of(key)
             return bool(records) and records[-1].message.startswith(f"0/{nodes} ")
 
         def has_nodes(nodes: int) -> bool:
@@ -48,7 +48,7 @@ async def test_writes_that_wait_are_merged_into_the_last() -> None:
             parts.queue.activate([api.pod("p")], parts.now())
             await api.until(told)
         held.set()
-        await parts.scheduler.failures.writer.wait("uid-p")
+        await parts.deps.writer.wait("uid-p")
     messages = [body["status"]["conditions"][0]["message"] for _, body in api.writes("p")]
     assert [message[:4] for message in messages] == ["0/1 ", "0/4 "]
 
@@ -66,7 +66,7 @@ async def test_while_the_server_is_away_the_last_failure_of_each_pod_waits() -> 
     api.refusals["patch/status"] = [away] * (ATTEMPTS_MAX * WORKERS_MAX)
     held = api.hold["patch/status"] = anyio.Event()
     async with running(api) as parts:
-        writer = parts.scheduler.failures.writer
+        writer = parts.deps.writer
         writer._clock = Hasty()
         for made in pods.values():
             api.put(made)
@@ -75,7 +75,7 @@ async def test_while_the_server_is_away_the_last_failure_of_each_pod_waits() -> 
         await api.until(lambda: parts.cache.node_count == 2)
         parts.queue.activate(list(pods.values()), parts.now())
         # All have failed again: who was being written has a place in the line now, nobody has two.
-        attempts = parts.scheduler.attempts
+        attempts = parts.deps.attempts
         keys = [pod(name).key for name in pods]
         await api.until(lambda: all(attempts.of(key)[-1].message.startswith("0/2 ") for key in keys))
         assert writer.waiting == len(pods)
@@ -91,10 +91,10 @@ async def test_a_failure_is_written_when_the_server_is_back_though_nobody_tries_
     api.put(node("n1", cpu="1"))
     api.refusals["patch/status"] = [errors.service_unavailable("away")] * (2 * ATTEMPTS_MAX)
     async with running(api) as parts:
-        parts.scheduler.failures.writer._clock = Hasty()
+        parts.deps.writer._clock = Hasty()
         api.put(pod("p", cpu="3").pod)
         await api.until(lambda: bool(api.pod("p").status.conditions))
-        [record] = parts.scheduler.attempts.of(pod("p").key)
+        [record] = parts.deps.attempts.of(pod("p").key)
         assert api.pod("p").status.conditions[0].message == record.message
 
 
@@ -106,7 +106,7 @@ async def test_a_pod_that_is_gone_leaves_no_write_behind() -> None:
     for name in names:
         api.put(pod(name, cpu="3").pod)
     async with running(api) as parts:
-        writer = parts.scheduler.failures.writer
+        writer = parts.deps.writer
         await api.until(lambda: writer.waiting == 2)
         for name in names:
             api.remove(kinds.POD, name)

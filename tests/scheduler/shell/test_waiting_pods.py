@@ -81,7 +81,7 @@ async def test_a_preemptor_is_no_judge() -> None:
 async def test_all_of_them_by_uid() -> None:
     pods = WaitingPods(FakeClock())
     waiting = pods.add(pod("p"), "n1", {"A": 1.0})
-    assert pods.get("uid-p") is waiting
+    assert pods.stoppable("uid-p") is waiting
     assert [each.node_name for each in pods] == ["n1"]
     assert pods.reject("uid-p")
     assert not pods.reject("uid-unknown")

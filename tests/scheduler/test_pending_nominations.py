@@ -14,7 +14,7 @@ from scheduler.framework.cache import Cache
 from scheduler.framework.interface import Handle, NominatingInfo, NominatingMode
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.types import PodInfo
-from scheduler.intended import IntendedNominations
+from scheduler.pending_nominations import PendingNominations
 from scheduler.plugins.simple import PrioritySort
 from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
 from tests.scheduler.builders import pod
@@ -35,8 +35,8 @@ def shown(revision: int, nominated: str = "", *, phase: str = "") -> core.Pod:
 class Scheduler:
     """Queue, nominator and handlers; decisions come from the test."""
 
-    keeps_intentions: bool = True
-    intended: IntendedNominations = field(default_factory=IntendedNominations)
+    keeps_nominations: bool = True
+    nominations: PendingNominations = field(default_factory=PendingNominations)
     watched: core.Pod = field(default_factory=lambda: shown(1))
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class Scheduler:
             sort=PrioritySort({}, cast("Handle", None)),
             nominator=Nominator(),
         )
-        see = self.intended.see if self.keeps_intentions else lambda pod: pod
+        see = self.nominations.apply if self.keeps_nominations else lambda pod: pod
         self.see = see
         self.handlers = EventHandlers(self.queue, Cache(), is_ours=lambda name: True, see=see)
         self.handlers.pod_added(self.watched, 0.0)
@@ -57,7 +57,7 @@ class Scheduler:
         assert info is not None
         info.unschedulable_plugins = {"NodeResourcesFit"}
         nominating = None if node is None else NominatingInfo(NominatingMode.Override, node)
-        number = 0 if node is None else self.intended.decide(UID, node)
+        number = 0 if node is None else self.nominations.decide(UID, node)
         requeue_failed(self.queue, info, self.see(self.watched), nominating, 0.0)
         return number
 
@@ -77,9 +77,9 @@ class Scheduler:
 def test_a_late_event_of_the_first_write_does_not_bring_the_first_nomination_back(
     keeps: bool, want: tuple[str, str]
 ) -> None:
-    """Without intentions it does: the drift that kept preemptors moving about."""
-    scheduler = Scheduler(keeps_intentions=keeps)
-    scheduler.intended.written(UID, scheduler.fails("n1"), 2)
+    """Without pending nominations it does: the drift that kept preemptors moving about."""
+    scheduler = Scheduler(keeps_nominations=keeps)
+    scheduler.nominations.written(UID, scheduler.fails("n1"), 2)
     scheduler.fails("n2")
     scheduler.watch_shows(shown(2, "n1"))
     assert scheduler.nominated == want
@@ -95,14 +95,14 @@ def test_the_next_attempt_sees_what_was_decided_before_it_is_written() -> None:
     assert scheduler.nominated == ("", "")
 
 
-def test_an_intention_ends_when_the_watch_shows_its_write() -> None:
+def test_a_pending_nomination_ends_when_the_watch_shows_its_write() -> None:
     scheduler = Scheduler()
     number = scheduler.fails("n1")
     scheduler.watch_shows(shown(2, phase="Pending"))  # somebody else wrote, before our write
     assert scheduler.nominated == ("n1", "n1")
-    scheduler.intended.written(UID, number, 3)
+    scheduler.nominations.written(UID, number, 3)
     scheduler.watch_shows(shown(3, "n1"))
-    assert len(scheduler.intended) == 0
+    assert len(scheduler.nominations) == 0
     scheduler.watch_shows(shown(4, "n9"))  # from now on others may decide
     assert scheduler.nominated == ("n9", "n9")
 
@@ -113,7 +113,7 @@ def test_a_clearing_is_not_undone_by_what_it_clears() -> None:
     number = scheduler.fails("")
     scheduler.watch_shows(shown(2, "n1"))
     assert scheduler.nominated == ("", "")
-    scheduler.intended.written(UID, number, 3)
+    scheduler.nominations.written(UID, number, 3)
     scheduler.watch_shows(shown(3))
     assert scheduler.nominated == ("", "")
 
@@ -122,14 +122,14 @@ def test_a_write_that_failed_counts_no_more_and_a_later_one_does() -> None:
     scheduler = Scheduler()
     first = scheduler.fails("n1")
     second = scheduler.fails("n2")
-    scheduler.intended.written(UID, first, None)
-    assert scheduler.intended.see(scheduler.watched).status.nominatedNodeName == "n2"
-    scheduler.intended.written(UID, second, None)
-    assert scheduler.intended.see(scheduler.watched) is scheduler.watched
+    scheduler.nominations.written(UID, first, None)
+    assert scheduler.nominations.apply(scheduler.watched).status.nominatedNodeName == "n2"
+    scheduler.nominations.written(UID, second, None)
+    assert scheduler.nominations.apply(scheduler.watched) is scheduler.watched
 
 
 def test_a_pod_that_is_gone_leaves_nothing() -> None:
-    intended = IntendedNominations()
-    intended.decide(UID, "n1")
-    intended.forget(UID)
-    assert len(intended) == 0
+    nominations = PendingNominations()
+    nominations.decide(UID, "n1")
+    nominations.forget(UID)
+    assert len(nominations) == 0

@@ -1,0 +1,173 @@
+"""The states of one attempt to schedule a pod, as a table that drives it.
+
+`TRANSITIONS` maps a state and an event to the next state and to the effects that the shell performs then, in
+order; what comes of the last effect is the next event. A pair that is not in the table is a bug and is
+refused (`InvalidTransitionError`). The diagram in docs/design/004-scheduler.md is printed from the table by
+`python -m scheduler.attempt_states`.
+
+Source: kube-scheduler 1.36, bindingCycle and handleBindingCycleError; KEP-5278, "The scheduler puts
+NominatedNodeName".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class State(StrEnum):
+    """Where an attempt is."""
+
+    SCHEDULING = "scheduling"  # popped; plugins look for a node
+    RESERVED = "reserved"  # assumed on a node, in memory only
+    NOMINATED = "nominated"  # and status.nominatedNodeName names it (or could not be written)
+    WAITING_ON_PERMIT = "waiting on Permit"
+    PRE_BINDING = "in PreBind"
+    BINDING = "binding"
+    BOUND = "bound"
+    REQUEUED = "back in the queue"
+
+
+class Event(StrEnum):
+    """What moves an attempt on."""
+
+    SCHEDULED = "a node was found"
+    NOMINATE = "a wait is expected"
+    WAIT = "Permit waits"
+    PRE_BIND = "PreBind has work"
+    BIND = "nothing more to wait for"
+    BOUND = "the API server accepted the binding"
+    FAILED = "failed"
+
+
+class Effect(StrEnum):
+    """What the shell does on a transition."""
+
+    PRE_FLIGHT = "wait for earlier writes, run PreBindPreFlight"
+    NOMINATE = "write the nomination"
+    WAIT_ON_PERMIT = "wait on Permit"
+    LEAVE_FLIGHT = "keep no more events for the pod"
+    PRE_BIND = "run PreBind"
+    BIND = "run Bind"
+    RECORD_BINDING = "record event and metrics"
+    POST_BIND = "run PostBind"
+    UNRESERVE = "unreserve, forget the pod"
+    REQUEUE = "requeue, record event, write status"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """Where an event leads, and what is done then, in order."""
+
+    to: State
+    effects: tuple[Effect, ...]
+
+
+_S, _E, _F = State, Event, Effect
+_UNDO: Final = Transition(_S.REQUEUED, (_F.UNRESERVE, _F.REQUEUE))
+_WAIT: Final = Transition(_S.WAITING_ON_PERMIT, (_F.WAIT_ON_PERMIT,))
+# From PreBind on a failure is no rejection that an event could undo.
+_PRE_BIND: Final = Transition(_S.PRE_BINDING, (_F.LEAVE_FLIGHT, _F.PRE_BIND))
+_BIND: Final = Transition(_S.BINDING, (_F.LEAVE_FLIGHT, _F.BIND))
+
+TRANSITIONS: Final[Mapping[State, Mapping[Event, Transition]]] = {
+    _S.SCHEDULING: {
+        _E.SCHEDULED: Transition(_S.RESERVED, (_F.PRE_FLIGHT,)),
+        _E.FAILED: Transition(_S.REQUEUED, (_F.REQUEUE,)),
+    },
+    _S.RESERVED: {
+        _E.NOMINATE: Transition(_S.NOMINATED, (_F.NOMINATE,)),
+        _E.WAIT: _WAIT,
+        _E.PRE_BIND: _PRE_BIND,
+        _E.BIND: _BIND,
+        _E.FAILED: _UNDO,
+    },
+    _S.NOMINATED: {_E.WAIT: _WAIT, _E.PRE_BIND: _PRE_BIND, _E.FAILED: _UNDO},
+    _S.WAITING_ON_PERMIT: {_E.PRE_BIND: _PRE_BIND, _E.BIND: _BIND, _E.FAILED: _UNDO},
+    _S.PRE_BINDING: {_E.BIND: Transition(_S.BINDING, (_F.BIND,)), _E.FAILED: _UNDO},
+    _S.BINDING: {
+        _E.BOUND: Transition(_S.BOUND, (_F.RECORD_BINDING, _F.POST_BIND)),
+        _E.FAILED: _UNDO,
+    },
+    _S.BOUND: {},
+    _S.REQUEUED: {},
+}
+
+
+class InvalidTransitionError(Exception):
+    """An event that the table does not allow in a state; the text has the attempt's transition log."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindingPlan:
+    """What decides the path of a binding cycle.
+
+    `nominates`: NominatedNodeNameForExpectation is on; `waits`: a Permit plugin said Wait; `has_work`: some
+    PreBind plugin has work.
+    """
+
+    nominates: bool
+    waits: bool
+    has_work: bool
+
+
+def next_event(state: State, plan: BindingPlan) -> Event:
+    """Return the event that follows when the effects of the transition to `state` have succeeded."""
+    if state is State.BINDING:
+        return Event.BOUND
+    if state is State.RESERVED and plan.nominates and (plan.waits or plan.has_work):
+        return Event.NOMINATE
+    if state in (State.RESERVED, State.NOMINATED) and plan.waits:
+        return Event.WAIT
+    return Event.PRE_BIND if plan.has_work and state is not State.PRE_BINDING else Event.BIND
+
+
+class Progress:
+    """The state of one attempt and its transition log. Times are monotonic seconds."""
+
+    __slots__ = ("_log", "_name")
+
+    def __init__(self, name: str, at: float) -> None:
+        """`name` of the pod, for messages."""
+        self._name = name
+        self._log: list[tuple[float, State]] = [(at, State.SCHEDULING)]
+
+    @property
+    def state(self) -> State:
+        return self._log[-1][1]
+
+    def apply(self, event: Event, at: float) -> tuple[Effect, ...]:
+        """Move on and return the effects to perform.
+
+        Raises:
+            InvalidTransitionError: the table does not allow the event in this state.
+        """
+        transition = TRANSITIONS[self.state].get(event)
+        if transition is None:
+            raise InvalidTransitionError(f'{self._name}: no transition for "{event}"; {self.log()}')
+        self._log.append((at, transition.to))
+        return transition.effects
+
+    def log(self) -> str:
+        """Return `scheduling, reserved +0.3ms, binding +0.5ms`: milliseconds since the beginning."""
+        begin = self._log[0][0]
+        later = (f"{state} +{(at - begin) * 1000:.1f}ms" for at, state in self._log[1:])
+        return ", ".join([str(self._log[0][1]), *later])
+
+
+def diagram() -> str:
+    """Return the table as a Mermaid state diagram."""
+    ids = {state: state.name.lower() for state in State}
+    lines = ["stateDiagram-v2", *(f"    {ids[state]} : {state}" for state in State)]
+    lines.append(f"    [*] --> {ids[State.SCHEDULING]}")
+    for state, row in TRANSITIONS.items():
+        lines += [f"    {ids[state]} --> {ids[each.to]}: {event}" for event, each in row.items()]
+        if not row:
+            lines.append(f"    {ids[state]} --> [*]")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(diagram())

@@ -1,0 +1,101 @@
+"""What the scheduling loop and the binding cycles work with, built by `wiring` in this order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import anyio
+
+from machinery.clock import Clock
+from machinery.objects import ObjectKey
+from machinery.pb import core
+from scheduler.extenders.client import ExtenderClient
+from scheduler.framework.cache import Cache
+from scheduler.framework.runtime import Framework
+from scheduler.framework.scheduling_groups import SchedulingGroups
+from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
+from scheduler.shell.attempt import AttemptHooks
+from scheduler.shell.attempt_log import AttemptLog
+from scheduler.shell.metrics import Metrics
+from scheduler.shell.recorder import ProfileRecorder
+from scheduler.shell.simulator_annotations import ResultWriter
+from scheduler.shell.status_writer import StatusWriter
+from scheduler.shell.waiting_pods import WaitingPods
+
+
+class QueueClock:
+    """Seconds since the epoch that never go back: wall time at the start, monotonic from then on."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset = clock.now() - clock.monotonic()
+
+    def __call__(self) -> float:
+        return self._clock.monotonic() + self._offset
+
+
+class QueueSignal:
+    """Wakes the scheduling loop when the queue may have a pod."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    def set(self) -> None:
+        """Wake the loop if it waits."""
+        self._event.set()
+
+    async def wait(self) -> None:
+        """Wait for the next `set`; call it at once after the queue was found empty."""
+        self._event = anyio.Event()
+        await self._event.wait()
+
+
+class PodActivator:
+    """Moves pods to the active queue for plugins, which are built before the queue."""
+
+    def __init__(self, now: QueueClock) -> None:
+        self._now = now
+        self._queue: PrioritySchedulingQueue | None = None
+
+    def connect(self, queue: PrioritySchedulingQueue) -> None:
+        """Set the queue, before the first scheduling cycle."""
+        self._queue = queue
+
+    def __call__(self, pods: Mapping[str, core.Pod]) -> None:
+        """Activate pods by `ns/name`."""
+        if self._queue is None:
+            raise RuntimeError("a plugin activated pods while the scheduler was being built")
+        self._queue.activate(pods.values(), self._now())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileParts:
+    """One profile: its plugins, events, and the hooks of its attempts."""
+
+    framework: Framework
+    recorder: ProfileRecorder
+    hooks: AttemptHooks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerDeps:
+    """The parts that scheduling and binding share."""
+
+    clock: Clock
+    queue_now: QueueClock
+    rng: random.Random
+    metrics: Metrics
+    cache: Cache
+    waiting: WaitingPods
+    groups: SchedulingGroups
+    profiles: Mapping[str, ProfileParts]  # by scheduler name
+    queue: PrioritySchedulingQueue
+    queue_signal: QueueSignal
+    writer: StatusWriter
+    attempts: AttemptLog
+    cached: Callable[[ObjectKey], core.Pod | None]  # as the watch shows it, with the nomination that counts
+    percentage_of_nodes_to_score: int | None = None
+    extenders: ExtenderClient | None = None
+    results: ResultWriter | None = None

@@ -1,0 +1,75 @@
+"""Make room for a pod: perform what PostFilter asks for, in the background or before going on (KEP-4832)."""
+
+from __future__ import annotations
+
+import anyio.abc
+
+from machinery import logs
+from machinery.errors import StatusError
+from machinery.failpoints import FailpointError
+from scheduler import cycle
+from scheduler.cycle import Failed
+from scheduler.framework.interface import PostFilterResult, Status, is_success
+from scheduler.shell.attempt import Attempt
+from scheduler.shell.deps import SchedulerDeps
+
+_log = logs.get()
+
+
+class Evictions:
+    """The follow-ups of PostFilter plugins that are under way."""
+
+    def __init__(self, deps: SchedulerDeps) -> None:
+        self._deps = deps
+        self.running = 0
+
+    async def make_room(
+        self, attempt: Attempt, failed: Failed, result: PostFilterResult, group: anyio.abc.TaskGroup
+    ) -> Failed:
+        """Start or do what PostFilter asks for; return the failure, reworded if that did not work."""
+        if result.candidate is not None:
+            self._deps.metrics.preemption_victims.observe(len(result.candidate.victims))
+        if result.follow_up is None:
+            return failed
+        if result.background:
+            if result.begin is not None:
+                result.begin()
+            group.start_soon(self._follow_up, attempt, result)
+            return failed
+        status = await self._follow_up(attempt, result)
+        if status is None or status.is_success:
+            return failed
+        return cycle.eviction_failed(failed, status)
+
+    async def _follow_up(self, attempt: Attempt, result: PostFilterResult) -> Status | None:
+        assert result.follow_up is not None
+        metrics, clock = self._deps.metrics, self._deps.clock
+        began = clock.monotonic()
+        self.running += 1
+        try:
+            status = await result.follow_up()
+        except (StatusError, FailpointError) as error:
+            status = Status.as_error(error)
+        finally:
+            self.running -= 1
+        if result.background:
+            label = "success" if is_success(status) else "error"
+            metrics.preemption_tasks.labels(label).inc()
+            metrics.preemption_task_seconds.labels(label).observe(clock.monotonic() - began)
+        self._release_preemptor(attempt, result)
+        if status is not None and not status.is_success:
+            _log.warning("Preemption failed", pod=attempt.pod.key, step="preempt", error=status.message())
+        return status
+
+    def _release_preemptor(self, attempt: Attempt, result: PostFilterResult) -> None:
+        """Activate a preemptor some of whose victims were only stopped (on Permit, in PreBind).
+
+        They may have gone before the eviction was over: their event found the preemptor held back by it, and
+        no other will come.
+        """
+        if result.candidate is None or all(victim.pod.spec.nodeName for victim in result.candidate.victims):
+            return
+        queue = self._deps.queue
+        info = queue.get(attempt.pod.key)
+        if info is not None and info.gated and not info.pod.spec.schedulingGates:
+            queue.activate([info.pod], self._deps.queue_now())

@@ -1,0 +1,342 @@
+"""Build the scheduler's parts, each from those before it.
+
+queue clock, informers, cache, groups, waiting pods, nominator
+-> profiles (plugins over an Environment) -> queue -> event handlers -> status writer -> Scheduler
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from machinery.client import Client
+from machinery.objects import ObjectKey
+from machinery.pb import core
+from machinery.process import BadConfiguration, Process
+from machinery.series_recorder import SeriesRecorder
+from scheduler.config import SchedulerConfig
+from scheduler.event_handlers import EventHandlers
+from scheduler.extenders.client import ExtenderClient
+from scheduler.extenders.search import EXTENDER_NAME
+from scheduler.extenders.transport import TransportError
+from scheduler.framework.cache import Cache
+from scheduler.framework.environment import Environment
+from scheduler.framework.events import ActionType, EventResource
+from scheduler.framework.instrumentation import PluginHooks
+from scheduler.framework.interface import Plugin
+from scheduler.framework.nominator import Nominator
+from scheduler.framework.plugin_set import PluginConfigError
+from scheduler.framework.profile import ArgumentError, Profile
+from scheduler.framework.runtime import Framework
+from scheduler.framework.scheduling_groups import SchedulingGroups
+from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.types import PodInfo
+from scheduler.pending_nominations import PendingNominations
+from scheduler.queue.backoff import Backoff
+from scheduler.queue.hints import HintMap, build_hint_map
+from scheduler.queue.scheduling_queue import PrioritySchedulingQueue, QueueProfile
+from scheduler.shell.attempt import AttemptHooks
+from scheduler.shell.attempt_log import AttemptLog
+from scheduler.shell.deps import PodActivator, ProfileParts, QueueClock, QueueSignal, SchedulerDeps
+from scheduler.shell.features import SchedulerFeatures
+from scheduler.shell.informers import Informers
+from scheduler.shell.measured_events import MeasuredQueue, timed_ask
+from scheduler.shell.metrics import SAMPLED_EVERY, Metrics
+from scheduler.shell.metrics_sources import read_sources
+from scheduler.shell.recorder import ProfileRecorder
+from scheduler.shell.scheduler import Scheduler
+from scheduler.shell.simulator_annotations import ResultRecorder, ResultWriter
+from scheduler.shell.status_writer import CALLS_MAX, StatusWriter
+from scheduler.shell.timing import PluginTimer, PointTimer
+from scheduler.shell.waiting_pods import WaitingPods
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of a running scheduler that its process starts and serves."""
+
+    informers: Informers
+    recorders: Sequence[SeriesRecorder]
+    nominator: Nominator
+    cached_pods: CachedPods
+    deps: SchedulerDeps
+    scheduler: Scheduler
+    features: SchedulerFeatures
+
+    @property
+    def queue(self) -> PrioritySchedulingQueue:
+        return self.deps.queue
+
+    @property
+    def cache(self) -> Cache:
+        return self.deps.cache
+
+    @property
+    def waiting(self) -> WaitingPods:
+        return self.deps.waiting
+
+    @property
+    def metrics(self) -> Metrics:
+        return self.deps.metrics
+
+    @property
+    def now(self) -> QueueClock:
+        return self.deps.queue_now
+
+
+class CachedPods:
+    """Pods as the watch shows them."""
+
+    def __init__(self, informers: Informers, nominations: PendingNominations) -> None:
+        self._pods = informers.pods
+        self._nominations = nominations
+
+    def get(self, key: ObjectKey) -> core.Pod | None:
+        """Return the pod that the watch last showed under a name."""
+        return self._pods.get(key.name, key.namespace)
+
+    def with_nomination(self, key: ObjectKey) -> core.Pod | None:
+        """Return the same pod with the nomination that counts."""
+        pod = self.get(key)
+        return None if pod is None else self._nominations.apply(pod)
+
+    def is_pending(self, info: PodInfo) -> bool:
+        """Return whether the pod still exists and has no node."""
+        pod = self.get(info.key)
+        return pod is not None and pod.metadata.uid == info.uid and not pod.spec.nodeName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """What is built first and needs no plugin."""
+
+    process: Process
+    config: SchedulerConfig
+    client: Client
+    metrics: Metrics
+    features: SchedulerFeatures
+    now: QueueClock
+    informers: Informers
+    nominations: PendingNominations
+    pods: CachedPods
+    cache: Cache
+    nominator: Nominator
+    waiting: WaitingPods
+    groups: SchedulingGroups
+    activator: PodActivator
+
+
+def _base(process: Process, config: SchedulerConfig, client: Client, metrics: Metrics) -> _Base:
+    features = SchedulerFeatures.of(process.gates, process.version)
+    now, cache, nominations = QueueClock(process.clock), Cache(), PendingNominations()
+    informers = Informers(client, process.clock, groups_pods=features.pod_groups)
+    pods = CachedPods(informers, nominations)
+    return _Base(
+        process=process,
+        config=config,
+        client=client,
+        metrics=metrics,
+        features=features,
+        now=now,
+        informers=informers,
+        nominations=nominations,
+        pods=pods,
+        cache=cache,
+        nominator=Nominator(pods.is_pending),
+        waiting=WaitingPods(process.clock),
+        groups=SchedulingGroups(cache.is_assumed),
+        activator=PodActivator(now),
+    )
+
+
+def build(
+    process: Process,
+    config: SchedulerConfig,
+    classes: Mapping[str, type[Plugin]],
+    profiles: Sequence[Profile],
+    client: Client,
+    metrics: Metrics,
+    *,
+    records: bool = False,
+) -> Parts:
+    """Build and connect everything.
+
+    `classes` are all plugins by name; `records`: the plugins' answers are written into the pods' annotations.
+
+    Raises:
+        BadConfiguration: a profile or an extender cannot be used.
+    """
+    base = _base(process, config, client, metrics)
+    clock, features = process.clock, base.features
+    recorders = [SeriesRecorder(client, profile.name, clock=clock) for profile in profiles]
+    timers = {profile.name: PointTimer(metrics.extension_point_seconds, profile.name) for profile in profiles}
+    parts_of = _profile_parts(base, classes, profiles, recorders, timers, records=records)
+    queue_profiles = _queue_profiles(base, parts_of)
+    signal = QueueSignal()
+    queue = PrioritySchedulingQueue(
+        profiles=queue_profiles,
+        sort=next(iter(parts_of.values())).framework.queue_sort_plugin,
+        nominator=base.nominator,
+        backoff=Backoff(
+            config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, features.pops_from_backoff
+        ),
+        hints_enabled=features.queueing_hints,
+        wake=signal.set,
+    )
+    base.activator.connect(queue)
+    handlers = _handlers(base, parts_of, queue)
+    writer = StatusWriter(
+        client,
+        clock,
+        anyio.Semaphore(CALLS_MAX, fast_acquire=True),
+        base.nominations,
+        cached=base.pods.get,
+        resync=lambda old, new: handlers.nomination_settled(old, new, base.now()),
+        observed_generation=features.observed_generation,
+    )
+    deps = SchedulerDeps(
+        clock=clock,
+        queue_now=base.now,
+        rng=process.rng,
+        metrics=metrics,
+        cache=base.cache,
+        waiting=base.waiting,
+        groups=base.groups,
+        profiles=parts_of,
+        queue=queue,
+        queue_signal=signal,
+        writer=writer,
+        attempts=AttemptLog(base.now),
+        cached=base.pods.with_nomination,
+        percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+        extenders=_extender_client(config),
+        results=ResultWriter(client, clock, base.pods.get) if records else None,
+    )
+    scheduler = Scheduler(features, deps)
+    actions = _actions([profile.hints for profile in queue_profiles.values()])
+    base.informers.connect(handlers, base.now, actions, lambda pod: writer.forget(pod.metadata.uid))
+    metrics.read(read_sources(deps, scheduler, timers))
+    return Parts(
+        informers=base.informers,
+        recorders=recorders,
+        nominator=base.nominator,
+        cached_pods=base.pods,
+        deps=deps,
+        scheduler=scheduler,
+        features=features,
+    )
+
+
+def _profile_parts(
+    base: _Base,
+    classes: Mapping[str, type[Plugin]],
+    profiles: Sequence[Profile],
+    recorders: Sequence[SeriesRecorder],
+    timers: Mapping[str, PointTimer],
+    *,
+    records: bool,
+) -> dict[str, ProfileParts]:
+    """Build each profile's plugins; all share one snapshot."""
+    process, snapshot = base.process, Snapshot()
+    found: dict[str, ProfileParts] = {}
+    for profile, event_recorder in zip(profiles, recorders, strict=True):
+        recorder = ProfileRecorder(event_recorder)
+        environment = Environment(
+            snapshot=snapshot,
+            nominator=base.nominator,
+            scheduling_groups=base.groups,
+            gates=process.gates,
+            version=process.version,
+            clock=process.clock,
+            rng=process.rng,
+            listers=base.informers.listers,
+            client=base.client,
+            recorder=recorder,
+            waiting_pod=base.waiting.stoppable,
+            activate=base.activator,
+            note=base.metrics.note,
+        )
+        framework = _framework(profile, classes, environment, timers[profile.name])
+        hooks = _hooks(framework, base.metrics, records=records)
+        found[profile.name] = ProfileParts(framework=framework, recorder=recorder, hooks=hooks)
+    return found
+
+
+def _handlers(
+    base: _Base, parts_of: Mapping[str, ProfileParts], queue: PrioritySchedulingQueue
+) -> EventHandlers:
+    def report(text: str) -> None:
+        base.process.log.warning("Scheduler cache", error=text)
+
+    return EventHandlers(
+        MeasuredQueue(queue, base.metrics.event_seconds, base.process.clock),
+        base.cache,
+        is_ours=parts_of.__contains__,
+        pod_info=functools.partial(PodInfo, options=base.features.resources),
+        reject_waiting=base.waiting.reject,
+        report=report,
+        see=base.nominations.apply,
+        groups=base.groups,
+        gangs=base.features.gangs,
+    )
+
+
+def _framework(
+    profile: Profile, classes: Mapping[str, type[Plugin]], environment: Environment, timer: PointTimer
+) -> Framework:
+    try:
+        return Framework(profile, classes, environment, timer.hooks())
+    except ArgumentError as error:
+        raise BadConfiguration(f"profile {profile.name}: pluginConfig args: {error}") from None
+    except PluginConfigError as error:
+        raise BadConfiguration(f"profile {profile.name}: {error}") from None
+
+
+def _hooks(framework: Framework, metrics: Metrics, *, records: bool) -> AttemptHooks:
+    recorder = (ResultRecorder(framework),) if records else ()
+    timer = PluginTimer(metrics.plugin_seconds.of)
+    return AttemptHooks(PluginHooks.of(*recorder), PluginHooks.of(timer, *recorder), SAMPLED_EVERY)
+
+
+def _queue_profiles(base: _Base, parts_of: Mapping[str, ProfileParts]) -> dict[str, QueueProfile]:
+    hears_all = (EXTENDER_NAME,) if base.config.extenders else ()
+    asks = timed_ask(base.metrics.hint_seconds, base.process.clock)
+    return {
+        name: QueueProfile(
+            tuple(parts.framework.pre_enqueue_plugins),
+            build_hint_map(
+                _rejecting(parts.framework),
+                hints_enabled=base.features.queueing_hints,
+                hears_all=hears_all,
+                asks=asks,
+            ),
+        )
+        for name, parts in parts_of.items()
+    }
+
+
+def _rejecting(framework: Framework) -> list[Plugin]:
+    """Return the plugins that can reject a pod, whose registrations therefore count."""
+    rejecting = framework.events_to_register()
+    return [plugin for name, plugin in framework.plugins.items() if name in rejecting]
+
+
+def _actions(hints: Sequence[HintMap]) -> dict[EventResource, ActionType]:
+    """Return the actions that some profile's plugins register, by resource."""
+    union: dict[EventResource, ActionType] = {}
+    for each in hints:
+        for resource, action in each.actions_by_resource().items():
+            union[resource] = union.get(resource, ActionType(0)) | action
+    return union
+
+
+def _extender_client(config: SchedulerConfig) -> ExtenderClient | None:
+    if not config.extenders:
+        return None
+    try:
+        return ExtenderClient(config.extenders)
+    except TransportError as error:
+        raise BadConfiguration(f"{error.field}: {error}") from None

@@ -1,0 +1,81 @@
+"""The table of an attempt's states drives binding cycles, and is what the documentation shows."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from scheduler.attempt_states import (
+    TRANSITIONS,
+    BindingPlan,
+    Effect,
+    Event,
+    InvalidTransitionError,
+    Progress,
+    State,
+    diagram,
+    next_event,
+)
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "design" / "004-scheduler.md"
+
+
+def test_the_document_shows_the_table() -> None:
+    assert diagram() in DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_every_state_event_and_effect_is_in_the_table_and_can_be_reached() -> None:
+    assert set(TRANSITIONS) == set(State)
+    transitions = [(event, each) for row in TRANSITIONS.values() for event, each in row.items()]
+    assert {event for event, _ in transitions} == set(Event)
+    assert {effect for _, each in transitions for effect in each.effects} == set(Effect)
+    reached = {State.SCHEDULING}
+    for _ in State:
+        reached |= {each.to for state in reached for each in TRANSITIONS[state].values()}
+    assert reached == set(State)
+
+
+def path(plan: BindingPlan) -> tuple[list[State], list[Effect]]:
+    """Drive a binding cycle in which every effect succeeds."""
+    progress = Progress("default/p", 0.0)
+    effects = [*progress.apply(Event.SCHEDULED, 0.0)]
+    states = [progress.state]
+    while progress.state is not State.BOUND:
+        effects += progress.apply(next_event(progress.state, plan), 0.0)
+        states.append(progress.state)
+    return states, effects
+
+
+@pytest.mark.parametrize(("nominates", "waits", "has_work"), list(itertools.product((False, True), repeat=3)))
+def test_the_path_of_a_binding_cycle(nominates: bool, waits: bool, has_work: bool) -> None:
+    states, effects = path(BindingPlan(nominates, waits, has_work))
+    assert states[0] is State.RESERVED
+    assert states[-2:] == [State.BINDING, State.BOUND]
+    assert (State.NOMINATED in states) == (nominates and (waits or has_work))
+    assert (State.WAITING_ON_PERMIT in states) == waits
+    assert (State.PRE_BINDING in states) == has_work
+    assert effects.count(Effect.LEAVE_FLIGHT) == 1
+    left = effects.index(Effect.LEAVE_FLIGHT)
+    after_permit = effects.index(Effect.PRE_BIND if has_work else Effect.BIND)
+    assert left == after_permit - 1
+
+
+@pytest.mark.parametrize("state", [s for s in State if Event.FAILED in TRANSITIONS[s]])
+def test_a_failure_requeues_and_undoes_a_reservation(state: State) -> None:
+    transition = TRANSITIONS[state][Event.FAILED]
+    assert transition.to is State.REQUEUED
+    assert transition.effects[-1] is Effect.REQUEUE
+    assert (Effect.UNRESERVE in transition.effects) == (state is not State.SCHEDULING)
+
+
+def test_a_bound_pod_is_not_requeued() -> None:
+    progress = Progress("default/p", 10.0)
+    for number, event in enumerate((Event.SCHEDULED, Event.BIND, Event.BOUND), start=1):
+        progress.apply(event, 10.0 + number / 1000)
+    with pytest.raises(InvalidTransitionError) as caught:
+        progress.apply(Event.FAILED, 11.0)
+    assert str(caught.value) == (
+        'default/p: no transition for "failed"; scheduling, reserved +1.0ms, binding +2.0ms, bound +3.0ms'
+    )
