@@ -44,6 +44,12 @@ def _class_of_free(volume: Any) -> list[str]:
     return [] if volume.spec.HasField("claimRef") else [class_of(volume)]
 
 
+def _service_of(found: Any) -> list[str]:
+    labels = found.metadata.labels
+    name = labels.get("kubernetes.io/service-name", "")
+    return [f"{found.metadata.namespace}/{name}"] if name else []
+
+
 def namespace_ends(error: StatusError) -> bool:
     """Whether something could not be made since its namespace is on its way out: nothing to tell or retry."""
     return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
@@ -56,6 +62,7 @@ _MORE: dict[Kind[Any], Indexers] = {
         "orphans": _orphaned,
     },
     kinds.REPLICA_SET: {"orphans": _orphaned},
+    kinds.ENDPOINT_SLICE: {"service": _service_of},
     kinds.PERSISTENT_VOLUME: {"claim": _claim_of, "free": _class_of_free},
 }
 
@@ -72,7 +79,8 @@ class InformerSet:
         """The informer of a kind, made at the first call.
 
         All are indexed by `owner` (uid); pods by `node`; pods and replica sets without a controller by
-        namespace in `orphans`; volumes by `claim` (ns/name) or, without one, by class in `free`.
+        namespace in `orphans`; volumes by `claim` (ns/name) or, without one, by class in `free`; endpoint
+        slices by `service` (ns/name).
         """
         if kind not in self._informers:
             indexers = {**_EVERY, **_MORE.get(kind, {})}

@@ -13,6 +13,9 @@ import click
 from controllers.controller import Context, InformerSet, Recorders, Runner
 from controllers.devices.claims import ResourceClaimController
 from controllers.devices.eviction import DeviceTaintEviction
+from controllers.endpoints.endpoints_controller import EndpointsController
+from controllers.endpoints.mirroring_controller import EndpointSliceMirroringController
+from controllers.endpoints.slice_controller import EndpointSliceController
 from controllers.garbage.namespaces import NamespaceController
 from controllers.garbage.owners import GarbageCollector
 from controllers.garbage.pods import PodGarbageCollector
@@ -83,6 +86,9 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "serviceaccount-controller": lambda context, _: ServiceAccountController(context),
     "root-ca-certificate-publisher-controller": lambda context, _: RootCertificatePublisher(context),
     "taint-eviction-controller": lambda context, _: TaintEviction(context, _pods(context.informers)),
+    "endpoints-controller": lambda context, _: EndpointsController(context),
+    "endpointslice-controller": lambda context, _: EndpointSliceController(context),
+    "endpointslice-mirroring-controller": lambda context, _: EndpointSliceMirroringController(context),
 }
 
 

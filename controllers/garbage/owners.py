@@ -49,6 +49,7 @@ COLLECTED: Final[tuple[Kind[Any], ...]] = (
     kinds.JOB,
     kinds.CRON_JOB,
     kinds.SERVICE,
+    kinds.ENDPOINTS,
     kinds.ENDPOINT_SLICE,
     kinds.RESOURCE_CLAIM,
     kinds.SECRET,

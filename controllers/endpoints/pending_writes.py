@@ -1,0 +1,49 @@
+"""What a controller wrote and its informer has not shown yet. Pure.
+
+Acting on an informer that is behind would create objects twice. Source: Kubernetes 1.36,
+k8s.io/endpointslice/util (EndpointSliceTracker).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from machinery.objects import ObjectKey
+
+
+class PendingWrites:
+    """By the key of what the written objects belong to, a Service or an Endpoints."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[ObjectKey, set[int]] = {}
+        self._deleted: dict[ObjectKey, set[str]] = {}
+
+    def wrote(self, key: ObjectKey, obj: Any) -> None:
+        """Note an object as the API server returned it."""
+        self._revisions.setdefault(key, set()).add(int(obj.metadata.resourceVersion))
+
+    def deleted(self, key: ObjectKey, obj: Any) -> None:
+        self._deleted.setdefault(key, set()).add(obj.metadata.uid)
+
+    def is_own(self, key: ObjectKey, obj: Any) -> bool:
+        """Report whether an object that the informer shows is what was written last."""
+        return int(obj.metadata.resourceVersion or 0) in self._revisions.get(key, ())
+
+    def is_own_deletion(self, key: ObjectKey, obj: Any) -> bool:
+        return obj.metadata.uid in self._deleted.get(key, ())
+
+    def is_stale(self, key: ObjectKey, seen: str, objects: Iterable[Any]) -> bool:
+        """Report whether the informer is behind: `seen` is its revision, `objects` what it has of the key."""
+        pending = {revision for revision in self._revisions.get(key, ()) if revision > int(seen or 0)}
+        gone = self._deleted.get(key, set()) & {obj.metadata.uid for obj in objects}
+        for held, left in ((self._revisions, pending), (self._deleted, gone)):
+            if left:
+                held[key] = left  # type: ignore[assignment]  # each its own kind of set
+            else:
+                held.pop(key, None)
+        return bool(pending or gone)
+
+    def forget(self, key: ObjectKey) -> None:
+        self._revisions.pop(key, None)
+        self._deleted.pop(key, None)
