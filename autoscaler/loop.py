@@ -7,11 +7,12 @@ closes (H1 to H4, docs/design).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from autoscaler import points
 from autoscaler.actuation import Actuator, TaintError
+from autoscaler.loop_context import LoopContext
 from autoscaler.options import Compat, Options
 from autoscaler.planning import marks, pods
 from autoscaler.planning.balancing import ScaleUp
@@ -20,8 +21,7 @@ from autoscaler.planning.cooldowns import Cooldowns
 from autoscaler.planning.deletions import Deletions
 from autoscaler.planning.devices import Devices, Listers
 from autoscaler.planning.nominations import Nominations
-from autoscaler.planning.observation import CloudView, NodeGroup, Observation
-from autoscaler.planning.pods import Arranged
+from autoscaler.planning.observation import CloudView, Observation
 from autoscaler.planning.readiness import NO_NODES, empty_cluster, unstarted_as_unready
 from autoscaler.planning.scale_down import Cropped, Removal, ScaleDownInput, ScaleDownPlanner, crop
 from autoscaler.planning.scale_up import (
@@ -35,10 +35,10 @@ from autoscaler.planning.scale_up import (
 )
 from autoscaler.planning.snapshot import ClusterSnapshot, Hints
 from autoscaler.planning.soft_taints import soft_taint_changes
-from autoscaler.planning.template_node import TemplateNode
 from autoscaler.planning.templates import Templates, fresh
 from autoscaler.planning.told import Events
 from autoscaler.ports import Cloud, CloudError, Cluster
+from autoscaler.repairs import Repairs
 from autoscaler.result import (
     SCALE_DOWN_ERROR,
     SCALE_DOWN_IN_COOLDOWN,
@@ -58,23 +58,6 @@ from scheduler.framework.types import PodInfo
 _INFOS_SPARE = 1000
 EMPTY_CLUSTER_SECONDS = 600.0
 """Nodes may take so long to become ready after the start before an event reports that none is."""
-
-
-@dataclass(slots=True)
-class _Moment:
-    """What one loop works on."""
-
-    observation: Observation
-    view: CloudView
-    deletions: Deletions
-    arranged: Arranged
-    snapshot: ClusterSnapshot
-    templates: Mapping[str, TemplateNode]
-    nodes: list[core.Node]
-    ready: list[core.Node]
-    result: LoopResult
-    holding: frozenset[str] = frozenset()
-    scale_down_disabled: bool = False
 
 
 class Autoscaler:
@@ -105,6 +88,7 @@ class Autoscaler:
         self._pending_hints = Hints()
         self._infos: dict[str, PodInfo] = {}
         self._cleaned_up = False
+        self._repairs = Repairs(options, self.state, cloud)
         actuator.deleted = self._node_deleted
         actuator.refused = lambda group: self.cooldowns.group_failed(group, clock.now())
         self.on_deleted: Callable[[str, str, bool], None] = lambda node, group, drain: None
@@ -139,29 +123,36 @@ class Autoscaler:
             self._cleaned_up = True
         if self._ends_for_empty_cluster(observation, result):
             return
-        moment = self._look(observation, view, deletions, result)
-        self.state.update(observation.nodes, view, now, result.events)
-        await self._revert_timed_out(moment)
-        await self._remove_unregistered(moment)
+        context = self._look(observation, view, deletions, result)
+        try:
+            await self._act(context)
+        finally:
+            self.view = context.view
+
+    async def _act(self, context: LoopContext) -> None:
+        result = context.result
+        self.state.update(context.observation.nodes, context.view, result.at, result.events)
+        await self._repairs.revert_timed_out(context)
+        await self._repairs.remove_unregistered(context)
         if not self.state.is_cluster_healthy():
             self.planner.forget()
             result.events.status("Warning", "ClusterUnhealthy", "Cluster is unhealthy")
             return
-        await self._remove_failed_instances(moment)
-        if await self._fix_sizes(moment):
+        await self._repairs.remove_failed_instances(context)
+        if await self._repairs.fix_sizes(context):
             return
-        self._add_upcoming(moment)
-        pending = self._pods_to_help(moment)
-        await self._scale_up(moment, pending)
+        self._add_upcoming(context)
+        pending = self._pods_to_help(context)
+        await self._scale_up(context, pending)
         if self.options.scale_down_enabled:
-            await self._scale_down(moment)
+            await self._scale_down(context)
         if (
             self.options.enforce_node_group_min_size
             and result.scale_up.result is not ScaleUpResult.SUCCESSFUL
         ):
-            plan = plan_min_size(self._scale_up_input(moment))
+            plan = plan_min_size(self._scale_up_input(context))
             if plan.orders:
-                await self._execute(moment, plan)
+                await self._execute(context, plan)
                 result.scale_up = plan
 
     # Looking
@@ -214,7 +205,7 @@ class Autoscaler:
 
     def _look(
         self, observation: Observation, view: CloudView, deletions: Deletions, result: LoopResult
-    ) -> _Moment:
+    ) -> LoopContext:
         options = self.options
         arranged = pods.arrange(observation.pods, options)
         if len(self._infos) > 2 * len(arranged.scheduled) + _INFOS_SPARE:
@@ -228,52 +219,52 @@ class Autoscaler:
         nominated = [pod for pod in arranged.nominated if not pods.is_expendable(pod, cutoff)]
         lost = [pod for pod in nominated if not snapshot.put(pod, pod.status.nominatedNodeName)]
         ready = [node for node in nodes if marks.is_ready_and_schedulable(node)]
-        moment = _Moment(observation, view, deletions, arranged, snapshot, {}, nodes, ready, result)
+        context = LoopContext(observation, view, deletions, arranged, snapshot, {}, nodes, ready, result)
         if options.compat is Compat.FIXED:
             self.nominations.update(nominated, result.at)
-            moment.holding = self.nominations.holding(result.at)
+            context.holding = self.nominations.holding(result.at)
             # H4: a nomination to a node that is gone must not hide the pod. One whose machine is only just
             # coming finds its place again among the upcoming nodes.
             arranged.unschedulable += lost
-        moment.templates = self.templates.update(view, nodes, snapshot, observation.daemon_sets, result.at)
-        return moment
+        context.templates = self.templates.update(view, nodes, snapshot, observation.daemon_sets, result.at)
+        return context
 
-    def _add_upcoming(self, moment: _Moment) -> None:
+    def _add_upcoming(self, context: LoopContext) -> None:
         """Placeholders for nodes on their way, instead of those of them that are registered already."""
-        counts, registered = self.state.upcoming(moment.view.groups, moment.result.at)
+        counts, registered = self.state.upcoming(context.view.groups, context.result.at)
         placeholders: dict[str, list[str]] = {}
         for group, count in counts.items():
-            template = moment.templates.get(group)
+            template = context.templates.get(group)
             for number in range(count if template is not None else 0):
                 assert template is not None
                 info = fresh(template, f"upcoming-{number}", upcoming=True)
-                moment.snapshot.add_node(info)
+                context.snapshot.add_node(info)
                 placeholders.setdefault(group, []).append(info.name)
         gone = set(registered)
-        moment.nodes = [node for node in moment.nodes if node.metadata.name not in gone]
+        context.nodes = [node for node in context.nodes if node.metadata.name not in gone]
         for name in registered:
-            if moment.snapshot.get(name) is None:
+            if context.snapshot.get(name) is None:
                 continue
-            removed = moment.snapshot.remove_node(name)
+            removed = context.snapshot.remove_node(name)
             if self.options.compat is Compat.FIXED:
-                self._keep_nominated(moment, name, removed, placeholders)
+                self._keep_nominated(context, name, removed, placeholders)
 
     def _keep_nominated(
-        self, moment: _Moment, name: str, removed: Sequence[core.Pod], placeholders: dict[str, list[str]]
+        self, context: LoopContext, name: str, removed: Sequence[core.Pod], placeholders: dict[str, list[str]]
     ) -> None:
         """H3: pods nominated to a node that is not ready yet keep their place on its placeholder."""
-        group = moment.view.group_of_node.get(name, "")
+        group = context.view.group_of_node.get(name, "")
         places = placeholders.get(group, [])
         place = places.pop(0) if places else ""
         for pod in removed:
-            if not pod.spec.nodeName and not moment.snapshot.put(pod, place):
-                moment.arranged.unschedulable.append(pod)
+            if not pod.spec.nodeName and not context.snapshot.put(pod, place):
+                context.arranged.unschedulable.append(pod)
 
-    def _pods_to_help(self, moment: _Moment) -> list[core.Pod]:
+    def _pods_to_help(self, context: LoopContext) -> list[core.Pod]:
         """Pods that want a node: what the pod list processors leave of the unschedulable ones."""
-        options, snapshot = self.options, moment.snapshot
-        pending = [*moment.arranged.unschedulable, *moment.arranged.unprocessed]
-        moment.result.unschedulable_pods = len(pending)
+        options, snapshot = self.options, context.snapshot
+        pending = [*context.arranged.unschedulable, *context.arranged.unprocessed]
+        context.result.unschedulable_pods = len(pending)
         cutoff = options.expendable_pods_priority_cutoff
         pending = [pod for pod in pending if not pods.is_expendable(pod, cutoff)]
         if options.compat is Compat.V1_35:
@@ -293,58 +284,58 @@ class Autoscaler:
         pending = snapshot.place_all(pending, self._pending_hints, lambda _: True, stop=False)
         self._pending_hints.drop_old()
         pending = [pod for pod in pending if not pods.is_daemon(pod)]
-        return pods.without_young(pending, options.new_pod_scale_up_delay, moment.result.at)
+        return pods.without_young(pending, options.new_pod_scale_up_delay, context.result.at)
 
     # Growing
 
-    def _scale_up_input(self, moment: _Moment) -> ScaleUpInput:
+    def _scale_up_input(self, context: LoopContext) -> ScaleUpInput:
         return ScaleUpInput(
             options=self.options,
-            snapshot=moment.snapshot,
+            snapshot=context.snapshot,
             state=self.state,
-            view=moment.view,
-            templates=moment.templates,
-            nodes=moment.snapshot.nodes(),
+            view=context.view,
+            templates=context.templates,
+            nodes=context.snapshot.nodes(),
             rng=self._rng,
-            now=moment.result.at,
+            now=context.result.at,
         )
 
-    async def _scale_up(self, moment: _Moment, pending: list[core.Pod]) -> None:
-        options, result = self.options, moment.result
+    async def _scale_up(self, context: LoopContext, pending: list[core.Pod]) -> None:
+        options, result = self.options, context.result
         if not pending:
             result.scale_up = ScaleUpPlan(result=ScaleUpResult.NOT_NEEDED)
             return
-        if options.max_nodes_total and len(moment.ready) >= options.max_nodes_total:
+        if options.max_nodes_total and len(context.ready) >= options.max_nodes_total:
             result.scale_up = ScaleUpPlan(
                 result=ScaleUpResult.LIMITED, remaining=[(pod, {}) for pod in pending]
             )
             for pod in pending:
                 text = f"pod didn't trigger scale-up: {MAX_TOTAL}"
                 result.events.about(pod, "Normal", "NotTriggerScaleUp", text)
-            self._tell_max_nodes_total(moment)
+            self._tell_max_nodes_total(context)
             return
         if not options.bypassed_scheduler_names and pods.all_are_new(pending, result.at):
-            moment.scale_down_disabled = True
+            context.scale_down_disabled = True
             result.scale_up = ScaleUpPlan(result=ScaleUpResult.IN_COOLDOWN)
             return
-        plan = plan_scale_up(self._scale_up_input(moment), pending)
+        plan = plan_scale_up(self._scale_up_input(context), pending)
         result.scale_up = plan
         if plan.max_nodes_total_reached:
-            self._tell_max_nodes_total(moment)
+            self._tell_max_nodes_total(context)
         if plan.orders:
-            await self._execute(moment, plan)
+            await self._execute(context, plan)
         if plan.result not in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR):
             for pod, reasons in plan.remaining:
                 text = f"pod didn't trigger scale-up: {summary(reasons)}"
                 result.events.about(pod, "Normal", "NotTriggerScaleUp", text)
 
-    def _tell_max_nodes_total(self, moment: _Moment) -> None:
+    def _tell_max_nodes_total(self, context: LoopContext) -> None:
         text = f"Max total nodes in cluster reached: {self.options.max_nodes_total}"
-        moment.result.events.status("Warning", "MaxNodesTotalReached", text)
+        context.result.events.status("Warning", "MaxNodesTotalReached", text)
 
-    async def _execute(self, moment: _Moment, plan: ScaleUpPlan) -> None:
+    async def _execute(self, context: LoopContext, plan: ScaleUpPlan) -> None:
         """Places the orders, one after the other; ends at the first that is refused."""
-        events = moment.result.events
+        events = context.result.events
         for order in plan.orders:
             group = order.group
             sizes = f"{order.size} instead of {group.target} (max: {group.max})"
@@ -354,65 +345,65 @@ class Autoscaler:
                 await self.cloud.increase(group.id, order.delta)
                 await points.SCALE_UP_AFTER.hit(group=group.id, delta=order.delta)
             except (CloudError, FailpointError, StatusError) as error:
-                self._refused(moment, order, str(error), plan)
+                self._refused(context, order, str(error), plan)
                 return
-            self.state.register_increase(group.id, order.delta, moment.result.at)
+            self.state.register_increase(group.id, order.delta, context.result.at)
             self.cooldowns.group_scaled_up(group.id, self._clock.now())
-            moment.view = self.view = moment.view.with_target(group.id, order.size)
+            context.view = context.view.with_target(group.id, order.size)
             events.status("Normal", "ScaledUpGroup", f"Scale-up: group {group.id} size set to {sizes}")
-        self.state.recalculate(moment.view)
-        self.cooldowns.scaled_up(moment.result.at)
+        self.state.recalculate(context.view)
+        self.cooldowns.scaled_up(context.result.at)
         orders = " ".join(map(str, plan.orders))
         for pod in plan.triggered:
             events.about(pod, "Normal", "TriggeredScaleUp", f"pod triggered scale-up: [{orders}]")
 
-    def _refused(self, moment: _Moment, order: ScaleUp, message: str, plan: ScaleUpPlan) -> None:
+    def _refused(self, context: LoopContext, order: ScaleUp, message: str, plan: ScaleUpPlan) -> None:
         group = order.group.id
-        moment.result.events.status(
+        context.result.events.status(
             "Warning", "FailedToScaleUpGroup", f"Scale-up failed for group {group}: {message}"
         )
-        self.state.register_failed_increase(group, message, moment.result.at)
-        self.state.recalculate(moment.view)
+        self.state.register_failed_increase(group, message, context.result.at)
+        self.state.recalculate(context.view)
         plan.result = ScaleUpResult.ERROR
         plan.error = f"failed to increase node group size: {message}"
-        plan.orders = [done for done in plan.orders if done.size == moment.view.groups[done.group.id].target]
+        plan.orders = [done for done in plan.orders if done.size == context.view.groups[done.group.id].target]
         plan.rule_out(group)
 
     # Shrinking
 
-    async def _scale_down(self, moment: _Moment) -> None:
-        result, now = moment.result, moment.result.at
+    async def _scale_down(self, context: LoopContext) -> None:
+        result, now = context.result, context.result.at
         candidates = [
             node
-            for node in self.planner.candidates(moment.view, moment.nodes)
-            if not self.cooldowns.delays(moment.view.group_of_node[node.metadata.name], now)
+            for node in self.planner.candidates(context.view, context.nodes)
+            if not self.cooldowns.delays(context.view.group_of_node[node.metadata.name], now)
         ]
         given = ScaleDownInput(
-            snapshot=moment.snapshot,
-            observation=moment.observation,
-            view=moment.view,
-            deletions=moment.deletions,
-            nodes=moment.nodes,
-            holding=moment.holding,
+            snapshot=context.snapshot,
+            observation=context.observation,
+            view=context.view,
+            deletions=context.deletions,
+            nodes=context.nodes,
+            holding=context.holding,
             now=now,
         )
         self.planner.update(given, candidates)
-        result.in_cooldown = moment.scale_down_disabled or self.cooldowns.active(now)
+        result.in_cooldown = context.scale_down_disabled or self.cooldowns.active(now)
         if result.in_cooldown or not candidates:
             result.scale_down = SCALE_DOWN_IN_COOLDOWN if result.in_cooldown else SCALE_DOWN_NO_CANDIDATES
-            await self._soft_taints(moment)
+            await self._soft_taints(context)
             return
         empty, drain = self.planner.due(given)
         chosen = crop(self.options, self.actuator.deletions, empty, drain)
         result.scale_down = SCALE_DOWN_NO_NODE_DELETED
         if chosen.empty or chosen.drain:
-            await self._start_deletion(moment, chosen)
-        await self._soft_taints(moment)
+            await self._start_deletion(context, chosen)
+        await self._soft_taints(context)
 
-    async def _start_deletion(self, moment: _Moment, chosen: Cropped) -> None:
-        result, now = moment.result, moment.result.at
+    async def _start_deletion(self, context: LoopContext, chosen: Cropped) -> None:
+        result, now = context.result, context.result.at
         try:
-            await self.actuator.start(chosen.empty, chosen.drain, moment.view, result.events)
+            await self.actuator.start(chosen.empty, chosen.drain, context.view, result.events)
         except TaintError as error:
             self.cooldowns.deletion_failed(now)
             result.scale_down = SCALE_DOWN_ERROR
@@ -422,80 +413,15 @@ class Autoscaler:
         result.empty, result.drained = _names(chosen.empty), _names(chosen.drain)
         self.cooldowns.deletion_started(now)
 
-    async def _soft_taints(self, moment: _Moment) -> None:
+    async def _soft_taints(self, context: LoopContext) -> None:
         changes = soft_taint_changes(
-            moment.nodes, moment.view, self.planner.unneeded(), self.options.max_bulk_soft_taint_count
+            context.nodes, context.view, self.planner.unneeded(), self.options.max_bulk_soft_taint_count
         )
         for name, unneeded in changes:
             try:
-                await self.cluster.set_deletion_candidate(name, moment.result.at if unneeded else None)
+                await self.cluster.set_deletion_candidate(name, context.result.at if unneeded else None)
             except StatusError:
                 continue  # the next loop tries again
-
-    # Setting right
-
-    async def _remove_unregistered(self, moment: _Moment) -> None:
-        """Machines that never became nodes are given back, down to the minimum."""
-        now, limit = moment.result.at, self.options.max_node_provision_time
-        for group in list(moment.view.groups.values()):
-            late = [i.id for i in group.instances if self.state.unregistered.get(i.id, now) + limit < now]
-            late = late[: max(group.target - group.min, 0)]
-            if late:
-                await self._give_back(moment, group, late)
-
-    async def _give_back(self, moment: _Moment, group: NodeGroup, names: list[str]) -> None:
-        events = moment.result.events
-        try:
-            await self.cloud.delete_nodes(group.id, names)
-        except CloudError as error:
-            for name in names:
-                text = f"Failed to remove node {name}: {error}"
-                events.status("Warning", "DeleteUnregisteredFailed", text)
-            return
-        for name in names:
-            events.status("Normal", "DeleteUnregistered", f"Removed unregistered node {name}")
-        target = moment.view.groups[group.id].target - len(names)
-        moment.view = self.view = moment.view.with_target(group.id, target)
-
-    async def _remove_failed_instances(self, moment: _Moment) -> None:
-        for group in list(moment.view.groups.values()):
-            failed = [instance.id for instance in group.instances if instance.failed]
-            if not failed:
-                continue
-            try:
-                await self.cloud.delete_nodes(group.id, failed)
-            except CloudError:
-                continue  # the next loop tries again
-            moment.view = self.view = moment.view.with_target(group.id, group.target - len(failed))
-            self.state.recalculate(moment.view)
-
-    async def _revert_timed_out(self, moment: _Moment) -> None:
-        """Orders that were not fulfilled in time are taken back."""
-        for group, count in self.state.take_timed_out():
-            try:
-                await self.cloud.decrease_target(group, -count)
-            except CloudError as error:
-                text = f"Failed to decrease target size for group {group} after scale-up timeout: {error}"
-                moment.result.events.status("Warning", "FailedToRevertScaleUp", text)
-                continue
-            moment.result.target_decreased[group] = count
-            target = moment.view.groups[group].target - count
-            moment.view = self.view = moment.view.with_target(group, target)
-            self.state.recalculate(moment.view)
-
-    async def _fix_sizes(self, moment: _Moment) -> bool:
-        """A target that was not reached for long is taken back; whether any was."""
-        fixed = False
-        for group in list(moment.view.groups.values()):
-            wrong = self.state.incorrect.get(group.id)
-            if wrong is None or not wrong.since + self.options.max_node_provision_time < moment.result.at:
-                continue
-            delta = wrong.current - wrong.expected
-            if delta < 0:
-                await self.cloud.decrease_target(group.id, delta)
-                moment.result.target_decreased[group.id] = -delta
-                fixed = True
-        return fixed
 
 
 def _names(removals: Sequence[Removal]) -> list[str]:
