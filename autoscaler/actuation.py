@@ -49,8 +49,8 @@ class Actuator:
     cloud: Cloud
     clock: Clock
     spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
-    deleted: Callable[[str, str, bool], None] = lambda node, group, drain: None
-    """Told of each node that was given back: node, group, with drain."""
+    deleted: Callable[[core.Node, str, bool], None] = lambda node, group, drain: None
+    """Called for each node that was given back: node, group, with drain."""
     refused: Callable[[str], None] = lambda group: None
     """Called when the provider refuses to take back a machine of a group."""
     evicted: Callable[[bool], None] = lambda succeeded: None
@@ -132,7 +132,7 @@ class Actuator:
             except CloudError as error:
                 self.refused(group)
                 raise NotDeletedError(f"failed to delete nodes from group {group}: {error}") from error
-            self.deleted(name, group, drain)
+            self.deleted(node, group, drain)
             await points.DELETE_AFTER.hit(node=name, group=group)
         except (NotDeletedError, StatusError, FailpointError) as error:
             what = "drain and delete node" if drain else "delete empty node"

@@ -91,17 +91,17 @@ class Autoscaler:
         self._repairs = Repairs(options, self.state, cloud)
         actuator.deleted = self._node_deleted
         actuator.refused = lambda group: self.cooldowns.group_failed(group, clock.now())
-        self.on_deleted: Callable[[str, str, bool], None] = lambda node, group, drain: None
+        self.on_deleted: Callable[[core.Node, str, bool], None] = lambda node, group, drain: None
 
-    def _node_deleted(self, node: str, group: str, drain: bool) -> None:
+    def _node_deleted(self, node: core.Node, group: str, drain: bool) -> None:
         now = self._clock.now()
         self.state.register_deletion(group, now)
         self.cooldowns.group_deleted(group, now)
         self.on_deleted(node, group, drain)
 
     async def run_once(self) -> LoopResult:
-        """One loop. Errors of the cluster or the provider end it, and are in the result."""
-        result = LoopResult(at=self._clock.now())
+        """Run one loop. Errors of the cluster or the provider end it, and are in the result."""
+        result = LoopResult(at=self._clock.now(), activities={"main"})
         try:
             await points.LOOP_BEFORE.hit()
             result.at = self._clock.now()  # a loop that was held up must not look with old eyes
@@ -115,7 +115,8 @@ class Autoscaler:
         now = result.at
         observation = self.cluster.observe()
         deletions = self.actuator.deletions.snapshot()
-        view = self.view = await self.cloud.refresh(observation.nodes)
+        with result.timed("cloudProviderRefresh", self._clock):
+            view = self.view = await self.cloud.refresh(observation.nodes)
         self._devices.begin()
         observation = replace(observation, nodes=self._unstarted_as_unready(observation, view, now))
         if not self._cleaned_up:
@@ -123,7 +124,9 @@ class Autoscaler:
             self._cleaned_up = True
         if self._ends_for_empty_cluster(observation, result):
             return
-        context = self._look(observation, view, deletions, result)
+        with result.timed("updateClusterState", self._clock):
+            context = self._look(observation, view, deletions, result)
+            self.state.update(observation.nodes, view, now, result.events)
         try:
             await self._act(context)
         finally:
@@ -131,7 +134,6 @@ class Autoscaler:
 
     async def _act(self, context: LoopContext) -> None:
         result = context.result
-        self.state.update(context.observation.nodes, context.view, result.at, result.events)
         await self._repairs.revert_timed_out(context)
         await self._repairs.remove_unregistered(context)
         if not self.state.is_cluster_healthy():
@@ -141,8 +143,10 @@ class Autoscaler:
         await self._repairs.remove_failed_instances(context)
         if await self._repairs.fix_sizes(context):
             return
+        result.activities.add("autoscaling")
         self._add_upcoming(context)
-        pending = self._pods_to_help(context)
+        with result.timed("filterOutSchedulable", self._clock):
+            pending = self._pods_to_help(context)
         await self._scale_up(context, pending)
         if self.options.scale_down_enabled:
             await self._scale_down(context)
@@ -150,6 +154,7 @@ class Autoscaler:
             self.options.enforce_node_group_min_size
             and result.scale_up.result is not ScaleUpResult.SUCCESSFUL
         ):
+            result.activities.add("scaleUp")
             plan = plan_min_size(self._scale_up_input(context))
             if plan.orders:
                 await self._execute(context, plan)
@@ -264,7 +269,8 @@ class Autoscaler:
         """Pods that want a node: what the pod list processors leave of the unschedulable ones."""
         options, snapshot = self.options, context.snapshot
         pending = [*context.arranged.unschedulable, *context.arranged.unprocessed]
-        context.result.unschedulable_pods = len(pending)
+        context.result.unschedulable_pods = len(context.arranged.unschedulable)
+        context.result.unprocessed_pods = len(context.arranged.unprocessed)
         cutoff = options.expendable_pods_priority_cutoff
         pending = [pod for pod in pending if not pods.is_expendable(pod, cutoff)]
         if options.compat is Compat.V1_35:
@@ -318,12 +324,13 @@ class Autoscaler:
             context.scale_down_disabled = True
             result.scale_up = ScaleUpPlan(result=ScaleUpResult.IN_COOLDOWN)
             return
-        plan = plan_scale_up(self._scale_up_input(context), pending)
-        result.scale_up = plan
-        if plan.max_nodes_total_reached:
-            self._tell_max_nodes_total(context)
-        if plan.orders:
-            await self._execute(context, plan)
+        result.activities.add("scaleUp")
+        with result.timed("scaleUp", self._clock):
+            plan = result.scale_up = plan_scale_up(self._scale_up_input(context), pending)
+            if plan.max_nodes_total_reached:
+                self._tell_max_nodes_total(context)
+            if plan.orders:
+                await self._execute(context, plan)
         if plan.result not in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR):
             for pod, reasons in plan.remaining:
                 text = f"pod didn't trigger scale-up: {summary(reasons)}"
@@ -362,7 +369,7 @@ class Autoscaler:
         context.result.events.status(
             "Warning", "FailedToScaleUpGroup", f"Scale-up failed for group {group}: {message}"
         )
-        self.state.register_failed_increase(group, message, context.result.at)
+        self.state.register_failed_increase(group, order.delta, message, context.result.at)
         self.state.recalculate(context.view)
         plan.result = ScaleUpResult.ERROR
         plan.error = f"failed to increase node group size: {message}"
@@ -387,17 +394,21 @@ class Autoscaler:
             holding=context.holding,
             now=now,
         )
-        self.planner.update(given, candidates)
+        with result.timed("findUnneeded", self._clock):
+            self.planner.update(given, candidates)
         result.in_cooldown = context.scale_down_disabled or self.cooldowns.active(now)
+        if not result.in_cooldown:
+            result.activities.add("scaleDown")
         if result.in_cooldown or not candidates:
             result.scale_down = SCALE_DOWN_IN_COOLDOWN if result.in_cooldown else SCALE_DOWN_NO_CANDIDATES
             await self._soft_taints(context)
             return
-        empty, drain = self.planner.due(given)
-        chosen = crop(self.options, self.actuator.deletions, empty, drain)
-        result.scale_down = SCALE_DOWN_NO_NODE_DELETED
-        if chosen.empty or chosen.drain:
-            await self._start_deletion(context, chosen)
+        with result.timed("scaleDown", self._clock):
+            empty, drain = self.planner.due(given)
+            chosen = crop(self.options, self.actuator.deletions, empty, drain)
+            result.scale_down = SCALE_DOWN_NO_NODE_DELETED
+            if chosen.empty or chosen.drain:
+                await self._start_deletion(context, chosen)
         await self._soft_taints(context)
 
     async def _start_deletion(self, context: LoopContext, chosen: Cropped) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from autoscaler.planning.scale_up import ScaleUpPlan, ScaleUpResult
 from autoscaler.planning.told import Events
 from autoscaler.ports import CloudError
+from machinery.clock import Clock
 from machinery.errors import StatusError
 
 SCALE_DOWN_ERROR = "ScaleDownError"
@@ -28,6 +31,12 @@ class LoopResult:
     drained: list[str] = field(default_factory=list)
     target_decreased: dict[str, int] = field(default_factory=dict)
     unschedulable_pods: int = 0
+    unprocessed_pods: int = 0
+    """Pods that no scheduler has tried, of schedulers that are not waited for."""
+    activities: set[str] = field(default_factory=set)
+    """Parts of the loop that were executed: main, autoscaling, scaleUp, scaleDown."""
+    durations: list[tuple[str, float]] = field(default_factory=list)
+    """Seconds that parts of the loop took, by upstream's names."""
     in_cooldown: bool = False
     empty_cluster: str = ""
     """Why the loop ended at once: there is no (ready) node, and scale-up from zero is disabled."""
@@ -35,6 +44,15 @@ class LoopResult:
     error_type: str = ""
     """`error_type` of the error."""
     events: Events = field(default_factory=Events)
+
+    @contextmanager
+    def timed(self, function: str, clock: Clock) -> Iterator[None]:
+        """Record how long a part of the loop takes."""
+        began = clock.monotonic()
+        try:
+            yield
+        finally:
+            self.durations.append((function, clock.monotonic() - began))
 
     @property
     def acted(self) -> bool:

@@ -6,7 +6,8 @@ been tried before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from autoscaler.planning.equivalence import EquivalenceGroup
 from autoscaler.planning.snapshot import ClusterSnapshot
@@ -15,6 +16,24 @@ from autoscaler.planning.templates import fresh
 from machinery.pb import core
 from scheduler.framework.resource_columns import CPU, MEMORY
 from scheduler.framework.types import NodeInfo, PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Heterogeneity:
+    """How different the pods of one estimate were: the labels of the metric, and the groups of equal pods."""
+
+    instance_type: str
+    cpu_count: str
+    namespace_count: str
+    pod_groups: int
+
+    @classmethod
+    def of(cls, template: core.Node, groups: Sequence[EquivalenceGroup]) -> Heterogeneity:
+        """Describe an estimate of these pods on nodes of this kind."""
+        namespaces = {group.sample.pod.metadata.namespace for group in groups}
+        cpus = template.status.capacity["cpu"].string if "cpu" in template.status.capacity else "0"
+        kind = template.metadata.labels.get("node.kubernetes.io/instance-type", "")
+        return cls(kind, cpus, str(len(namespaces)), len(groups))
 
 
 def estimate(

@@ -79,8 +79,8 @@ class ClusterState:
         self.incorrect: dict[str, IncorrectSize] = {}
         self.unregistered: dict[str, float] = {}
         """Since when an instance is known that is no node."""
-        self.failed_scale_ups: list[tuple[str, str]] = []
-        """(group, reason), for the metrics; taken away by them."""
+        self.failed_scale_ups: list[tuple[str, int]] = []
+        """Reason and number of nodes, for the metrics, which clear the list."""
         self._timed_out: list[tuple[str, int]] = []
         self._node_count = 0
         self._deletions: list[tuple[str, float]] = []
@@ -165,7 +165,8 @@ class ClusterState:
                     "ScaleUpTimedOut",
                     f"Nodes added to group {group} failed to register within {waited}",
                 )
-                self._fail(group, "timeout", f"Scale-up timed out for node group {group} after {waited}", now)
+                text = f"Scale-up timed out for node group {group} after {waited}"
+                self._fail(group, request.increase, "timeout", text, now)
                 self._timed_out.append((group, request.increase))
                 del self.requests[group]
         self._deletions = [(group, until) for group, until in self._deletions if until > now]
@@ -194,7 +195,7 @@ class ClusterState:
                         f"source errors: {text}",
                     )
                     self.register_increase(group.id, -len(new), now)
-                    self._fail(group.id, new[0].error_code, text, now)
+                    self._fail(group.id, len(new), new[0].error_code, text, now)
 
     def _update_incorrect_sizes(self, view: CloudView, now: float) -> None:
         result: dict[str, IncorrectSize] = {}
@@ -235,16 +236,17 @@ class ClusterState:
         taken, self._timed_out = self._timed_out, []
         return taken
 
-    def register_failed_increase(self, group: str, message: str, now: float) -> None:
+    def register_failed_increase(self, group: str, delta: int, message: str, now: float) -> None:
         """Record that the provider refused an order; `message` is its error."""
-        self._fail(group, "cloudProviderError", f"failed to increase node group size: {message}", now)
+        text = f"failed to increase node group size: {message}"
+        self._fail(group, delta, "cloudProviderError", text, now)
 
     def register_deletion(self, group: str, now: float) -> None:
         """A machine was given back."""
         self._deletions.append((group, now + DELETION_SECONDS_MAX))
 
-    def _fail(self, group: str, code: str, message: str, now: float) -> None:
-        self.failed_scale_ups.append((group, code))
+    def _fail(self, group: str, nodes: int, code: str, message: str, now: float) -> None:
+        self.failed_scale_ups.append((code, nodes))
         self.backoff.add(group, now, code=code, message=message)
 
     # Looking

@@ -20,7 +20,23 @@ DELAY_DELETION = f"delay-deletion.{PREFIX}"
 UPCOMING = "cluster-autoscaler.k8s.io/upcoming-node"
 HOSTNAME = "kubernetes.io/hostname"
 MIRROR = "kubernetes.io/config.mirror"
-_STARTUP = (f"startup-taint.{PREFIX}", f"ignore-taint.{PREFIX}")
+IGNORE_TAINT = f"ignore-taint.{PREFIX}"
+_STARTUP = (f"startup-taint.{PREFIX}", IGNORE_TAINT)
+_STATUS = f"status-taint.{PREFIX}"
+NODE_CONDITION_TAINTS = frozenset(
+    (
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/unschedulable",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/network-unavailable",
+        "node.kubernetes.io/pid-pressure",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+        "cloud.google.com/impending-node-termination",
+    )
+)
 DELETION_SECONDS_MAX = 300.0
 """A node counts as being deleted so long after it was tainted."""
 _NOT_READY = frozenset(
@@ -49,6 +65,24 @@ def is_being_deleted(node: core.Node, now: float) -> bool:
 def is_startup_taint(key: str) -> bool:
     """A taint that says the node is not up yet, though it is Ready."""
     return key.startswith(_STARTUP)
+
+
+def is_transient_taint(key: str) -> bool:
+    """Report whether a new node of the same group will not have the taint."""
+    if key in (TO_BE_DELETED, DELETION_CANDIDATE) or key in NODE_CONDITION_TAINTS:
+        return True
+    return is_startup_taint(key) or key.startswith(_STATUS)
+
+
+def taint_type(key: str) -> str:
+    """Return how the metric of taints names a taint: those of users have one name together."""
+    if key.startswith(IGNORE_TAINT):
+        return IGNORE_TAINT
+    if key in (TO_BE_DELETED, DELETION_CANDIDATE) or key in NODE_CONDITION_TAINTS:
+        return key
+    if is_startup_taint(key):
+        return "startup-taint"
+    return "status-taint" if key.startswith(_STATUS) else "other"
 
 
 def unready(node: core.Node) -> core.Node:

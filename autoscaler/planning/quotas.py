@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from autoscaler.options import GIB, Options
@@ -29,16 +30,19 @@ def total(nodes: Iterable[core.Node], now: float) -> dict[str, int]:
 
 
 class MaxQuota:
-    """How many nodes may still come."""
+    """How many nodes may still come. `refused` counts by resource how often one more was too much."""
 
     def __init__(self, options: Options, nodes: Iterable[core.Node], now: float) -> None:
+        self.refused: Counter[str] = Counter()
         limits = {CPU: options.cores_total.max, MEMORY: options.memory_total.max * GIB}
         used = total(nodes, now)
         self._left = {name: limit - used[name] for name, limit in limits.items()}
 
     def exceeded(self, node: core.Node) -> list[str]:
-        """Resources of which there is not enough for one more such node."""
-        return [name for name, amount in sorted(size(node).items()) if amount > max(self._left[name], 0)]
+        """Return the resources of which there is not enough for one more such node."""
+        found = [name for name, amount in sorted(size(node).items()) if amount > max(self._left[name], 0)]
+        self.refused.update(found)
+        return found
 
     def allowed(self, node: core.Node, count: int) -> int:
         """How many of so many such nodes may come."""
@@ -56,17 +60,20 @@ class MaxQuota:
 
 
 class MinQuota:
-    """What may still go."""
+    """What may still go. `refused` counts by resource how often a node had to stay."""
 
     def __init__(self, options: Options, nodes: Iterable[core.Node], now: float) -> None:
+        self.refused: Counter[str] = Counter()
         limits = {CPU: options.cores_total.min, MEMORY: options.memory_total.min * GIB}
         used = total(nodes, now)
         self._left = {name: used[name] - limit for name, limit in limits.items()}
 
     def take(self, node: core.Node) -> bool:
-        """Whether the node may go; if so, it is gone from now on."""
+        """Return whether the node may go; if so, it counts as gone from now on."""
         amounts = size(node)
-        if any(amount > self._left[name] for name, amount in amounts.items()):
+        refused = [name for name, amount in amounts.items() if amount > self._left[name]]
+        self.refused.update(refused)
+        if refused:
             return False
         for name, amount in amounts.items():
             self._left[name] -= amount

@@ -5,6 +5,7 @@ Source: cluster-autoscaler 1.36, scale-down planner, eligibility and removal sim
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -65,6 +66,8 @@ class ScaleDownPlanner:
         self._hints = Hints()
         self.unremovable = UnremovableNodes()
         self.updated_at: float | None = None
+        self.refused_by_quota: Counter[str] = Counter()
+        """How many nodes had to stay for want of a resource, by resource."""
         self.utilization: dict[str, Utilization] = {}
 
     # Each loop
@@ -72,6 +75,7 @@ class ScaleDownPlanner:
     def update(self, given: ScaleDownInput, candidates: Sequence[core.Node]) -> None:
         """Finds which nodes are unneeded. Changes the snapshot for this time only."""
         self.updated_at = given.now
+        self.refused_by_quota = Counter()
         leaving = given.deletions.names()
         destinations = {node.metadata.name for node in given.nodes} - leaving
         self.unremovable.begin(given.snapshot.names(), given.now)
@@ -100,6 +104,7 @@ class ScaleDownPlanner:
         """Nodes that may go now: empty ones, and those to drain, longest unneeded first."""
         sizes = {group.id: group.target for group in given.view.groups.values()}
         quota = MinQuota(self._options, given.snapshot.nodes(), given.now)
+        self.refused_by_quota = quota.refused
         empty: list[Removal] = []
         drain: list[Removal] = []
         ordered = sorted(self._unneeded.items(), key=lambda item: (item[1].since, item[0]))

@@ -14,7 +14,7 @@ from enum import StrEnum
 from autoscaler.options import Options
 from autoscaler.planning import expander
 from autoscaler.planning.balancing import ScaleUp, balance, similar
-from autoscaler.planning.binpacking import estimate
+from autoscaler.planning.binpacking import Heterogeneity, estimate
 from autoscaler.planning.cluster_state import ClusterState
 from autoscaler.planning.equivalence import EquivalenceGroup, equivalence_groups
 from autoscaler.planning.expander import ScaleUpOption
@@ -57,6 +57,10 @@ class ScaleUpPlan:
     max_nodes_total_reached: bool = False
     groups: list[EquivalenceGroup] = field(default_factory=list)
     skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    refused_by_quota: Counter[str] = field(default_factory=Counter)
+    """How many groups were skipped for want of a resource, by resource."""
+    heterogeneity: list[Heterogeneity] = field(default_factory=list)
+    """One for each estimate."""
 
     def rule_out(self, group: str) -> None:
         """The order to this group has failed; pods that would fit nowhere else get nothing."""
@@ -96,6 +100,25 @@ def plan_scale_up(given: ScaleUpInput, pods: Sequence[core.Pod]) -> ScaleUpPlan:
     for group in valid:
         _try_groups(given, group, groups)
     options = [option for group in valid if (option := _option(given, group, valid, groups)) is not None]
+    plan = _choose(given, groups, valid, options, quota, skipped)
+    plan.refused_by_quota = quota.refused
+    plan.heterogeneity = [
+        Heterogeneity.of(_node(given.templates[group.id]), fitting)
+        for group in valid
+        if (fitting := [alike for alike in groups if group.id in alike.fits])
+    ]
+    return plan
+
+
+def _choose(
+    given: ScaleUpInput,
+    groups: list[EquivalenceGroup],
+    valid: Sequence[NodeGroup],
+    options: Sequence[ScaleUpOption],
+    quota: MaxQuota,
+    skipped: dict[str, tuple[str, ...]],
+) -> ScaleUpPlan:
+    """Order nodes of the best option."""
     if not options:
         return ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS, remaining=_remaining(groups, skipped))
     best = expander.best(options, given.options.expander, given.rng)

@@ -23,7 +23,6 @@ from scheduler.framework.types import PodInfo
 STABLE_SECONDS = 60.0
 """A node that became ready just now may still change."""
 NODE_CRITICAL = "system-node-critical"
-_CONDITION_TAINTS = "node.kubernetes.io/"
 
 
 class Templates:
@@ -139,15 +138,8 @@ def _template(group: NodeGroup, node: core.Node) -> core.Node:
     copy.metadata.uid = f"template-{group.id}"
     copy.spec.unschedulable = False
     del copy.spec.taints[:]
-    copy.spec.taints.extend(taint for taint in node.spec.taints if not _passes(taint.key))
+    copy.spec.taints.extend(taint for taint in node.spec.taints if not marks.is_transient_taint(taint.key))
     return copy
-
-
-def _passes(key: str) -> bool:
-    """A taint that a node has for a while only."""
-    if key in (marks.TO_BE_DELETED, marks.DELETION_CANDIDATE) or marks.is_startup_taint(key):
-        return True
-    return key.startswith(_CONDITION_TAINTS)
 
 
 def _device_count(slices: Sequence[Slice]) -> int:

@@ -1,20 +1,51 @@
-"""The autoscaler's metrics, under upstream's names. Source: cluster-autoscaler 1.36, metrics."""
+"""The autoscaler's metrics, under upstream's names. Source: cluster-autoscaler 1.36, metrics.
+
+docs/design/005-autoscaler.md lists those that are not exported.
+"""
 
 from __future__ import annotations
 
 from collections import Counter as Counts
+from collections.abc import Mapping
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, Summary
 
 from autoscaler.loop import Autoscaler
-from autoscaler.options import GIB
-from autoscaler.planning import quotas
+from autoscaler.options import GIB, Options
+from autoscaler.planning import marks, quotas
 from autoscaler.planning.observation import Observation
-from autoscaler.planning.scale_up import ScaleUpResult
-from autoscaler.result import SCALE_DOWN_IN_COOLDOWN, SCALE_DOWN_NOT_TRIED, LoopResult
+from autoscaler.result import LoopResult
+from machinery.pb import core
 
 _NAMESPACE = "cluster_autoscaler"
 _FUNCTION_BUCKETS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_HETEROGENEITY_BUCKETS = (1, 2, 4, 8, 16, 32)
+_ERRORS = (
+    "cloudProviderError",
+    "apiCallError",
+    "internalError",
+    "transientError",
+    "configurationError",
+    "nodeGroupDoesNotExistError",
+    "unexpectedScaleDownStateError",
+)
+_FAILURES = ("cloudProviderError", "apiCallError", "timeout")
+_REMOVALS = ("underutilized", "empty", "unready")
+_LIMITS = {quotas.CPU: "CpuResourceLimit", quotas.MEMORY: "MemoryResourceLimit"}
+
+
+class _Labelled:
+    """A gauge whose values are set together; labels that are missing in an update get 0."""
+
+    def __init__(self, gauge: Gauge) -> None:
+        self._gauge = gauge
+        self._seen: set[tuple[str, ...]] = set()
+
+    def update(self, values: Mapping[tuple[str, ...], float]) -> None:
+        """Set these values, by their labels."""
+        self._seen |= values.keys()
+        for labels in self._seen:
+            self._gauge.labels(*labels).set(values.get(labels, 0))
 
 
 class Metrics:
@@ -40,8 +71,10 @@ class Metrics:
         self.group_max = gauge("node_group_max_count", "Maximum number of nodes.", "node_group")
         self.group_target = gauge("node_group_target_count", "Target number of nodes.", "node_group")
         self.healthy = gauge("node_group_healthiness", "Whether or not node group is healthy.", "node_group")
-        self.backoff = gauge(
-            "node_group_backoff_status", "Whether or not node group is backoff.", "node_group", "reason"
+        self.backoff = _Labelled(
+            gauge(
+                "node_group_backoff_status", "Whether or not node group is backoff.", "node_group", "reason"
+            )
         )
         self.last_activity = gauge(
             "last_activity", "Last time certain part of CA logic executed.", "activity"
@@ -53,88 +86,150 @@ class Metrics:
             buckets=_FUNCTION_BUCKETS,
             registry=registry,
         )
+        self.duration_quantiles = Summary(
+            f"{_NAMESPACE}_function_duration_quantile_seconds",
+            "Quantiles of time taken by various parts of CA main loop.",
+            ("function",),
+            registry=registry,
+        )
         self.pending_deletions = gauge("pending_node_deletions", "Node deletions that are under way.")
         self.errors = counter("errors_total", "The number of CA loops failed due to an error.", "type")
         self.scaled_up = counter("scaled_up_nodes_total", "Number of nodes added by CA.")
         self.failed_scale_ups = counter("failed_scale_ups_total", "Failed scale-ups.", "reason")
+        self.failed_creations = counter(
+            "failed_node_creations_total", "Number of nodes which failed to be added by CA.", "reason"
+        )
         self.scaled_down = counter("scaled_down_nodes_total", "Number of nodes removed by CA.", "reason")
         self.evicted = counter("evicted_pods_total", "Number of pods evicted by CA.", "eviction_result")
         self.unneeded = gauge("unneeded_nodes_count", "Number of nodes currently considered unneeded.")
-        self.unremovable = gauge("unremovable_nodes_count", "Nodes that stay, by why.", "reason")
+        self.unremovable = _Labelled(gauge("unremovable_nodes_count", "Nodes that stay, by why.", "reason"))
         self.in_cooldown = gauge("scale_down_in_cooldown", "Whether or not the scale down is in cooldown.")
-        self.old_unregistered = counter(
+        self.taints = _Labelled(gauge("node_taints_count", "Number of taints per type.", "type"))
+        self.heterogeneity = Histogram(
+            f"{_NAMESPACE}_binpacking_heterogeneity",
+            "Number of groups of equivalent pods in one binpacking simulation.",
+            ("instance_type", "cpu_count", "namespace_count"),
+            buckets=_HETEROGENEITY_BUCKETS,
+            registry=registry,
+        )
+        # Counters whose names do not end in _total, which the client library would append to a Counter's.
+        self.old_unregistered = gauge(
             "old_unregistered_nodes_removed_count", "Number of unregistered nodes removed by CA."
         )
-        self._reasons: set[str] = set()
+        self.skipped = gauge(
+            "skipped_scale_events_count", "Scaling events that CA has chosen to skip.", "direction", "reason"
+        )
+        self._begin_at_zero()
 
-    def deleted(self, node: str, group: str, drain: bool) -> None:
-        """A node was given back."""
-        self.scaled_down.labels("underutilized" if drain else "empty").inc()
+    def _begin_at_zero(self) -> None:
+        """Export counters before the first event, so that its increase is seen."""
+        for error in _ERRORS:
+            self.errors.labels(error)
+        for reason in _FAILURES:
+            self.failed_scale_ups.labels(reason)
+            self.failed_creations.labels(reason)
+        for reason in _REMOVALS:
+            self.scaled_down.labels(reason)
+        for result in ("succeeded", "failed"):
+            self.evicted.labels(result)
+        for direction in ("up", "down"):
+            for limit in _LIMITS.values():
+                self.skipped.labels(direction, limit)
+
+    def deleted(self, node: core.Node, group: str, drain: bool) -> None:
+        """Count a node that was given back."""
+        reason = "underutilized" if drain else "empty"
+        self.scaled_down.labels(reason if marks.is_ready(node) else "unready").inc()
 
     def evicted_pod(self, succeeded: bool) -> None:
-        """A pod had to go."""
+        """Count a pod that had to go."""
         self.evicted.labels("succeeded" if succeeded else "failed").inc()
 
     def after_loop(
         self, autoscaler: Autoscaler, result: LoopResult, observation: Observation, seconds: float
     ) -> None:
-        """Everything that can be read off a finished loop."""
-        options, state, view = autoscaler.options, autoscaler.state, autoscaler.view
-        self.duration.labels("main").observe(seconds)
-        self.last_activity.labels("main").set(result.at)
-        self.safe.set(state.is_cluster_healthy())
-        total = state.total
+        """Set everything that is known after a loop."""
+        for function, duration in [*result.durations, ("main", seconds)]:
+            self.duration.labels(function).observe(duration)
+            self.duration_quantiles.labels(function).observe(duration)
+        for activity in result.activities:
+            self.last_activity.labels(activity).set(int(result.at))
+        self._cluster(autoscaler, result, observation)
+        self._groups(autoscaler, result.at)
+        self._scale_up(autoscaler, result)
+        self._scale_down(autoscaler, result)
+        if result.error:
+            self.errors.labels(result.error_type).inc()
+
+    def _cluster(self, autoscaler: Autoscaler, result: LoopResult, observation: Observation) -> None:
+        state, total, empty = autoscaler.state, autoscaler.state.total, bool(result.empty_cluster)
+        self.safe.set(state.is_cluster_healthy() and not empty)
         for name, rows in (
             ("ready", total.ready),
             ("unready", total.unready),
             ("notStarted", total.not_started),
+            ("suspended", total.suspended),
             ("longUnregistered", total.long_unregistered),
             ("unregistered", total.unregistered),
         ):
-            self.nodes.labels(name).set(len(rows))
-        self.groups.labels("autoscaled").set(len(view.groups))
+            self.nodes.labels(name).set(0 if empty else len(rows))
         self.unschedulable.labels("unschedulable").set(result.unschedulable_pods)
-        most = sum(group.max for group in view.groups.values())
-        self.max_nodes.set(min(most, options.max_nodes_total) if options.max_nodes_total else most)
+        self.unschedulable.labels("scheduler_unprocessed").set(result.unprocessed_pods)
         used = quotas.total(observation.nodes, result.at)
         self.cores.set(used[quotas.CPU])
         self.memory.set(used[quotas.MEMORY])
-        for direction in ("minimum", "maximum"):
-            low = direction == "minimum"
-            cores, memory = options.cores_total, options.memory_total
-            self.core_limits.labels(direction).set(cores.min if low else cores.max)
-            self.memory_limits.labels(direction).set((memory.min if low else memory.max) * GIB)
-        self._groups(autoscaler, result.at)
-        self.pending_deletions.set(len(autoscaler.actuator.deletions.names()))
-        self.unneeded.set(len(autoscaler.planner.unneeded()))
-        self._unremovable(autoscaler)
-        self.in_cooldown.set(result.in_cooldown)
-        if result.error:
-            self.errors.labels(result.error_type).inc()
-        if result.scale_up.result not in (ScaleUpResult.NOT_NEEDED, ScaleUpResult.NOT_TRIED):
-            self.last_activity.labels("scaleUp").set(result.at)
-        if result.scale_down not in (SCALE_DOWN_NOT_TRIED, SCALE_DOWN_IN_COOLDOWN):
-            self.last_activity.labels("scaleDown").set(result.at)
-        if result.scale_up.result is ScaleUpResult.SUCCESSFUL:
-            self.scaled_up.inc(sum(order.delta for order in result.scale_up.orders))
-        for _, reason in state.failed_scale_ups:
-            self.failed_scale_ups.labels(reason).inc()
-        state.failed_scale_ups.clear()
-        self.old_unregistered.inc(sum(told.reason == "DeleteUnregistered" for told in result.events))
+        self._limits(autoscaler.options)
+        taints = (taint for node in observation.nodes for taint in node.spec.taints)
+        self.taints.update(Counts((marks.taint_type(taint.key),) for taint in taints))
+
+    def _limits(self, options: Options) -> None:
+        cores, memory = options.cores_total, options.memory_total
+        for direction, cpu, gib in (
+            ("minimum", cores.min, memory.min),
+            ("maximum", cores.max, memory.max),
+        ):
+            self.core_limits.labels(direction).set(cpu)
+            self.memory_limits.labels(direction).set(gib * GIB)
 
     def _groups(self, autoscaler: Autoscaler, now: float) -> None:
-        for group in autoscaler.view.groups.values():
+        groups, most = autoscaler.view.groups.values(), autoscaler.options.max_nodes_total
+        self.groups.labels("autoscaled").set(len(groups))
+        self.groups.labels("autoprovisioned").set(0)
+        nodes_max = sum(group.max for group in groups)
+        self.max_nodes.set(min(nodes_max, most) if most else nodes_max)
+        backoff: dict[tuple[str, ...], float] = {}
+        for group in groups:
             self.group_min.labels(group.id).set(group.min)
             self.group_max.labels(group.id).set(group.max)
             self.group_target.labels(group.id).set(group.target)
             self.healthy.labels(group.id).set(autoscaler.state.is_group_healthy(group.id))
             failure = autoscaler.state.backoff.active(group.id, now)
-            self.backoff.labels(group.id, failure.error_code if failure is not None else "").set(
-                failure is not None
-            )
+            backoff[group.id, failure.error_code if failure is not None else ""] = failure is not None
+        self.backoff.update(backoff)
 
-    def _unremovable(self, autoscaler: Autoscaler) -> None:
-        counts = Counts(str(why.reason) for why in autoscaler.planner.unremovable.reasons.values())
-        self._reasons |= counts.keys()
-        for reason in self._reasons:
-            self.unremovable.labels(reason).set(counts[reason])
+    def _scale_up(self, autoscaler: Autoscaler, result: LoopResult) -> None:
+        plan, state = result.scale_up, autoscaler.state
+        self.scaled_up.inc(sum(order.delta for order in plan.orders))  # also those before one that failed
+        for reason, nodes in state.failed_scale_ups:
+            self.failed_scale_ups.labels(reason).inc()
+            self.failed_creations.labels(reason).inc(nodes)
+        state.failed_scale_ups.clear()
+        self._skip("up", plan.refused_by_quota)
+        for found in plan.heterogeneity:
+            self.heterogeneity.labels(found.instance_type, found.cpu_count, found.namespace_count).observe(
+                found.pod_groups
+            )
+        self.old_unregistered.inc(sum(event.reason == "DeleteUnregistered" for event in result.events))
+
+    def _scale_down(self, autoscaler: Autoscaler, result: LoopResult) -> None:
+        planner = autoscaler.planner
+        self.pending_deletions.set(len(autoscaler.actuator.deletions.names()))
+        self.unneeded.set(len(planner.unneeded()))
+        self.unremovable.update(Counts((str(why.reason),) for why in planner.unremovable.reasons.values()))
+        self.in_cooldown.set(result.in_cooldown)
+        if "scaleDown" in result.activities:
+            self._skip("down", planner.refused_by_quota)
+
+    def _skip(self, direction: str, refused: Counts[str]) -> None:
+        for resource, count in refused.items():
+            self.skipped.labels(direction, _LIMITS[resource]).inc(count)
