@@ -1,15 +1,18 @@
-"""Asks the kubelet processes what their nodes and pods use.
+"""Asks the kubelet processes: what their nodes and pods use, and what a node's kubelet serves.
 
-Found by their run files and asked over HTTP when somebody wants to know, as metrics-server asks kubelets;
-nothing is kept but the last answer, for `FRESH_SECONDS`.
+They are found by their run files and asked over HTTP when a client asks the API server, as metrics-server
+and kube-apiserver ask kubelets. The last answer about usage is kept for `FRESH_SECONDS`, and which process
+carried a node.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
@@ -22,6 +25,8 @@ FRESH_SECONDS = 2.0
 TIMEOUT_SECONDS = 5.0
 ANSWER_BYTES_MAX = 64 << 20
 ASKED_AT_ONCE_MAX = 8
+NOT_CARRIED = 421
+"""A kubelet's status for a node that another process carries."""
 _log = logs.get()
 
 
@@ -49,6 +54,15 @@ class UsageSource(Protocol):
         """What is in use now."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A kubelet's answer."""
+
+    code: int
+    content_type: str
+    body: bytes
+
+
 class Kubelets:
     """The kubelet processes of a cluster's directory."""
 
@@ -60,6 +74,8 @@ class Kubelets:
         self._threads = anyio.CapacityLimiter(ASKED_AT_ONCE_MAX)
         self._asked_at = float("-inf")
         self._last = UsageSnapshot(0.0)
+        # By node: the run file's name of the process that carried it when it was asked last.
+        self._carriers: dict[str, str] = {}
 
     async def usage(self) -> UsageSnapshot:
         """What is in use; a kubelet that does not answer is left out."""
@@ -74,28 +90,57 @@ class Kubelets:
 
         async def ask(run: RunFile) -> None:
             try:
-                document = await anyio.to_thread.run_sync(_get, run.http, limiter=self._threads)
-                _read(document, found)
+                answer = await self._fetch(run, "/stats/summary")
+                _read(json.loads(answer.body), found)
             except (OSError, ValueError, KeyError, TypeError) as error:
                 _log.warning("A kubelet does not tell its usage", kubelet=run.name, error=str(error))
 
         async with anyio.create_task_group() as group:
-            for path in sorted(self._run.glob("kubelet*.json")):
-                run = RunFile.read(self._directory, path.stem)
-                if run is not None and run.http:
-                    group.start_soon(ask, run)
+            for run in self._running():
+                group.start_soon(ask, run)
         return found
 
+    async def of_node(self, node: str, path: str) -> Fetched | None:
+        """Return what the node's kubelet answers to a GET; None where no kubelet carries the node.
 
-def _get(address: str) -> Any:
-    import urllib.request
+        `path` is quoted, with its query. Raises OSError where the kubelet does not answer.
+        """
+        last = self._carriers.pop(node, "")
+        for run in sorted(self._running(), key=lambda run: run.name != last):
+            try:
+                answer = await self._fetch(run, f"/nodes/{quote(node, safe='')}/{path}")
+            except OSError:
+                if run.name == last:
+                    raise
+                # It may carry the node, and another process may.
+                continue
+            if answer.code != NOT_CARRIED:
+                self._carriers[node] = run.name
+                return answer
+        return None
 
-    directly = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with directly.open(f"http://{address}/stats/summary", timeout=TIMEOUT_SECONDS) as answer:
+    def _running(self) -> list[RunFile]:
+        found = [RunFile.read(self._directory, path.stem) for path in self._run.glob("kubelet*.json")]
+        return [run for run in found if run is not None and run.http]
+
+    async def _fetch(self, run: RunFile, path: str) -> Fetched:
+        return await anyio.to_thread.run_sync(_get, run.http, path, limiter=self._threads)
+
+
+def _get(address: str, path: str) -> Fetched:
+    """GET, whatever the status. Raises OSError, and ValueError for an answer that is too long."""
+    connection = http.client.HTTPConnection(address, timeout=TIMEOUT_SECONDS)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
         data = answer.read(ANSWER_BYTES_MAX + 1)
+    except http.client.HTTPException as error:
+        raise OSError(f"{type(error).__name__}: {error}") from None
+    finally:
+        connection.close()
     if len(data) > ANSWER_BYTES_MAX:
         raise ValueError(f"more than {ANSWER_BYTES_MAX} bytes")
-    return json.loads(data)
+    return Fetched(answer.status, answer.getheader("content-type", ""), data)
 
 
 def _read(document: Any, found: UsageSnapshot) -> None:

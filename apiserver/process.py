@@ -125,6 +125,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
 
         process.step = f"listen on {options.rest_address}"
         listener = listen(options.rest_address, preferred_port=last_port(process.directory))
+        kubelets = Kubelets(process.directory, process.clock)
         front = RestFront(
             registry,
             process.clock,
@@ -132,7 +133,8 @@ async def run_apiserver(process: Process, options: Options) -> None:
                 process.version,
                 health=health,
                 access=server.access,
-                usage=Kubelets(process.directory, process.clock),
+                usage=kubelets,
+                nodes=kubelets,
                 accounts=server.accounts,
             ),
             metrics,

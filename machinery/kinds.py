@@ -111,7 +111,7 @@ NAMESPACE = Kind(
 )  # fmt: skip
 NODE = Kind(
     "", "v1", "Node", "nodes", core.Node, core.NodeList, namespaced=False, storage_prefix="minions",
-    short_names=("no",), subresources=_subresources("status"),
+    short_names=("no",), subresources=_subresources("status", "proxy"),
 )  # fmt: skip
 POD = Kind(
     "", "v1", "Pod", "pods", core.Pod, core.PodList, short_names=("po",),

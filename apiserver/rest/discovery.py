@@ -24,6 +24,7 @@ _SUBRESOURCE_VERBS = {
     "binding": ["create"],
     "eviction": ["create"],
     "finalize": ["update"],
+    "proxy": ["create", "delete", "get", "patch", "update"],
     "token": ["create"],
 }
 # (group, version, kind) of what a subresource takes, where that is not the kind itself.
@@ -32,6 +33,7 @@ _SUBRESOURCE_KINDS = {
     "eviction": ("policy", "v1", "Eviction"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
     "scale": ("autoscaling", "v1", "Scale"),
+    "proxy": ("", "", "NodeProxyOptions"),
 }
 
 

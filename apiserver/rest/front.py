@@ -33,6 +33,7 @@ from apiserver.rest import (
 )
 from apiserver.rest.http import Answer, ClientGone, Receive, Request, Send
 from apiserver.rest.media import JSON, Media, negotiate
+from apiserver.rest.node_proxy import NodeSource
 from apiserver.rest.target import Target, parse
 from apiserver.storage.interface import StorageError
 from apiserver.storage.status import to_status
@@ -49,13 +50,16 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class FrontOptions:
-    """`health` are the server's checks, `accounts` issues tokens; `usage` is for metrics.k8s.io."""
+    """`health` are the server's checks, `accounts` issues tokens; `usage` is for metrics.k8s.io, `nodes`
+    for nodes/proxy.
+    """
 
     version: Version
     address: str = ""
     health: Health = field(default_factory=Health)
     access: Access = OPEN
     usage: UsageSource | None = None
+    nodes: NodeSource | None = None
     accounts: ServiceAccountTokens | None = None
 
 
@@ -74,7 +78,9 @@ class RestFront:
         self._flow_control = flow_control or FlowControl(clock)
         self._options = options
         self._metrics = metrics
-        self._resources = resources.Resources(registry, clock, options.access, options.usage, options.version)
+        self._resources = resources.Resources(
+            registry, clock, options.access, options.usage, options.version, options.nodes
+        )
         self._paths = meta_paths.MetaPaths(
             options.version, lambda: self.address, options.health, options.accounts
         )

@@ -157,7 +157,7 @@ def _paths(kind: Kind[Any], schema: str, listed: str) -> dict[str, Any]:
     }
     if kind.namespaced:
         made[f"{base}/{kind.plural}"] = {"get": operation("get", "list")}
-    for name in sorted(kind.subresources - {"binding", "eviction", "scale", "token"}):
+    for name in sorted(kind.subresources - {"binding", "eviction", "proxy", "scale", "token"}):
         item = {each: operation(each) for each in ("get", "put", "patch")}
         made[f"{collection}/{{name}}/{name}"] = item
     return made

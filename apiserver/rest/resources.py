@@ -17,7 +17,7 @@ from apiserver.registry.collection import delete_collection, is_deletable
 from apiserver.registry.strategies import strategy_of
 from apiserver.registry.strategy import read_only
 from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, WatchOptions, WriteOptions
-from apiserver.rest import answers, bodies, discovery, problems, tables
+from apiserver.rest import answers, bodies, discovery, node_proxy, problems, tables
 from apiserver.rest.http import Answer, Request, parse_int64
 from apiserver.rest.media import (
     JSON,
@@ -31,6 +31,7 @@ from apiserver.rest.media import (
     content_type,
     negotiate,
 )
+from apiserver.rest.node_proxy import NodeSource
 from apiserver.rest.target import Target
 from apiserver.watcher import Watcher
 from machinery import errors, failpoints, kinds
@@ -103,7 +104,9 @@ class Resources:
         access: Access = OPEN,
         usage: UsageSource | None = None,
         version: Version = version_fields.TABLE_VERSION,
+        nodes: NodeSource | None = None,
     ) -> None:
+        self._nodes = nodes
         self._version = version
         self._registry = registry
         self._usage = usage
@@ -119,6 +122,8 @@ class Resources:
             raise read_only(kind)
         if target.collection:
             return await self._collection(request, target, kind)
+        if kind is kinds.NODE and target.subresource == "proxy" and self._nodes is not None:
+            return await node_proxy.answer(request, target, self._registry, self._nodes)
         if target.subresource:
             _check_subresource(target, kind)
         if target.rest:

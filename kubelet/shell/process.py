@@ -5,7 +5,7 @@ One watch on pods and one on nodes serve all nodes; what they bring is sorted by
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +21,7 @@ from kubelet.node_object import Identity, NodeFacts
 from kubelet.node_state import NodeSettings, NodeState
 from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.points import ADMIT_BEFORE
-from kubelet.runtime import PodSandbox
-from kubelet.shell import metrics
+from kubelet.shell import metrics, node_endpoints
 from kubelet.shell.agent import Agent, Surroundings
 from kubelet.shell.cloud import CloudInstance, CloudWatcher, node_name
 from kubelet.shell.pod_worker import PodWorker
@@ -144,6 +143,8 @@ class Kubelet:
         self.process.serving.health.add("syncloop", self.check_dispatch, ["healthz"])
         self.process.serving.add_route("/debug/allocations", self.debug)
         self.process.serving.add_route("/stats/summary", self.stats)
+        endpoints = node_endpoints.NodeEndpoints(self.agents, self.process.serving.health, self.process.clock)
+        self.process.serving.add_route(node_endpoints.ROUTE, endpoints.answer)
         group = self.group
         recorders = (self.recorder, self.container_recorder)
         for part in (self.pods, self.node_objects, self.timers, *recorders, self.queue):
@@ -345,7 +346,9 @@ class Kubelet:
         from starlette.responses import JSONResponse
 
         now = self.process.clock.now()
-        return JSONResponse([summary(name, _sandboxes(agent), now) for name, agent in self.agents.items()])
+        return JSONResponse(
+            [summary(name, node_endpoints.sandboxes(agent), now) for name, agent in self.agents.items()]
+        )
 
     async def debug(self, request: Request) -> Response:
         """`GET /debug/allocations?node=NAME`: what is allocated and in force, as this process holds it."""
@@ -357,13 +360,6 @@ class Kubelet:
             if wanted in (None, name):
                 document[name] = _describe(agent)
         return JSONResponse(document)
-
-
-def _sandboxes(agent: Agent) -> Iterator[tuple[core.Pod, PodSandbox]]:
-    for uid, sandbox in agent.sandboxes.items():
-        record = agent.state.pods.get(uid)
-        if record is not None:
-            yield record.pod, sandbox
 
 
 def _describe(agent: Agent) -> dict[str, object]:

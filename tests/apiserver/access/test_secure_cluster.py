@@ -201,6 +201,49 @@ async def test_health_by_name(secure: Cluster) -> None:
     assert (await Rest(secure)("GET", "/livez/etcd"))[0] == 403
 
 
+async def test_what_a_nodes_kubelet_serves(secure: Cluster) -> None:
+    admin, kubelet = admin_of(secure), Rest(secure, token_of(secure, "kubelet-0"))
+    proxy = "/api/v1/nodes/node-1/proxy"
+    assert await admin("GET", f"{proxy}/healthz") == (200, "ok")
+    assert await admin("GET", f"{proxy}/healthz/ping") == (200, "ok")
+    _, text = await admin("GET", f"{proxy}/healthz?verbose&exclude=ping")
+    assert "[+]ping excluded: ok\n[+]syncloop ok\n" in text
+    code, metrics = await admin("GET", f"{proxy}/metrics")
+    assert (code, 'kubelet_node_name{node="node-1"} 1.0' in metrics) == (200, True)
+    async with secure.client() as client:
+        await client.create(pod("proxied"))
+        await client.bind("default", "proxied", "node-1")
+        clock = SystemClock()
+        deadline = clock.monotonic() + PATIENCE_SECONDS
+        names: list[str] = []
+        while "proxied" not in names:
+            assert clock.monotonic() < deadline, names
+            code, listed = await admin("GET", f"{proxy}/pods")
+            assert (code, listed["kind"], listed["apiVersion"]) == (200, "PodList", "v1")
+            names = [item["metadata"]["name"] for item in listed["items"]]
+        assert {item["spec"]["nodeName"] for item in listed["items"]} == {"node-1"}
+        assert "proxied" not in str(await admin("GET", "/api/v1/nodes/node-0/proxy/pods"))
+        await client.delete(kinds.POD, "proxied", "default", grace_period_seconds=0)
+    _, summary = await admin("GET", f"{proxy}/stats/summary")
+    assert summary["node"]["nodeName"] == "node-1"
+    assert await admin("GET", "/api/v1/nodes/https:node-1:10250/proxy/healthz") == (200, "ok")
+    assert await admin("GET", f"{proxy}/nope") == (404, "404 page not found\n")
+    # Nothing else of the process's port.
+    assert (await admin("GET", f"{proxy}/../../failpoints"))[0] == 404
+    assert (await admin("POST", f"{proxy}/pods", {}))[0] == 405
+    code, status = await admin("GET", "/api/v1/nodes/none/proxy/healthz")
+    assert (code, status["message"]) == (404, 'nodes "none" not found')
+    code, status = await admin("GET", "/api/v1/nodes/other/proxy/healthz")
+    assert (code, status["reason"]) == (503, "ServiceUnavailable")
+    assert status["message"] == "error trying to reach service: no kubelet carries node other"
+    code, status = await admin("GET", "/api/v1/nodes/a:b:c:d/proxy/healthz")
+    assert (code, status["message"]) == (400, 'invalid node request "a:b:c:d"')
+    for verb, method in (("get", "GET"), ("create", "POST")):
+        code, status = await kubelet(method, f"{proxy}/healthz")
+        assert (code, status["details"]) == (403, {"name": "node-1", "kind": "nodes"})
+        assert f'cannot {verb} resource "nodes/proxy" in API group ""' in status["message"]
+
+
 async def test_a_kubelet_over_rest(secure: Cluster) -> None:
     kubelet = Rest(secure, token_of(secure, "kubelet-0"))
     assert (await kubelet("GET", "/api/v1/nodes/node-1"))[0] == 200
