@@ -17,9 +17,9 @@ from autoscaler.planning import marks, pods
 from autoscaler.planning.budgets import RemainingBudgets
 from autoscaler.planning.deletions import Deletions
 from autoscaler.planning.drainability import Rules, moves
+from autoscaler.planning.events import Events
 from autoscaler.planning.observation import CloudView, Observation
 from autoscaler.planning.scale_down import Removal
-from autoscaler.planning.told import Events
 from autoscaler.ports import Cloud, CloudError, Cluster
 from machinery.clock import Clock
 from machinery.errors import StatusError, is_not_found
@@ -54,7 +54,7 @@ class Actuator:
     refused: Callable[[str], None] = lambda group: None
     """Called when the provider refuses to take back a machine of a group."""
     evicted: Callable[[bool], None] = lambda succeeded: None
-    """Told of each pod that had to go: whether it could be evicted."""
+    """Called for each pod that had to go: whether it could be evicted."""
     deletions: Deletions = field(default_factory=Deletions)
 
     async def start(
@@ -95,7 +95,7 @@ class Actuator:
                 await points.TAINT_AFTER.hit(node=name)
             except (StatusError, FailpointError) as error:
                 text = f"failed to mark the node as toBeDeleted/unschedulable: {error}"
-                for _ in range(2):  # upstream tells it at two levels
+                for _ in range(2):  # upstream reports it at two levels
                     events.about(removal.node, "Warning", "ScaleDownFailed", text)
                 for tainted in done:
                     await self._untaint(tainted)
@@ -116,7 +116,7 @@ class Actuator:
         self.spawn(run)
 
     async def _delete(self, node: core.Node, group: str, drain: bool) -> None:
-        """One node, to its end; told in events."""
+        """Delete one node, or take its taint off again; report it in events."""
         name = node.metadata.name
         events = Events()
         try:
@@ -146,7 +146,7 @@ class Actuator:
                 events.status("Normal", "ScaleDownEmpty", f"Scale-down: empty node {name} removed")
         finally:
             self.deletions.end(name)
-            self.cluster.tell(events)
+            self.cluster.record(events)
 
     async def _untaint(self, name: str) -> None:
         """As well as it can be done; what stays is cleaned up at the next start."""

@@ -20,6 +20,7 @@ from autoscaler.planning.cluster_state import ClusterState
 from autoscaler.planning.cooldowns import Cooldowns
 from autoscaler.planning.deletions import Deletions
 from autoscaler.planning.devices import Devices, Listers
+from autoscaler.planning.events import Events
 from autoscaler.planning.nominations import Nominations
 from autoscaler.planning.observation import CloudView, Observation
 from autoscaler.planning.readiness import NO_NODES, empty_cluster, unstarted_as_unready
@@ -36,7 +37,6 @@ from autoscaler.planning.scale_up import (
 from autoscaler.planning.snapshot import ClusterSnapshot, Hints
 from autoscaler.planning.soft_taints import soft_taint_changes
 from autoscaler.planning.templates import Templates, fresh
-from autoscaler.planning.told import Events
 from autoscaler.ports import Cloud, CloudError, Cluster
 from autoscaler.repairs import Repairs
 from autoscaler.result import (
@@ -104,11 +104,11 @@ class Autoscaler:
         result = LoopResult(at=self._clock.now(), activities={"main"})
         try:
             await points.LOOP_BEFORE.hit()
-            result.at = self._clock.now()  # a loop that was held up must not look with old eyes
+            result.at = self._clock.now()  # a loop that was held up starts now
             await self._loop(result)
         except (CloudError, StatusError, FailpointError) as error:
             result.error, result.error_type = str(error), error_type(error)
-        self.cluster.tell(result.events)
+        self.cluster.record(result.events)
         return result
 
     async def _loop(self, result: LoopResult) -> None:
@@ -318,7 +318,7 @@ class Autoscaler:
             for pod in pending:
                 text = f"pod didn't trigger scale-up: {MAX_TOTAL}"
                 result.events.about(pod, "Normal", "NotTriggerScaleUp", text)
-            self._tell_max_nodes_total(context)
+            self._report_max_nodes_total(context)
             return
         if not options.bypassed_scheduler_names and pods.all_are_new(pending, result.at):
             context.scale_down_disabled = True
@@ -328,7 +328,7 @@ class Autoscaler:
         with result.timed("scaleUp", self._clock):
             plan = result.scale_up = plan_scale_up(self._scale_up_input(context), pending)
             if plan.max_nodes_total_reached:
-                self._tell_max_nodes_total(context)
+                self._report_max_nodes_total(context)
             if plan.orders:
                 await self._execute(context, plan)
         if plan.result not in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR):
@@ -336,7 +336,7 @@ class Autoscaler:
                 text = f"pod didn't trigger scale-up: {summary(reasons)}"
                 result.events.about(pod, "Normal", "NotTriggerScaleUp", text)
 
-    def _tell_max_nodes_total(self, context: LoopContext) -> None:
+    def _report_max_nodes_total(self, context: LoopContext) -> None:
         text = f"Max total nodes in cluster reached: {self.options.max_nodes_total}"
         context.result.events.status("Warning", "MaxNodesTotalReached", text)
 

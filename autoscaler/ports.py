@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from autoscaler.planning.events import Events
 from autoscaler.planning.observation import CloudView, Observation
-from autoscaler.planning.told import Events
 from machinery.pb import core
 
 
@@ -65,6 +65,6 @@ class Cluster(Protocol):
         """Whether the pod is still there."""
         ...
 
-    def tell(self, events: Events) -> None:
-        """Records events."""
+    def record(self, events: Events) -> None:
+        """Record events."""
         ...

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from autoscaler.planning.events import Events
 from autoscaler.planning.scale_up import ScaleUpPlan, ScaleUpResult
-from autoscaler.planning.told import Events
 from autoscaler.ports import CloudError
 from machinery.clock import Clock
 from machinery.errors import StatusError

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from autoscaler.options import Options
 from autoscaler.planning import marks
 from autoscaler.planning.backoff import Backoff
+from autoscaler.planning.events import Events
 from autoscaler.planning.observation import DELETING, CloudView, Instance, NodeGroup
-from autoscaler.planning.told import Events
 from machinery.clock import from_time
 from machinery.pb import core
 from machinery.wire.scalars import format_duration
@@ -129,7 +129,7 @@ class ClusterState:
 
     def _sort_in(self, row: Readiness, node: core.Node, now: float) -> None:
         name = node.metadata.name
-        # The provider does not tell whether it still has a machine: the taint stands for it, as upstream.
+        # The provider does not report whether it still has a machine: the taint stands for it, as upstream.
         if marks.taint_time(node, marks.TO_BE_DELETED) is not None:
             row.deleted.append(name)
         elif marks.is_suspended(node):

@@ -53,7 +53,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A machine as the provider tells. `state` "" is not told."""
+    """A machine as the provider reports it. `state` "" is unspecified."""
 
     id: str
     state: str = RUNNING
@@ -74,7 +74,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
-    """A group as the provider tells. `template` is what its nodes will be like, if it knows."""
+    """A group as the provider reports it. `template` is what its nodes will be like, if it knows."""
 
     id: str
     min: int

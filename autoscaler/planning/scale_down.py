@@ -94,7 +94,7 @@ class ScaleDownPlanner:
         }
 
     def forget(self) -> None:
-        """The cluster is not healthy: all clocks begin anew."""
+        """Drop all unneeded nodes: of a cluster that is not healthy their times start again."""
         self._unneeded = {}
 
     def unneeded(self) -> list[str]:

@@ -44,7 +44,7 @@ class ScaleUpResult(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class ScaleUpPlan:
-    """What to order, and what to tell pods that get nothing."""
+    """What to order, and the reasons for pods that get nothing."""
 
     result: ScaleUpResult
     orders: list[ScaleUp] = field(default_factory=list)

@@ -149,7 +149,7 @@ def _device_count(slices: Sequence[Slice]) -> int:
 def _from_provider(
     group: NodeGroup, node: core.Node, daemon_sets: Iterable[DaemonSet], slices: Sequence[Slice]
 ) -> TemplateNode:
-    """`slices` are another node's of the group: a provider cannot tell of devices."""
+    """`slices` are another node's of the group: a provider does not report devices."""
     new = _template(group, node)
     added = map(PodInfo, _daemon_pods(new, daemon_sets))
     return TemplateNode.after(new, slices, added, (), new.metadata.name)

@@ -7,9 +7,9 @@ from typing import Any
 
 from autoscaler.options import Compat, Options
 from autoscaler.planning import marks
+from autoscaler.planning.events import Events
 from autoscaler.planning.observation import ControllerKey, DaemonSet, Observation
 from autoscaler.planning.pods import is_unschedulable
-from autoscaler.planning.told import Events
 from machinery import kinds
 from machinery.client import Client
 from machinery.clock import Clock
@@ -154,7 +154,7 @@ class ApiCluster:
         await self._update_node(node, change)
 
     async def _update_node(self, name: str, change: Callable[[core.Node], bool]) -> None:
-        """Changes the newest node; tries again when somebody was faster. A node that is gone is done."""
+        """Change the newest node; try again after a conflict. A node that is gone needs no change."""
         for attempt in range(1, CONFLICTS_MAX + 1):
             try:
                 found = await self._client.get(kinds.NODE, name)
@@ -176,14 +176,14 @@ class ApiCluster:
             uid=pod.metadata.uid,
         )
 
-    # Telling
+    # Reporting
 
-    def tell(self, events: Events) -> None:
-        for told in events:
-            about = told.about if told.about is not None else self._about
-            if told.about is None and not self._options.write_status_configmap:
+    def record(self, events: Events) -> None:
+        for event in events:
+            about = event.about if event.about is not None else self._about
+            if event.about is None and not self._options.write_status_configmap:
                 continue
-            self._recorder.event(about, told.type, told.reason, action="", note=told.message)
+            self._recorder.event(about, event.type, event.reason, action="", note=event.message)
 
     async def write_status(self, text: str, stamp: str) -> None:
         """Write the status ConfigMap, and create it where there is none; events are about it from now on."""

@@ -136,7 +136,7 @@ async def run_with_cloud(process: Process, options: Options, groups: tuple[NodeG
 
 
 class _Shell:
-    """The loop's rhythm, and what is told of each loop."""
+    """Runs loops at their intervals, and reports their results."""
 
     def __init__(
         self, process: Process, options: Options, cluster: ApiCluster, autoscaler: Autoscaler
@@ -159,7 +159,7 @@ class _Shell:
             result = self._last = await self._autoscaler.run_once()
             seconds = self._process.clock.monotonic() - began
             self._metrics.after_loop(self._autoscaler, result, observation, seconds)
-            self._tell(result)
+            self._log(result)
             if self._options.write_status_configmap:
                 problem = await self._status.write(result)
                 if problem:
@@ -178,13 +178,13 @@ class _Shell:
             await self._process.clock.sleep(FREQUENT_SECONDS_MIN)
         self._pending = anyio.Event()
 
-    def _tell(self, result: LoopResult) -> None:
+    def _log(self, result: LoopResult) -> None:
         log = self._process.log
         if result.error:
             log.warning("Loop failed", error=result.error)
-        for told in result.events:
-            name = told.about.metadata.name if told.about is not None else ""
-            log.info(told.message, reason=told.reason, about=name)
+        for event in result.events:
+            name = event.about.metadata.name if event.about is not None else ""
+            log.info(event.message, reason=event.reason, about=name)
 
     async def debug(self, request: Request) -> Response:
         """`GET /debug/loop`: what the last loop saw and why each node stays."""

@@ -21,6 +21,7 @@ from autoscaler.actuation import Actuator
 from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat, from_flags
 from autoscaler.planning import marks
+from autoscaler.planning.events import Event, Events
 from autoscaler.planning.observation import (
     CloudView,
     ControllerKey,
@@ -30,7 +31,6 @@ from autoscaler.planning.observation import (
     Observation,
 )
 from autoscaler.planning.scale_up import ScaleUpResult
-from autoscaler.planning.told import Events, Told
 from autoscaler.ports import CloudError
 from autoscaler.result import LoopResult
 from machinery import errors
@@ -72,7 +72,7 @@ class World:
     fail_increase: list[str] = field(default_factory=list)
     fail_taint: list[str] = field(default_factory=list)
     fail_delete: list[str] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
     cloud_deleted: list[str] = field(default_factory=list)
     increased: dict[str, int] = field(default_factory=dict)
@@ -182,8 +182,8 @@ class World:
         found = self.pods.get((pod.metadata.namespace, pod.metadata.name))
         return found is not None and found.spec.nodeName == node
 
-    def tell(self, events: Events) -> None:
-        self.told.extend(events)
+    def record(self, events: Events) -> None:
+        self.events.extend(events)
 
     # The cloud's port
 
@@ -301,11 +301,11 @@ async def play(case: dict[str, Any], compat: Compat) -> list[dict[str, Any]]:
         for index, step in enumerate(case["steps"]):
             await clock.advance(t0 + step["at_seconds"] - clock.now())
             world.change(step.get("change", {}))
-            world.told, world.evicted, world.cloud_deleted = [], [], []
+            world.events, world.evicted, world.cloud_deleted = [], [], []
             world.increased, world.decreased = {}, {}
             result = await autoscaler.run_once()
             answer = _at_return(step, result, world, autoscaler)
-            world.told = []
+            world.events = []
             end = (
                 times[index + 1] - 0.001 if index + 1 < len(times) else step["at_seconds"] + LAST_STEP_SECONDS
             )
@@ -339,7 +339,7 @@ def _at_return(
         "deleted": {"empty": result.empty, "drained": result.drained},
         "taints": world.taints(),
         "unschedulable": sorted(name for name, node in world.nodes.items() if node.spec.unschedulable),
-        "events": _events(world.told),
+        "events": _events(world.events),
     }
     if world.decreased:
         answer["targetDecreased"] = dict(world.decreased)
@@ -352,15 +352,15 @@ def _until_next(world: World) -> dict[str, Any]:
     return {
         "evictedPods": sorted(world.evicted),
         "cloudDeleted": sorted(world.cloud_deleted),
-        "laterEvents": _events(world.told),
+        "laterEvents": _events(world.events),
         "taintsBeforeNextStep": world.taints(),
         "targetSizes": dict(world.targets),
     }
 
 
-def _events(told: Sequence[Told]) -> list[list[str]]:
+def _events(found: Sequence[Event]) -> list[list[str]]:
     rows = []
-    for event in told:
+    for event in found:
         about = "ConfigMap/cluster-autoscaler-status"
         if event.about is not None:
             kind = "Pod" if isinstance(event.about, core.Pod) else "Node"

@@ -77,7 +77,7 @@ async def test_pods_with_claims_bring_as_many_nodes_as_have_their_devices() -> N
     await loop.run_once()
     # One has the free device of n1; three more need two nodes of two devices.
     assert it.world.increased == {"ng1": 2}
-    texts = [told.message for told in it.world.told if told.reason == "TriggeredScaleUp"]
+    texts = [event.message for event in it.world.events if event.reason == "TriggeredScaleUp"]
     assert texts == ["pod triggered scale-up: [{ng1 1->3 (max: 10)}]"] * 3
 
 
@@ -87,8 +87,8 @@ async def test_a_pod_that_no_node_of_the_group_could_help_is_told_why() -> None:
     it.pod("greedy", count=3)
     await it.autoscaler().run_once()
     assert it.world.increased == {}
-    [told] = [told for told in it.world.told if told.reason == "NotTriggerScaleUp"]
-    assert told.message == "pod didn't trigger scale-up: 1 cannot allocate all claims"
+    [event] = [event for event in it.world.events if event.reason == "NotTriggerScaleUp"]
+    assert event.message == "pod didn't trigger scale-up: 1 cannot allocate all claims"
 
 
 async def test_a_group_without_nodes_is_remembered_with_its_devices() -> None:

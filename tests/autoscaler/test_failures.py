@@ -20,7 +20,7 @@ def failed(name: str, *, error_class: int = OUT_OF_RESOURCES, message: str = "no
 
 
 def messages(found: World, reason: str) -> list[str]:
-    return [event.message for event in found.told if event.reason == reason]
+    return [event.message for event in found.events if event.reason == reason]
 
 
 def full_cluster(*waiting: str) -> World:

@@ -68,7 +68,7 @@ async def test_h2_a_nomination_after_the_decision(compat: Compat, deleted: list[
         await run()
     assert found.cloud_deleted == deleted
     if not deleted:
-        assert "is nominated to node" in found.told[-1].message
+        assert "is nominated to node" in found.events[-1].message
         assert not found.nodes["n1"].spec.unschedulable
         assert "ToBeDeleted" not in str(found.taints())
     assert it.actuator.deletions.names() == frozenset()

@@ -207,17 +207,17 @@ async def test_an_eviction_that_a_budget_forbids_is_tried_again_and_given_up(
     assert attempts == 120 / EVICTION_RETRY_SECONDS
     assert found.cloud_deleted == []
     assert found.taints() == {"n1": ["DeletionCandidateOfClusterAutoscaler:PreferNoSchedule"]}
-    assert "failed to drain and delete node" in found.told[-1].message
+    assert "failed to drain and delete node" in found.events[-1].message
 
 
-async def test_the_limit_of_all_nodes_is_told_to_pods() -> None:
+async def test_the_limit_of_all_nodes_is_an_event_of_pods() -> None:
     found = world(FakeClock(), target=1)
     node(found, "n1")
     pod(found, "full", "1900m", on="n1")
     pod(found, "waits", "1500m", unschedulable=True)
     result = await autoscaler(found, Compat.FIXED, max_nodes_total=1).run_once()
     assert result.scale_up.result is ScaleUpResult.LIMITED
-    messages = {told.reason: told.message for told in found.told}
+    messages = {event.reason: event.message for event in found.events}
     assert messages["NotTriggerScaleUp"] == (
         "pod didn't trigger scale-up: max total nodes in cluster reached"
     )

@@ -58,7 +58,7 @@ async def test_an_empty_cluster_is_scaled_up_only_where_that_is_allowed(allowed:
     if not allowed:
         assert result.scale_up.result is ScaleUpResult.NOT_TRIED
         assert result.empty_cluster == "Cluster has no nodes."
-        assert [(e.type, e.reason, e.message) for e in found.told] == [
+        assert [(e.type, e.reason, e.message) for e in found.events] == [
             ("Warning", "ClusterUnhealthy", "Cluster has no nodes.")
         ]
 
@@ -74,10 +74,10 @@ async def test_a_cluster_without_ready_nodes_is_reported_when_they_had_time_to_s
     it = autoscaler(found, Compat.V1_36, scale_up_from_zero=False)
     result = await it.run_once()
     assert result.empty_cluster == "Cluster has no ready nodes."
-    assert (found.increased, found.told) == ({}, [])
+    assert (found.increased, found.events) == ({}, [])
     await found.clock.advance(EMPTY_CLUSTER_SECONDS + 1.0)
     await it.run_once()
-    assert [(e.reason, e.message) for e in found.told] == [
+    assert [(e.reason, e.message) for e in found.events] == [
         ("ClusterUnhealthy", "Cluster has no ready nodes.")
     ]
     node(found, "n2")

@@ -35,7 +35,7 @@ async def test_the_event_of_a_drain_has_the_utilization() -> None:
     await it.run_once()
     await found.clock.advance(61.0)
     await it.run_once()
-    (message,) = [event.message for event in found.told if "removing node" in event.message]
+    (message,) = [event.message for event in found.events if "removing node" in event.message]
     assert message == (
         "Scale-down: removing node n1, utilization: {0.05 0.25 0 0 memory 0.25}, pods to reschedule: p"
     )

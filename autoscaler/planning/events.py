@@ -1,4 +1,4 @@
-"""What a loop wants people to know: events, as data."""
+"""Events of a loop, as data."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ EventType = Literal["Normal", "Warning"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One event. `about` None is the autoscaler itself (its status ConfigMap)."""
+class Event:
+    """One event. `about` None is the status ConfigMap."""
 
     type: EventType
     reason: str
@@ -20,11 +20,13 @@ class Told:
     message: str
 
 
-class Events(list[Told]):
-    """Events in the order in which they were told."""
+class Events(list[Event]):
+    """Events in the order in which they happened."""
 
     def status(self, type_: EventType, reason: str, message: str) -> None:
-        self.append(Told(type_, reason, None, message))
+        """Add an event about the status ConfigMap."""
+        self.append(Event(type_, reason, None, message))
 
     def about(self, obj: core.Pod | core.Node, type_: EventType, reason: str, message: str) -> None:
-        self.append(Told(type_, reason, obj, message))
+        """Add an event about an object."""
+        self.append(Event(type_, reason, obj, message))
