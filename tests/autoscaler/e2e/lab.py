@@ -123,6 +123,12 @@ class Lab:
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=WAIT_SECONDS_MAX) as answer:
             return str(answer.read(), "utf-8")
 
+    def loops(self) -> int:
+        """How many loops the autoscaler has done."""
+        name = 'cluster_autoscaler_function_duration_seconds_count{function="main"} '
+        found = (line.removeprefix(name) for line in self.metrics().splitlines() if line.startswith(name))
+        return int(float(next(found, "0")))
+
     async def stays_for(self, name: str) -> str:
         """Why a node stays, as soon as the autoscaler says so."""
         with anyio.move_on_after(WAIT_SECONDS_MAX):

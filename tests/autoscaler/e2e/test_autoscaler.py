@@ -56,10 +56,15 @@ async def test_stops_at_the_maximum_and_says_why(cluster: Cluster) -> None:
         await it.wait_nodes("one node", lambda nodes: usable(nodes) == 1)
         await it.wait_pods("one runs", lambda pods: any(p.status.phase == "Running" for p in pods))
         await it.wait_events(
-            "the waiting pod is told why",
+            "the waiting pod's event",
             lambda events: any("max node group size reached" in event.message for event in events),
         )
         assert len(await it.nodes()) == 1
+        # One event of a reason in five minutes, however many loops there are.
+        before = it.loops()
+        await eventually(lambda: it.loops() > before + 10, explain=it.metrics)
+        events = (await it.client.list(kinds.EVENT, "default")).items
+        assert [event.count for event in events if event.reason == "NotTriggerScaleUp"] == [1]
 
 
 async def test_a_pod_with_a_claim_brings_a_node_with_devices(cluster: Cluster) -> None:
@@ -221,7 +226,7 @@ async def test_a_node_that_cannot_be_given_back_is_untainted(cluster: Cluster) -
     options = ('--failpoints=autoscaler.delete.before=1*error("no")->off',)
     async with lab(cluster, *options, target=1) as it:
         await it.wait_events(
-            "the failure is told",
+            "the failure's event",
             lambda events: any("failed to delete empty node" in event.message for event in events),
         )
         await it.wait_nodes("the second attempt succeeds", lambda nodes: not nodes)
