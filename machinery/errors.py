@@ -29,6 +29,10 @@ OPTIMISTIC_LOCK = (
 )
 
 
+class FailpointError(Exception):
+    """What an armed failpoint with `error("text")` raises; here, so that cores can catch it."""
+
+
 class GroupResource(NamedTuple):
     """A resource that has no `Kind` row, for error messages."""
 

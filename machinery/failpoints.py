@@ -24,6 +24,7 @@ from typing import Literal
 import anyio
 
 from machinery.clock import Clock, SystemClock
+from machinery.errors import FailpointError as FailpointError
 from machinery.errors import StatusError
 
 ActionName = Literal["off", "crash", "error", "sleep", "pause"]
@@ -33,10 +34,6 @@ _TERM = re.compile(
     r"\s*(?:\(\s*(?P<argument>\"(?:[^\"\\]|\\.)*\"|[^()\"]*?)\s*\))?\s*"
 )
 _SLEEP_MILLISECONDS_MAX = 3_600_000
-
-
-class FailpointError(Exception):
-    """What an armed `error("text")` raises."""
 
 
 class ActionError(ValueError):

@@ -1,4 +1,4 @@
-"""What surrounds the plugins of a profile: the process's own, or a simulation's."""
+"""The environment of a profile's plugins: that of the process, or of a simulation."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from machinery.client import Client
 from machinery.clock import Clock
 from machinery.kinds import Kind
 from machinery.pb import core
 from machinery.versions import Gates, Version
-from scheduler.framework.interface import EventRecorder, Lister, WaitingPod
+from scheduler.framework.interface import ApiClient, EventRecorder, Lister, WaitingPod
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.scheduling_groups import SchedulingGroups
 from scheduler.framework.snapshot import Snapshot
 
 
 class EmptyLister:
-    """For kinds that nobody watches."""
+    """The lister of a kind that is not watched."""
 
     changes = 0
 
@@ -47,7 +46,7 @@ def _no_activation(pods: Mapping[str, core.Pod]) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Environment:
-    """What surrounds the plugins. A simulation gives what it has; the rest is empty."""
+    """What the plugins of a profile work with. A simulation gives what it has; the rest is empty."""
 
     snapshot: Snapshot
     nominator: Nominator
@@ -57,7 +56,7 @@ class Environment:
     clock: Clock
     rng: random.Random
     listers: Mapping[Kind[Any], Lister[Any]] = field(default_factory=dict)
-    client: Client | None = None
+    client: ApiClient | None = None
     recorder: EventRecorder | None = None
     waiting_pod: Callable[[str], WaitingPod | None] = _no_waiting_pod
     activate: Callable[[Mapping[str, core.Pod]], None] = _no_activation

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduler.framework.interface import PostFilterResult, Status
+from scheduler.framework.io_steps import IoSteps, Run
 
 
 def joined(first: Sequence[PostFilterResult], result: PostFilterResult | None) -> PostFilterResult | None:
@@ -15,9 +16,9 @@ def joined(first: Sequence[PostFilterResult], result: PostFilterResult | None) -
     last = result or first[-1]
     follow_ups = [each.follow_up for each in (*first[: None if result else -1], last)]
 
-    async def all_of_them() -> Status | None:
+    def all_of_them() -> IoSteps[Status | None]:
         for follow_up in follow_ups:
-            status = None if follow_up is None else await follow_up()
+            status: Status | None = None if follow_up is None else (yield Run(follow_up()))
             if status is not None and not status.is_success:
                 return status
         return None

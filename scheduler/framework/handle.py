@@ -11,13 +11,12 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.client import Client
 from machinery.clock import Clock
 from machinery.kinds import Kind
 from machinery.pb import core
 from machinery.versions import Gates, Version
 from scheduler.framework.environment import EMPTY_LISTER, Environment
-from scheduler.framework.interface import EventRecorder, Lister, WaitingPod
+from scheduler.framework.interface import ApiClient, EventRecorder, Lister, WaitingPod
 from scheduler.framework.profile import Profile
 from scheduler.framework.scheduling_groups import SchedulingGroups
 from scheduler.framework.snapshot import Snapshot
@@ -62,7 +61,7 @@ class PluginHandle:
         return self.environment.rng
 
     @property
-    def client(self) -> Client:
+    def client(self) -> ApiClient:
         client = self.environment.client
         if client is None:
             raise RuntimeError("there is no API server here: this is a simulation")

@@ -3,9 +3,10 @@
 Source: kube-scheduler 1.36, scheduling framework (KEP-624). A plugin derives from the bases of the extension
 points that it takes part in. `None` where a status is expected means Success, as a nil status does upstream.
 
-Sync and pure (no I/O; they may change `CycleState` and the plugin's own bookkeeping only): PreEnqueue,
-QueueSort, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, Permit, PreBindPreFlight.
-Async: PreBind, Bind, PostBind.
+No I/O (they may change `CycleState` and the plugin's own state only): PreEnqueue, QueueSort, PreFilter,
+Filter, PostFilter, PreScore, Score, Reserve, Permit, PreBindPreFlight. PreBind, Bind, PostBind and the
+follow-up of PostFilter return the I/O that they want done: a generator of `io_steps`, as the in-tree plugins
+do, or an awaitable (`async def`).
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from scheduler.framework.events import (
     HintFunction,
     QueueingHint,
 )
+from scheduler.framework.io_steps import IoSteps
 from scheduler.framework.nominating import NominatingInfo, NominatingMode
 
 if TYPE_CHECKING:
-    from machinery.client import Client
     from machinery.clock import Clock
     from machinery.kinds import Kind
     from machinery.pb import core
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_NODE_SCORE",
     "ActionType",
+    "ApiClient",
     "BindPlugin",
     "Candidate",
     "ClusterEvent",
@@ -64,6 +66,7 @@ __all__ = [
     "NominatingMode",
     "PermitPlugin",
     "Plugin",
+    "PluginWork",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",
@@ -83,6 +86,8 @@ __all__ = [
 ]
 
 MAX_NODE_SCORE = 100
+# What an extension point that does I/O returns: steps to be done, or an awaitable.
+PluginWork = IoSteps["Status | None"] | Awaitable["Status | None"]
 
 M = TypeVar("M", bound=Message)
 
@@ -310,14 +315,14 @@ class Candidate:
 class PostFilterResult:
     """What PostFilter wants: a nomination, and what must be done outside for it.
 
-    `follow_up` does the I/O (evicts the victims). When `background`, the shell calls `begin`, starts it in
-    its task group and goes on; otherwise it awaits it, and a status that is not a success replaces
-    PostFilter's. A result that nobody follows up changes nothing.
+    `follow_up` returns the I/O (evict the victims). When `background`, the shell calls `begin`, has it done
+    by a task and goes on; otherwise it waits, and a status that is not a success replaces PostFilter's. A
+    result whose follow-up is not done changes nothing.
     """
 
     nominating_info: NominatingInfo | None
     candidate: Candidate | None = None
-    follow_up: Callable[[], Awaitable[Status | None]] | None = None
+    follow_up: Callable[[], PluginWork] | None = None
     background: bool = False
     begin: Callable[[], None] | None = None
 
@@ -364,12 +369,14 @@ class ReservePlugin(Plugin):
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Undo reserve; must be harmless when it was not called. Called in reverse order of plugins."""
 
-    async def after_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+    def after_unreserve(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> IoSteps[None] | Awaitable[None] | None:
         """Take back what PreBind has written: called once a binding has failed, after all of unreserve.
 
-        Upstream's Unreserve does both. What fails here is the plugin's to report.
+        Upstream's Unreserve does both. The plugin reports what fails here.
         """
-        return
+        return None
 
 
 class PermitPlugin(Plugin):
@@ -389,18 +396,22 @@ class PreBindPlugin(Plugin):
         """
 
     @abstractmethod
-    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> PluginWork:
+        """Prepare for the binding, for example have volumes bound; a rejection sends the pod back."""
 
 
 class BindPlugin(Plugin):
     @abstractmethod
-    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+    def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> PluginWork:
         """Bind the pod. Skip: leave it to the next Bind plugin."""
 
 
 class PostBindPlugin(Plugin):
     @abstractmethod
-    async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+    def post_bind(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> IoSteps[None] | Awaitable[None] | None:
+        """Do what is to be done once the pod is bound."""
 
 
 class Lister(Protocol[M]):
@@ -426,6 +437,22 @@ class EventRecorder(Protocol):
     ) -> None:
         """`type_` is Normal or Warning."""
         ...
+
+
+class ApiClient(Protocol):
+    """The API server, as `machinery.client.Client` calls it. Raises StatusError."""
+
+    async def get(self, kind: Kind[M], name: str, namespace: str = "") -> M: ...
+
+    async def create(self, obj: M) -> M: ...
+
+    async def update(self, obj: M, *, subresource: str = "") -> M: ...
+
+    async def patch(
+        self, kind: Kind[M], name: str, namespace: str, patch: object, *, subresource: str = ""
+    ) -> M: ...
+
+    async def bind(self, namespace: str, name: str, node: str, *, uid: str = "") -> None: ...
 
 
 class WaitingPod(Protocol):
@@ -474,8 +501,8 @@ class Handle(Protocol):
     def rng(self) -> random.Random: ...
 
     @property
-    def client(self) -> Client:
-        """For the async extension points; RuntimeError where there is none (simulations)."""
+    def client(self) -> ApiClient:
+        """For asynchronous plugins from outside; RuntimeError where there is none (simulations)."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""DefaultBinder: binds a pod through the API server. Source: kube-scheduler 1.36."""
+"""DefaultBinder: bind a pod through the API server. Source: kube-scheduler 1.36."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from machinery.errors import StatusError
 from scheduler.framework.interface import BindPlugin, Handle, Status
+from scheduler.framework.io_steps import BindPod, IoSteps
 
 if TYPE_CHECKING:
     from scheduler.framework.cycle_state import CycleState
@@ -17,11 +18,11 @@ class DefaultBinder(BindPlugin):
     name = "DefaultBinder"
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
-        self._handle = handle
+        """Take no arguments."""
 
-    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+    def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> IoSteps[Status | None]:
         try:
-            await self._handle.client.bind(pod.namespace, pod.name, node_name, uid=pod.uid)
+            yield BindPod(pod.namespace, pod.name, node_name, pod.uid)
         except StatusError as error:
             return Status.as_error(error, self.name)
         return None

@@ -31,7 +31,7 @@ from scheduler.framework.interface import (
 from scheduler.framework.profile import ArgumentError
 from scheduler.framework.types import PodInfo
 from scheduler.preemption.evaluator import Decision, decide
-from scheduler.preemption.executor import Executor
+from scheduler.preemption.evictions import Evictions
 from scheduler.preemption.review import REVIEW_KEY
 
 CANDIDATES_PERCENTAGE_MIN = 10
@@ -57,7 +57,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
             raise ArgumentError("minCandidateNodesPercentage", text)
         self._handle = handle
         self._asynchronous = handle.gates.enabled("SchedulerAsyncPreemption")
-        self.executor = Executor(handle, self.name)
+        self.evictions = Evictions(handle, self.name)
         self.attempts = 0  # how often PostFilter was asked; for the metric
 
     def decide(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> Decision:
@@ -83,16 +83,16 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         candidate = decision.candidate
         nomination = NominatingInfo(NominatingMode.Override, candidate.node)
         if not self._asynchronous:
-            follow_up = partial(self.executor.run, candidate, pod)
+            follow_up = partial(self.evictions.before_requeueing, candidate, pod)
             return PostFilterResult(nomination, candidate, follow_up), None
         if all(victim.is_terminating for victim in candidate.victims):
             return PostFilterResult(nomination, candidate), None  # nothing is left to be done
-        background = partial(self.executor.run_in_background, candidate, pod)
-        begin = partial(self.executor.begin, pod)
+        background = partial(self.evictions.in_background, candidate, pod)
+        begin = partial(self.evictions.begin, pod)
         return PostFilterResult(nomination, candidate, background, background=True, begin=begin), None
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        if not self._asynchronous or not self.executor.is_preempting(pod.uid):
+        if not self._asynchronous or not self.evictions.is_preempting(pod.uid):
             return None
         text = "waiting for the preemption for this pod to be finished"
         return Status(Code.UnschedulableAndUnresolvable, (text,), self.name)

@@ -1,6 +1,6 @@
 """A pod's claims on one node: can they be had there, and making it so.
 
-Deciding (`claims_of`, `find`, `assume`, `revert`) is pure bookkeeping; `bind` does the I/O.
+`claims_of`, `find`, `assume` and `revert` decide and keep books; `bind` returns the I/O as data.
 Source: kube-scheduler 1.36, volume binder.
 """
 
@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from machinery import failpoints, kinds
-from machinery.client import retry_unavailable
+from machinery import kinds
 from machinery.errors import not_found
-from machinery.kinds import M
 from machinery.objects import is_controlled_by
 from machinery.pb import core
 from machinery.selectors import LabelSelector, SelectorError
@@ -26,6 +24,7 @@ from machinery.volume_matching import (
     requested_bytes,
 )
 from scheduler.framework.interface import Handle
+from scheduler.framework.io_steps import RETRIED, Failpoint, IoSteps, Sleep, Update
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.volume_assumptions import Assumptions
 from scheduler.plugins.volume_candidates import (
@@ -42,8 +41,8 @@ BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
 NOT_ENOUGH_SPACE = "node(s) did not have enough free storage"
 VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
-WRITTEN = failpoints.declare("scheduler.volumes.written")
-"""The claims say which node is theirs; nobody has made a volume for them yet."""
+WRITTEN = "scheduler.volumes.written"
+"""Failpoint: the claims name their node; no volume has been made for them yet."""
 POLL_SECONDS_MIN = 0.05
 POLL_SECONDS_MAX = 1.0
 
@@ -251,16 +250,19 @@ class VolumeBinder:
 
     # Doing
 
-    async def bind(
+    def bind(
         self, pod: PodInfo, volumes: NodeVolumes, node_name: str, *, timeout_seconds: float
-    ) -> None:
+    ) -> IoSteps[None]:
         """Write the decisions and wait until all claims are bound.
 
-        Raises StatusError when a write is refused, VolumeError when it cannot come about or takes too long.
         What was written stays: the selected node goes on pinning the pod until the provisioner gives up.
+
+        Raises:
+            StatusError: a write was refused.
+            VolumeError: the volumes cannot be bound, or it takes too long.
         """
-        written = await self._write(volumes)
-        await WRITTEN.hit(pod=f"{pod.namespace}/{pod.name}", node=node_name)
+        written = yield from self._write(volumes)
+        yield Failpoint(WRITTEN, {"pod": f"{pod.namespace}/{pod.name}", "node": node_name})
         clock = self._handle.clock
         deadline = clock.monotonic() + timeout_seconds
         pause = POLL_SECONDS_MIN
@@ -268,26 +270,22 @@ class VolumeBinder:
             left = deadline - clock.monotonic()
             if left <= 0:
                 raise VolumeError("binding volumes: context deadline exceeded")
-            await clock.sleep(min(pause, left))
+            yield Sleep(min(pause, left))
             pause = min(pause * 2, POLL_SECONDS_MAX)
 
-    async def _put(self, obj: M) -> M:
-        """Write an object, again while the API server cannot be reached.
+    def _write(self, volumes: NodeVolumes) -> IoSteps[NodeVolumes]:
+        """Write volumes and claims, again while the API server cannot be reached.
 
         A restart of the API server must not cost the pod its node: the reservation lives in this process.
         A write whose answer was lost is a conflict the second time, and the next attempt finds it done.
         """
-        handle = self._handle
-        return await retry_unavailable(lambda: handle.client.update(obj), clock=handle.clock)
-
-    async def _write(self, volumes: NodeVolumes) -> NodeVolumes:
-        bindings = []
-        to_provision = []
+        bindings: list[tuple[Volume, Claim]] = []
+        to_provision: list[Claim] = []
         try:
             for volume, claim in volumes.bindings:
-                bindings.append((await self._put(volume), claim))  # see finally
+                bindings.append(((yield Update(volume, attempts=RETRIED)), claim))
             for claim in volumes.provisions:
-                to_provision.append(await self._put(claim))  # noqa: PERF401  # finally counts them
+                to_provision.append((yield Update(claim, attempts=RETRIED)))  # noqa: PERF401  # finally counts them
         finally:
             self.revert(
                 NodeVolumes(volumes.bindings[len(bindings) :], volumes.provisions[len(to_provision) :])

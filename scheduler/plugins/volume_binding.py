@@ -38,6 +38,7 @@ from scheduler.framework.interface import (
     Rows,
     Status,
 )
+from scheduler.framework.io_steps import IoSteps
 from scheduler.framework.profile import ArgumentError
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo
@@ -228,14 +229,14 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
             return Status(Code.Error, (f'no pod volumes found for node "{node_name}"',), self.name), False
         return None, True
 
-    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> IoSteps[Status | None]:
         known: _State | None = state.get(_STATE)
         if known is None or known.all_bound:
             return None
         if known.volumes is None:
             return Status(Code.Error, (f'no pod volumes found for node "{node_name}"',), self.name)
         try:
-            await self.binder.bind(pod, known.volumes, node_name, timeout_seconds=self._timeout_seconds)
+            yield from self.binder.bind(pod, known.volumes, node_name, timeout_seconds=self._timeout_seconds)
         except (VolumeError, StatusError) as error:
             return self._stage_failed("bind", error)
         return None

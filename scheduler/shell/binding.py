@@ -27,8 +27,9 @@ from scheduler.cycle import Scheduled, failed_by
 from scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
 from scheduler.extenders.wire import ExtenderError
 from scheduler.framework.interface import Code, NominatingInfo, NominatingMode, Status, is_success
-from scheduler.shell import binding_plugins, steps
+from scheduler.shell import steps
 from scheduler.shell.attempt import Attempt
+from scheduler.shell.binding_plugins import BindingPlugins
 from scheduler.shell.deps import SchedulerDeps
 from scheduler.shell.failure_handler import FailureHandler
 from scheduler.shell.features import SchedulerFeatures
@@ -45,6 +46,7 @@ class BindingCycles:
         self._features = features
         self._deps = deps
         self._failures = failures
+        self._plugins = BindingPlugins(deps.performer)
         self._slots = anyio.Semaphore(CALLS_MAX, fast_acquire=True)
         self.binding: dict[str, Attempt] = {}  # by uid
         self._performers: Final[Mapping[Effect, Callable[[Attempt], Awaitable[Status | None]]]] = {
@@ -180,7 +182,7 @@ class BindingCycles:
         result: list[Status | None] = []
 
         async def pre_bind() -> None:
-            result.append(await binding_plugins.run_pre_bind_plugins(framework, attempt.state, pod, node))
+            result.append(await self._plugins.pre_bind(framework, attempt.state, pod, node))
 
         broken: StatusError | FailpointError | None = None
         with stop.scope:
@@ -214,9 +216,7 @@ class BindingCycles:
                     return None
             except ExtenderError as error:
                 return Status.as_error(error)
-        return await binding_plugins.run_bind_plugins(
-            attempt.framework, attempt.state, attempt.pod, attempt.node_name
-        )
+        return await self._plugins.bind(attempt.framework, attempt.state, attempt.pod, attempt.node_name)
 
     async def _is_bound_after_all(self, attempt: Attempt, status: Status) -> bool:
         """Return whether a binding that got no answer was done all the same.
@@ -227,7 +227,7 @@ class BindingCycles:
         if not is_retryable(status.error):
             return False
         pod = attempt.pod
-        client = attempt.framework.client
+        client = self._deps.client
         try:
             found = await retry_unavailable(
                 lambda: client.get(kinds.POD, pod.name, pod.namespace), clock=self._deps.clock
@@ -249,9 +249,7 @@ class BindingCycles:
         return None
 
     async def _post_bind(self, attempt: Attempt) -> Status | None:
-        await binding_plugins.run_post_bind_plugins(
-            attempt.framework, attempt.state, attempt.pod, attempt.node_name
-        )
+        await self._plugins.post_bind(attempt.framework, attempt.state, attempt.pod, attempt.node_name)
         return None
 
     # After a failure
@@ -268,7 +266,7 @@ class BindingCycles:
         with suppress(StatusError, FailpointError):
             await steps.UNRESERVE_BEFORE.hit(pod=pod.key, node=node)
         attempt.framework.run_unreserve_plugins(attempt.state, pod, node)
-        await binding_plugins.run_after_unreserve(attempt.framework, attempt.state, pod, node)
+        await self._plugins.after_unreserve(attempt.framework, attempt.state, pod, node)
         forgotten = deps.cache.is_assumed(pod.uid)
         if forgotten:
             deps.cache.forget_pod(pod)

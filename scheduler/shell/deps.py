@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import anyio
 
+from machinery.client import Client
 from machinery.clock import Clock
 from machinery.objects import ObjectKey
 from machinery.pb import core
@@ -19,6 +20,7 @@ from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
 from scheduler.shell.attempt import AttemptHooks
 from scheduler.shell.attempt_log import AttemptLog
 from scheduler.shell.metrics import Metrics
+from scheduler.shell.perform import Performer
 from scheduler.shell.recorder import ProfileRecorder
 from scheduler.shell.simulator_annotations import ResultWriter
 from scheduler.shell.status_writer import StatusWriter
@@ -83,6 +85,8 @@ class ProfileParts:
 class SchedulerDeps:
     """The parts that scheduling and binding share."""
 
+    client: Client
+    performer: Performer
     clock: Clock
     queue_now: QueueClock
     rng: random.Random

@@ -47,7 +47,7 @@ class Evictions:
         began = clock.monotonic()
         self.running += 1
         try:
-            status = await result.follow_up()
+            status: Status | None = await self._deps.performer.run(result.follow_up())
         except (StatusError, FailpointError) as error:
             status = Status.as_error(error)
         finally:

@@ -46,7 +46,7 @@ class GroupScheduling:
     def __init__(self, features: SchedulerFeatures, deps: SchedulerDeps) -> None:
         self._features = features
         self._deps = deps
-        self._conditions = GroupConditions(deps.clock)
+        self._conditions = GroupConditions(deps.client, deps.clock)
 
     async def decide(
         self,

@@ -11,7 +11,7 @@ from typing import Final
 from anyio.abc import TaskGroup
 
 from machinery import kinds, logs
-from machinery.client import retry_unavailable
+from machinery.client import Client, retry_unavailable
 from machinery.clock import Clock, to_time
 from machinery.errors import StatusError
 from machinery.objects import ObjectKey
@@ -62,7 +62,8 @@ class GroupConditions:
     Each begins with what the API server has, since the watch may not show the write before it yet.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
         self._clock = clock
         self._latest: dict[ObjectKey, Verdict] = {}  # of groups that are being written
 
@@ -87,7 +88,7 @@ class GroupConditions:
     async def _write(self, framework: Framework, key: ObjectKey, verdict: Verdict) -> None:
         if framework.lister(kinds.POD_GROUP).get(key.name, key.namespace) is None:
             return
-        client = framework.client
+        client = self._client
         group = await retry_unavailable(
             lambda: client.get(kinds.POD_GROUP, key.name, key.namespace), clock=self._clock
         )

@@ -1,8 +1,17 @@
-"""The steps of a pod's way at which the scheduler can be made to die, stall or err."""
+"""The failpoints of the scheduler: where it can be made to die, stall or err.
+
+Those that plugins reach are yielded by name (`io_steps.Failpoint`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from machinery import failpoints
+from scheduler.plugins import volume_binder
+from scheduler.plugins.dynamic_resources import plugin as dynamic_resources
+from scheduler.preemption import evictions
 
 CYCLE_BEFORE = failpoints.declare("scheduler.cycle.before")
 ASSUME_AFTER = failpoints.declare("scheduler.assume.after")
@@ -18,4 +27,14 @@ BIND_AFTER = failpoints.declare("scheduler.bind.after")
 UNRESERVE_BEFORE = failpoints.declare("scheduler.unreserve.before")
 STATUS_BEFORE = failpoints.declare("scheduler.status.before")
 STATUS_AFTER = failpoints.declare("scheduler.status.after")
-"""`scheduler.preempt.*` are declared beside the evictions, in `scheduler.preemption`."""
+
+POINTS: Final[Mapping[str, failpoints.Failpoint]] = {
+    name: failpoints.declare(name)
+    for name in (
+        volume_binder.WRITTEN,
+        dynamic_resources.WRITTEN,
+        evictions.BEFORE,
+        evictions.VICTIM_MARKED,
+        evictions.VICTIM_AFTER,
+    )
+}

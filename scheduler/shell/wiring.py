@@ -46,6 +46,7 @@ from scheduler.shell.informers import Informers
 from scheduler.shell.measured_events import MeasuredQueue, timed_ask
 from scheduler.shell.metrics import SAMPLED_EVERY, Metrics
 from scheduler.shell.metrics_sources import read_sources
+from scheduler.shell.perform import Performer
 from scheduler.shell.recorder import ProfileRecorder
 from scheduler.shell.scheduler import Scheduler
 from scheduler.shell.simulator_annotations import ResultRecorder, ResultWriter
@@ -198,6 +199,8 @@ def build(
         observed_generation=features.observed_generation,
     )
     deps = SchedulerDeps(
+        client=client,
+        performer=Performer(client, clock),
         clock=clock,
         queue_now=base.now,
         rng=process.rng,

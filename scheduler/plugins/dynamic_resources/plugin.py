@@ -11,15 +11,13 @@ A pod without claims costs one look at its spec. Source: kube-scheduler 1.36.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from machinery import failpoints, logs
-from machinery.errors import StatusError, is_not_found, is_retryable
-from machinery.failpoints import FailpointError
+from machinery.errors import FailpointError, StatusError, is_not_found, is_retryable
 from machinery.versions import Version
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ClusterEventWithHint
@@ -39,11 +37,12 @@ from scheduler.framework.interface import (
     ScorePlugin,
     Status,
 )
+from scheduler.framework.io_steps import Failpoint, IoSteps, Sleep, Warn
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.device_allocation.model import Features
 from scheduler.plugins.dynamic_resources import arguments, extended, readiness
-from scheduler.plugins.dynamic_resources.binding import ClaimWriter
+from scheduler.plugins.dynamic_resources.claim_writes import ClaimWriter
 from scheduler.plugins.dynamic_resources.filtering import NAME, Filtering, Settings, failed, unschedulable
 from scheduler.plugins.dynamic_resources.hints import Hints
 from scheduler.plugins.dynamic_resources.pod_claims import (
@@ -60,15 +59,14 @@ from scheduler.plugins.dynamic_resources.state import ClaimsState, is_in_memory
 from scheduler.plugins.dynamic_resources.tracker import manager_of
 from scheduler.plugins.normalize import normalize_by_max
 
-WRITTEN = failpoints.declare("scheduler.claims.written")
-"""A claim has its allocation and is reserved for the pod, which is not bound yet."""
+WRITTEN: Final = "scheduler.claims.written"
+"""Failpoint: a claim has its allocation and is reserved for the pod, which is not bound yet."""
 _STATE = "PreFilterDynamicResources"
 READY_POLL_SECONDS = 5.0
 BRIEF_CONFIG_SINCE = Version(1, 37)
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 _NO_CLAIMS: Final = ClaimsState()  # of all pods without claims; never written to
 _SKIP: Final = Status(Code.Skip)
-_log = logs.get()
 
 
 class DynamicResources(
@@ -111,6 +109,7 @@ class DynamicResources(
         self._claims = self._manager.claims
         self._filtering = Filtering(handle, self._manager, self._settings)
         self._hints = Hints(self._claims)
+        self._writer = ClaimWriter(handle.clock, timestamps=self._settings.features.binding_conditions)
 
     def _missing_claim(self, pod: PodInfo) -> Status | None:
         if not pod.pod.spec.resourceClaims:
@@ -170,19 +169,19 @@ class DynamicResources(
             if len(users) > 1 or (users and users[0].uid != pod.uid):
                 continue
             return self._freeing(
-                lambda: self._writer().deallocate(claim),  # noqa: B023  # the loop ends here
+                lambda: self._writer.deallocate(claim),  # noqa: B023  # the loop ends here
                 "deallocation of ResourceClaim completed",
             )
         mine = known.extended
         if mine is not None and not is_in_memory(mine):
-            return self._freeing(lambda: self._writer().delete(mine), "deletion of ResourceClaim completed")
+            return self._freeing(lambda: self._writer.delete(mine), "deletion of ResourceClaim completed")
         return None, Status(Code.Unschedulable, ("still not schedulable",), self.name)
 
     def _freeing(
-        self, write: Callable[[], Awaitable[object]], text: str
+        self, write: Callable[[], IoSteps[object]], text: str
     ) -> tuple[PostFilterResult | None, Status]:
-        async def follow_up() -> Status | None:
-            await write()
+        def follow_up() -> IoSteps[Status | None]:
+            yield from write()
             return None
 
         status = Status(Code.Unschedulable, (text,), self.name)
@@ -248,38 +247,32 @@ class DynamicResources(
             if index not in known.unsettled and self._claims.give_up(known.uid_of(index), pod.uid):
                 self._claims.restore(claim.metadata.name, claim.metadata.namespace)
 
-    async def after_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Takes back what PreBind has written. What fails is tried again when the pod is scheduled again."""
+    def after_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> IoSteps[None]:
+        """Take back what PreBind has written; what fails is tried again when the pod is scheduled again."""
         known = self._known(state)
         if known is None:
             return
-        await self._settle(known, pod)
+        yield from self._settle(known, pod)
         for index, claim in enumerate(known.claims):
             try:
                 if index == known.extended_index:
                     if not is_in_memory(claim):
-                        await self._writer().delete(claim)
+                        yield from self._writer.delete(claim)
                 elif is_allocated(claim) and is_reserved_for(claim, pod.uid):
-                    self._claims.assume(await self._writer().unreserve(claim, pod.uid))
+                    self._claims.assume((yield from self._writer.unreserve(claim, pod.uid)))
             except StatusError as error:
                 if is_not_found(error):
                     continue  # it went with its pod
-                name = claim.metadata.name
-                _log.warning(
-                    "Could not unreserve a claim", pod=pod.key, claim=name, step="unreserve", error=error
-                )
+                yield _warning("Could not unreserve a claim", pod, claim, error)
 
-    async def _settle(self, known: ClaimsState, pod: PodInfo) -> None:
-        """Finds out whether allocations were written that nobody has waited for. Until then they count."""
+    def _settle(self, known: ClaimsState, pod: PodInfo) -> IoSteps[None]:
+        """Find out whether allocations were written whose answer was not awaited. Until then they count."""
         for index in sorted(known.unsettled):
             claim = known.claims[index]
             try:
-                found = await self._writer().outcome(claim)
+                found = yield from self._writer.outcome(claim)
             except StatusError as error:
-                name = claim.metadata.name
-                _log.warning(
-                    "Could not look up a claim", pod=pod.key, claim=name, step="unreserve", error=error
-                )
+                yield _warning("Could not look up a claim", pod, claim, error)
                 found = None
             uid = known.uid_of(index)
             if found is not None:
@@ -301,21 +294,21 @@ class DynamicResources(
             return Status(Code.Skip), True
         return None, True
 
-    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> IoSteps[Status | None]:
         known = self._known(state)
         if known is None or not known.claims:
             return None
         try:
             for index, claim in enumerate(known.claims):
                 if not is_reserved_for(claim, pod.uid):
-                    await self._bind_claim(known, index, pod)
+                    yield from self._bind_claim(known, index, pod)
             if self._settings.features.binding_conditions:
-                await self._wait_until_ready(known, pod, node_name)
+                yield from self._wait_until_ready(known, pod, node_name)
         except (ClaimError, StatusError, FailpointError) as error:
             return Status.as_error(error, self.name)
         return None
 
-    async def _bind_claim(self, known: ClaimsState, index: int, pod: PodInfo) -> None:
+    def _bind_claim(self, known: ClaimsState, index: int, pod: PodInfo) -> IoSteps[None]:
         claim, uid = known.claims[index], known.uid_of(index)
         allocation = known.decided.get(index)
         written_by_other = allocation is not None and not self._claims.holds(uid, pod.uid)
@@ -324,21 +317,20 @@ class DynamicResources(
         is_mine = index == known.extended_index
         if is_mine and allocation is None and not claim.spec.devices.requests:
             return  # the node's device plugin has what is asked for
-        writer = self._writer()
         is_settled = is_written = False
         try:
             if is_mine and is_in_memory(claim):
                 mine = None if known.chosen is None else known.chosen.extended
                 if mine is None:
                     raise ClaimError("extended resource claim not found for node")
-                claim = known.claims[index] = await self._create(writer, mine)
+                claim = known.claims[index] = yield from self._create(mine)
             if written_by_other or index in known.shared:
                 claim = known.claims[index] = self._newest(claim)
-            bound = await writer.bind(claim, pod.pod, allocation)
+            bound = yield from self._writer.bind(claim, pod.pod, allocation)
             known.claims[index] = bound
             self._claims.assume(bound)
             is_written = True
-            await WRITTEN.hit(pod=pod.key, claim=bound.metadata.name)
+            yield Failpoint(WRITTEN, {"pod": str(pod.key), "claim": bound.metadata.name})
         except ClaimError:
             is_settled = True
             raise
@@ -354,7 +346,7 @@ class DynamicResources(
                 else:
                     known.unsettled.add(index)  # Unreserve is to come: the devices are in use until then
         if is_mine:
-            await writer.tell_pod(pod.pod, extended.pod_status_of(bound, known.asked))
+            yield from self._writer.patch_pod_status(pod.pod, extended.pod_status_of(bound, known.asked))
 
     def _is_written(self, known: ClaimsState, index: int) -> bool:
         claim = known.claims[index]
@@ -369,17 +361,17 @@ class DynamicResources(
             raise ClaimError(f"claim {namespace}/{name} got deleted in the meantime")
         return found
 
-    async def _create(self, writer: ClaimWriter, wanted: Claim) -> Claim:
+    def _create(self, wanted: Claim) -> IoSteps[Claim]:
         outcome = "failure"
         try:
-            made = await writer.create(wanted)
+            made = yield from self._writer.create(wanted)
             outcome = "success"
             return made
         finally:
             self._handle.note("resourceclaim_creates_total", (outcome,))
 
-    async def _wait_until_ready(self, known: ClaimsState, pod: PodInfo, node_name: str) -> None:
-        """Until the devices' drivers say that they are ready; ClaimError when they fail or are late."""
+    def _wait_until_ready(self, known: ClaimsState, pod: PodInfo, node_name: str) -> IoSteps[None]:
+        """Wait until the devices' drivers report them ready; ClaimError when they fail or are late."""
         allocated = [claim for claim in known.claims if is_allocated(claim)]
         if not any(readiness.has_conditions(claim) for claim in allocated):
             return
@@ -395,7 +387,7 @@ class DynamicResources(
                 left = began + timeout - clock.monotonic()
                 if left <= 0:
                     raise BindingTimeoutError("device binding timeout")
-                await clock.sleep(min(READY_POLL_SECONDS, left))
+                yield Sleep(min(READY_POLL_SECONDS, left))
             outcome = "success"
         except BindingTimeoutError:
             outcome = "timeout"
@@ -431,6 +423,6 @@ class DynamicResources(
                 return False
         return True
 
-    def _writer(self) -> ClaimWriter:
-        timestamps = self._settings.features.binding_conditions
-        return ClaimWriter(self._handle.client, self._handle.clock, timestamps=timestamps)
+
+def _warning(text: str, pod: PodInfo, claim: Claim, error: StatusError) -> Warn:
+    return Warn(text, {"pod": pod.key, "claim": claim.metadata.name, "step": "unreserve", "error": error})

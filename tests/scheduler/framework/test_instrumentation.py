@@ -16,8 +16,8 @@ from scheduler.framework.instrumentation import FAILED, PluginHooks, PluginObser
 from scheduler.framework.interface import Code, FilterPlugin, PostBindPlugin, Status
 from scheduler.framework.runtime import Framework
 from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.shell.binding_plugins import run_bind_plugins, run_post_bind_plugins, run_pre_bind_plugins
 from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod
+from tests.scheduler.performing import binding_plugins
 
 
 class NoClock(FakeClock):
@@ -67,10 +67,10 @@ async def attempt(framework: Framework, state: CycleState) -> None:
     framework.run_reserve_plugins(state, who, "n0")
     framework.run_permit_plugins(state, who, "n0")
     framework.run_pre_bind_pre_flights(state, who, "n0")
-    await run_pre_bind_plugins(framework, state, who, "n0")
+    await binding_plugins(framework).pre_bind(framework, state, who, "n0")
     framework.run_unreserve_plugins(state, who, "n0")
-    await run_bind_plugins(framework, state, who, "n0")
-    await run_post_bind_plugins(framework, state, who, "n0")
+    await binding_plugins(framework).bind(framework, state, who, "n0")
+    await binding_plugins(framework).post_bind(framework, state, who, "n0")
 
 
 async def test_without_hooks_the_clock_is_not_read() -> None:

@@ -37,8 +37,8 @@ from scheduler.framework.profile import Profile
 from scheduler.framework.runtime import Framework, PluginConfigError, ScoreError
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.registry import IN_TREE
-from scheduler.shell.binding_plugins import run_bind_plugins, run_pre_bind_plugins
 from tests.scheduler.builders import UNREAD, Desk, Scripted, desk, node, pod
+from tests.scheduler.performing import binding_plugins
 from tests.support.patience import PATIENCE_SECONDS
 
 
@@ -298,7 +298,7 @@ async def test_pre_bind_runs_neighbours_that_allow_it_beside_each_other() -> Non
     framework, state = ready(*steps, without=("VolumeBinding",)).framework, CycleState()
     assert framework.run_pre_bind_pre_flights(state, pod("a"), "n1").is_success
     with anyio.fail_after(PATIENCE_SECONDS):
-        assert await run_pre_bind_plugins(framework, state, pod("a"), "n1") is None
+        assert await binding_plugins(framework).pre_bind(framework, state, pod("a"), "n1") is None
     assert log[0] == "A begins"
     assert log.index("B begins") < log.index("A ends")
     assert log[-2:] == ["C begins", "C ends"]
@@ -314,7 +314,7 @@ async def test_a_failed_pre_bind_stops_the_rest() -> None:
     failing = Step("A", log, result=Status(Code.Error, ("no",)))
     framework, state = ready(failing, Step("B", log)).framework, CycleState()
     framework.run_pre_bind_pre_flights(state, pod("a"), "n1")
-    status = await run_pre_bind_plugins(framework, state, pod("a"), "n1")
+    status = await binding_plugins(framework).pre_bind(framework, state, pod("a"), "n1")
     assert status is not None
     assert status.reasons == ('running PreBind plugin "A": no',)
     assert log == ["A begins", "A ends"]
@@ -324,7 +324,7 @@ async def test_binding_is_left_to_the_next_plugin_by_a_skip() -> None:
     first = Scripted("First", bind_status=SKIP)
     second = Scripted("Second", bind_status=None)
     framework = ready(first, second).framework
-    assert await run_bind_plugins(framework, CycleState(), pod("a"), "n1") is None
+    assert await binding_plugins(framework).bind(framework, CycleState(), pod("a"), "n1") is None
     assert (first.calls, second.calls) == (["bind n1"], ["bind n1"])
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from machinery import errors, kinds
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Code
-from scheduler.shell.binding_plugins import run_bind_plugins
 from tests.scheduler.builders import desk, pod
 from tests.scheduler.fake_api import FakeApi
+from tests.scheduler.performing import binding_plugins
 
 
 async def test_binds_with_the_pods_uid() -> None:
     api = FakeApi()
     framework = desk(environment={"client": api}).framework
-    assert await run_bind_plugins(framework, CycleState(), pod("a"), "n1") is None
+    assert await binding_plugins(framework).bind(framework, CycleState(), pod("a"), "n1") is None
     assert api.requests == [("bind", "default/a", "n1", "uid-a")]
 
 
@@ -21,7 +21,7 @@ async def test_a_refused_binding_is_an_error() -> None:
     api = FakeApi()
     api.refuse = lambda request: errors.conflict(kinds.POD, "a", "already assigned to node n2")
     framework = desk(environment={"client": api}).framework
-    status = await run_bind_plugins(framework, CycleState(), pod("a"), "n1")
+    status = await binding_plugins(framework).bind(framework, CycleState(), pod("a"), "n1")
     assert status is not None
     assert status.code is Code.Error
     assert isinstance(status.error, errors.StatusError)

@@ -24,10 +24,10 @@ from scheduler.framework.profile import ArgumentError
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.dynamic_resources import DynamicResources, arguments
 from scheduler.plugins.dynamic_resources.tracker import manager_of
-from scheduler.shell.binding_plugins import run_pre_bind_plugins
 from scheduler.shell.metrics import Metrics
 from tests.scheduler.builders import UNREAD, VERSION, desk, node, pod
 from tests.scheduler.fake_api import FakeApi
+from tests.scheduler.performing import binding_plugins, done
 from tests.scheduler.plugins.test_volume_binding import claim as volume_claim
 from tests.scheduler.plugins.test_volume_binding import waiting_class
 from tests.support.devices import (
@@ -133,17 +133,22 @@ class Stage:
     def reserve(self, who: PodInfo, on: str) -> Status | None:
         return self.plugin.reserve(self.state, who, on)
 
+    async def run(self, work: object) -> Any:
+        """Do the I/O that the plugin asks for."""
+        return await done(self.framework, work)
+
     async def bind(self, who: PodInfo, on: str = "n1") -> Status | None:
         assert on in self.feasible(who)
         assert self.reserve(who, on) is None
-        return await self.plugin.pre_bind(self.state, who, on)
+        status: Status | None = await self.run(self.plugin.pre_bind(self.state, who, on))
+        return status
 
     async def pre_bind(self, who: PodInfo, on: str = "n1", *, seconds: float = 1.0) -> Status | None:
         """To its end, while time goes on in steps."""
         result: list[Status | None] = []
 
         async def run() -> None:
-            result.append(await self.plugin.pre_bind(self.state, who, on))
+            result.append(await self.run(self.plugin.pre_bind(self.state, who, on)))
 
         with anyio.fail_after(PATIENCE_SECONDS):
             async with anyio.create_task_group() as group:
@@ -319,7 +324,7 @@ async def test_pods_of_a_gang_may_write_their_claim_at_the_same_time() -> None:
     stage.api.holds = True
 
     async def pre_bind(number: int) -> None:
-        found.append(await stage.plugin.pre_bind(states[number], who[number], "n1"))
+        found.append(await stage.run(stage.plugin.pre_bind(states[number], who[number], "n1")))
 
     with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as group:
@@ -369,7 +374,7 @@ async def test_a_claim_that_nobody_uses_is_deallocated() -> None:
     assert status.message() == "deallocation of ResourceClaim completed"
     assert result is not None
     assert result.follow_up is not None
-    await result.follow_up()
+    await stage.run(result.follow_up())
     assert not stage.claim().status.HasField("allocation")
     assert stage.feasible(user()) == ["n1"]
 
@@ -390,7 +395,7 @@ async def test_the_follow_up_runs_though_another_plugin_has_the_last_word() -> N
     assert status.reasons[0] == "deallocation of ResourceClaim completed"
     assert result is not None
     assert result.follow_up is not None
-    await result.follow_up()
+    await stage.run(result.follow_up())
     assert not stage.claim().status.HasField("allocation")
 
 
@@ -425,7 +430,7 @@ async def _stopped(stage: Stage, who: PodInfo, when: str) -> None:
     assert stage.reserve(who, "n1") is None
     with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as group:
-            group.start_soon(stage.plugin.pre_bind, stage.state, who, "n1")
+            group.start_soon(stage.run, stage.plugin.pre_bind(stage.state, who, "n1"))
             if when == "writing":
                 await stage.api.arrived.wait()
                 group.cancel_scope.cancel()
@@ -450,7 +455,7 @@ async def test_devices_of_a_stopped_binding_are_in_use_until_it_is_known_what_wa
     assert stage.claim().status.HasField("allocation") is written
     stage.plugin.unreserve(before, who, "n1")
     assert stage.feasible(other) == [], "the write might still come"
-    await stage.plugin.after_unreserve(before, who, "n1")
+    await stage.run(stage.plugin.after_unreserve(before, who, "n1"))
     assert stage.claim().status.HasField("allocation") is written
     assert not stage.claim().status.reservedFor
     assert stage.feasible(other) == ([] if written else ["n1"])
@@ -468,7 +473,7 @@ async def test_a_claim_that_cannot_be_looked_up_holds_no_devices_for_ever(gone: 
     before = stage.state
     stage.plugin.unreserve(before, who, "n1")
     stage.api.unread = gone
-    await stage.plugin.after_unreserve(before, who, "n1")
+    await stage.run(stage.plugin.after_unreserve(before, who, "n1"))
     assert stage.feasible(other) == ["n1"]
 
 
@@ -504,7 +509,7 @@ async def test_what_was_written_is_taken_back() -> None:
     who = user()
     assert await stage.bind(who) is None
     stage.plugin.unreserve(stage.state, who, "n1")
-    await stage.plugin.after_unreserve(stage.state, who, "n1")
+    await stage.run(stage.plugin.after_unreserve(stage.state, who, "n1"))
     found = stage.claim()
     assert list(found.status.reservedFor) == []
     assert found.status.HasField("allocation")  # the next attempt uses it, or PostFilter frees it
@@ -531,7 +536,7 @@ async def test_claims_do_not_wait_behind_a_slow_volume() -> None:
     assert stage.state.parallel_pre_bind_plugins >= {"VolumeBinding", "DynamicResources"}
     with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as group:
-            group.start_soon(run_pre_bind_plugins, framework, stage.state, who, "n1")
+            group.start_soon(binding_plugins(framework).pre_bind, framework, stage.state, who, "n1")
             await stage.clock.wait_for_sleepers()  # VolumeBinding waits for a volume that does not come
             while not stage.claim().status.reservedFor:
                 await anyio.lowlevel.checkpoint()
@@ -571,7 +576,7 @@ async def test_binding_conditions(condition: str, text: str, outcome: str) -> No
     result: list[Status | None] = []
 
     async def pre_bind() -> None:
-        result.append(await stage.plugin.pre_bind(stage.state, who, "n1"))
+        result.append(await stage.run(stage.plugin.pre_bind(stage.state, who, "n1")))
 
     with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as group:
@@ -670,7 +675,7 @@ async def test_a_claim_for_extended_resources_is_deleted_when_binding_fails() ->
     stage.api.put(who.pod)
     assert await stage.bind(who) is None
     stage.plugin.unreserve(stage.state, who, "n1")
-    await stage.plugin.after_unreserve(stage.state, who, "n1")
+    await stage.run(stage.plugin.after_unreserve(stage.state, who, "n1"))
     assert ("delete", "ResourceClaim") in stage.writes()
     assert FINALIZER not in stage.claim("p-extended-resources-x").metadata.finalizers
 

@@ -19,6 +19,7 @@ from scheduler.framework.types import PodInfo
 from scheduler.plugins.volume_binding import VolumeBinding
 from tests.scheduler.builders import Desk, desk, node, pod
 from tests.scheduler.fake_api import FakeApi
+from tests.scheduler.performing import done
 from tests.support.patience import PATIENCE_SECONDS
 
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -98,7 +99,8 @@ class Stage:
         assert status is None
 
     async def pre_bind(self, node_name: str = "n1") -> Status | None:
-        result: Status | None = await self.plugin.pre_bind(self.state, self.pod, node_name)
+        work = self.plugin.pre_bind(self.state, self.pod, node_name)
+        result: Status | None = await done(self.desk.framework, work)
         return result
 
     def current(self) -> core.PersistentVolumeClaim:

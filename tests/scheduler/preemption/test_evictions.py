@@ -16,6 +16,7 @@ from scheduler.framework.types import PodInfo
 from scheduler.plugins.default_preemption import DefaultPreemption
 from tests.scheduler.builders import Desk, desk, node, pod
 from tests.scheduler.fake_api import FakeApi
+from tests.scheduler.performing import done
 
 
 class Recorder:
@@ -52,9 +53,12 @@ class Stage:
         self.plugin = plugin
         self.candidate = Candidate("n1", victims, 0)
 
+    async def do(self, work: object) -> Any:
+        return await done(self.desk.framework, work)
+
     async def run(self) -> None:
-        self.plugin.executor.begin(self.preemptor)
-        await self.plugin.executor.run_in_background(self.candidate, self.preemptor)
+        self.plugin.evictions.begin(self.preemptor)
+        await self.do(self.plugin.evictions.in_background(self.candidate, self.preemptor))
 
     def asked(self) -> list[tuple[str, str]]:
         return [(request[0], request[2]) for request in self.api.requests]
@@ -104,18 +108,18 @@ async def test_lower_nominations_are_cleared_first() -> None:
 
 async def test_the_last_victim_goes_last_and_its_deletion_ends_the_waiting() -> None:
     stage = Stage(pod("a", on="n1"), pod("b", on="n1"))
-    executor = stage.plugin.executor
+    evictions = stage.plugin.evictions
     waiting: list[bool] = []
 
     def look(request: tuple[Any, ...]) -> None:
-        waiting.append(executor.is_preempting("uid-vip"))
+        waiting.append(evictions.is_preempting("uid-vip"))
 
     stage.api.refuse = look
-    executor.begin(stage.preemptor)
+    evictions.begin(stage.preemptor)
     gated = stage.plugin.pre_enqueue(stage.preemptor)
     assert gated is not None
     assert gated.code is Code.UnschedulableAndUnresolvable
-    await executor.run_in_background(stage.candidate, stage.preemptor)
+    await stage.do(evictions.in_background(stage.candidate, stage.preemptor))
     assert stage.asked()[2:] == [("patch", "default/b"), ("delete", "default/b")]
     assert waiting == [True] * 4
     assert stage.plugin.pre_enqueue(stage.preemptor) is None
@@ -123,7 +127,7 @@ async def test_the_last_victim_goes_last_and_its_deletion_ends_the_waiting() -> 
 
 async def test_preempting_ends_when_the_watch_shows_the_last_victim_terminating() -> None:
     stage = Stage(pod("a", on="n1"))
-    executor = stage.plugin.executor
+    evictions = stage.plugin.evictions
     seen: list[bool] = []
 
     def delete_seen_early(request: tuple[Any, ...]) -> None:
@@ -131,7 +135,7 @@ async def test_preempting_ends_when_the_watch_shows_the_last_victim_terminating(
             victim = stage.api.find(kinds.POD, "a", "default")
             assert isinstance(victim, core.Pod)
             victim.metadata.deletionTimestamp.seconds = 1
-            seen.append(executor.is_preempting("uid-vip"))
+            seen.append(evictions.is_preempting("uid-vip"))
 
     stage.api.refuse = delete_seen_early
     await stage.run()
@@ -146,7 +150,7 @@ async def test_a_refused_eviction_brings_the_preemptor_back_and_spares_the_last_
     await stage.run()
     assert ("delete", "default/b") not in stage.asked()
     assert stage.activated == ["default/vip"]
-    assert not stage.plugin.executor.is_preempting("uid-vip")
+    assert not stage.plugin.evictions.is_preempting("uid-vip")
 
 
 async def test_a_victim_that_is_gone_is_no_error() -> None:
@@ -174,9 +178,9 @@ async def test_a_victim_that_waits_on_permit_is_rejected_not_deleted() -> None:
 
 async def test_synchronous_preemption_tells_the_first_error() -> None:
     stage = Stage(pod("a", on="n1"))
-    assert await stage.plugin.executor.run(stage.candidate, stage.preemptor) is None
+    assert await stage.do(stage.plugin.evictions.before_requeueing(stage.candidate, stage.preemptor)) is None
     stage.api.refuse = lambda request: errors.internal("no")
-    status = await stage.plugin.executor.run(stage.candidate, stage.preemptor)
+    status = await stage.do(stage.plugin.evictions.before_requeueing(stage.candidate, stage.preemptor))
     assert status is not None
     assert status.code is Code.Error
 
@@ -196,10 +200,10 @@ def test_post_filter_begins_nothing_when_all_victims_go_already(terminating: boo
     assert result.nominating_info.node_name == "n1"
     assert result.candidate is not None
     assert result.background is background
-    assert not stage.plugin.executor.is_preempting("uid-vip")
+    assert not stage.plugin.evictions.is_preempting("uid-vip")
     if result.begin is not None:
         result.begin()
-    assert stage.plugin.executor.is_preempting("uid-vip") is background
+    assert stage.plugin.evictions.is_preempting("uid-vip") is background
 
 
 def _post_filter(stage: Stage) -> Any:

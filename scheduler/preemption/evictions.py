@@ -1,50 +1,46 @@
-"""Carrying a preemption out: clear lower nominations, mark and delete the victims, tell people.
+"""Carry out a preemption: clear lower nominations, mark and delete the victims, record events.
 
-Source: KEP-4832; kube-scheduler 1.36, preemption Executor. Asynchronous preemption keeps the preemptor out of
-the queue (PreEnqueue) until its last victim's deletion has begun.
+The steps are data (`io_steps`). Asynchronous preemption keeps the preemptor out of the queue (PreEnqueue)
+until its last victim's deletion has begun. Source: KEP-4832; kube-scheduler 1.36, preemption Executor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
-import anyio
-
-from machinery import failpoints, kinds
+from machinery import kinds
 from machinery.clock import to_time
-from machinery.errors import StatusError, is_not_found
+from machinery.errors import FailpointError, StatusError, is_not_found
 from machinery.objects import ObjectKey, get_condition, set_condition
 from machinery.pb import core
 from machinery.strategic_diff import diff_strategic
 from machinery.wire import codec
 from scheduler.framework.interface import Candidate, Handle, Status
+from scheduler.framework.io_steps import Concurrently, Delete, Failpoint, IoSteps, Patch
 from scheduler.framework.types import PodInfo
 from scheduler.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 
-PARALLEL_MAX = 16
-_FAILURES = (StatusError, failpoints.FailpointError)
+PARALLEL_MAX: Final = 16
+BEFORE: Final = "scheduler.preempt.before"
+VICTIM_MARKED: Final = "scheduler.preempt.victim.marked"
+VICTIM_AFTER: Final = "scheduler.preempt.victim.after"
+_FAILURES: Final = (StatusError, FailpointError)
 
-BEFORE = failpoints.declare("scheduler.preempt.before")
-VICTIM_MARKED = failpoints.declare("scheduler.preempt.victim.marked")
-VICTIM_AFTER = failpoints.declare("scheduler.preempt.victim.after")
 
-
-class Executor:
-    """Evictions that are under way, by preemptor."""
+class Evictions:
+    """The evictions that are under way, by preemptor."""
 
     def __init__(self, handle: Handle, plugin: str) -> None:
         self._handle = handle
         self._plugin = plugin
-        self._preempting: dict[str, ObjectKey | None] = {}  # uid: the last victim, once it is its turn
-
-    # What the queue asks
+        self._preempting: dict[str, ObjectKey | None] = {}  # uid: the last victim, once its turn has come
 
     def is_preempting(self, uid: str) -> bool:
-        """Whether evictions for this pod still run.
+        """Return whether evictions for this pod still run.
 
-        Once the last victim's deletion has begun the answer is no, although the call may not have returned:
-        else the preemptor could miss the event of its victim's end.
+        Once the last victim's deletion has begun they do not, although the call may not have returned: else
+        the preemptor could miss the event of its victim's end.
         """
         if uid not in self._preempting:
             return False
@@ -55,26 +51,23 @@ class Executor:
         return victim is not None and not victim.metadata.HasField("deletionTimestamp")
 
     def begin(self, pod: PodInfo) -> None:
-        """The pod's evictions are about to start in the background."""
+        """Note that the pod's evictions are about to start in the background."""
         self._preempting[pod.uid] = None
 
-    # What the shell runs
+    def in_background(self, candidate: Candidate, pod: PodInfo) -> IoSteps[None]:
+        """Evict the candidate's victims; call `begin` first. A refused request is no error.
 
-    async def run_in_background(self, candidate: Candidate, pod: PodInfo) -> None:
-        """Everything for one candidate; never raises for a refused request.
-
-        Call `begin` first. On an error the preemptor goes back to the active queue, or it could wait for an
-        event that never comes.
+        After one the preemptor goes back to the active queue, or it could wait for an event that never comes.
         """
         victims = [victim for victim in candidate.victims if not victim.is_terminating]
         failed = False
         try:
-            await BEFORE.hit(pod=str(pod.key), node=candidate.node)
-            failed = not await self._clear_lower_nominations(candidate, pod)
-            error = await self._evict_all(candidate, pod, victims[:-1])
+            yield Failpoint(BEFORE, _labels(pod, node=candidate.node))
+            failed = not (yield from self._clear_lower_nominations(candidate, pod))
+            error = yield from self._evict_all(candidate, pod, victims[:-1])
             if error is None and victims:
                 self._preempting[pod.uid] = victims[-1].key
-                error = await self._evict_all(candidate, pod, victims[-1:])
+                error = yield from self._evict_all(candidate, pod, victims[-1:])
             failed = failed or error is not None
         except _FAILURES:
             failed = True
@@ -83,58 +76,54 @@ class Executor:
         if failed:
             self._handle.activate({str(pod.key): pod.pod})
 
-    async def run(self, candidate: Candidate, pod: PodInfo) -> Status | None:
-        """The same before the cycle ends (SchedulerAsyncPreemption off); the first error, or None."""
+    def before_requeueing(self, candidate: Candidate, pod: PodInfo) -> IoSteps[Status | None]:
+        """Evict the victims before the cycle ends (SchedulerAsyncPreemption off); return the first error."""
         try:
-            await BEFORE.hit(pod=str(pod.key), node=candidate.node)
+            yield Failpoint(BEFORE, _labels(pod, node=candidate.node))
         except _FAILURES as refused:
             return Status.as_error(refused, self._plugin)
         victims = [victim for victim in candidate.victims if not victim.is_terminating]
-        error = await self._evict_all(candidate, pod, victims)
+        error = yield from self._evict_all(candidate, pod, victims)
         if error is not None:
             return Status.as_error(error, self._plugin)
-        await self._clear_lower_nominations(candidate, pod)
+        yield from self._clear_lower_nominations(candidate, pod)
         return None
 
-    async def _evict_all(
-        self, candidate: Candidate, pod: PodInfo, victims: Iterable[PodInfo]
-    ) -> Exception | None:
-        """All at once, a bounded number at a time; the first error."""
+    def _evict_all(
+        self, candidate: Candidate, pod: PodInfo, victims: Sequence[PodInfo]
+    ) -> IoSteps[Exception | None]:
+        """Evict victims beside each other; return the first error, after which no other eviction begins."""
         errors: list[Exception] = []
-        limiter = anyio.CapacityLimiter(PARALLEL_MAX)
 
-        async def evict(victim: PodInfo) -> None:
-            async with limiter:
-                if errors:
-                    return
-                try:
-                    await self._evict(candidate, pod, victim)
-                except _FAILURES as error:
-                    errors.append(error)
+        def evict(victim: PodInfo) -> IoSteps[None]:
+            if errors:
+                return
+            try:
+                yield from self._evict(candidate, pod, victim)
+            except _FAILURES as error:
+                errors.append(error)
 
-        async with anyio.create_task_group() as group:
-            for victim in victims:
-                group.start_soon(evict, victim)
+        if victims:
+            yield Concurrently([evict(victim) for victim in victims], PARALLEL_MAX)
         return errors[0] if errors else None
 
-    async def _evict(self, candidate: Candidate, pod: PodInfo, victim: PodInfo) -> None:
-        """A victim that only waits on Permit is rejected there; any other is marked and deleted."""
+    def _evict(self, candidate: Candidate, pod: PodInfo, victim: PodInfo) -> IoSteps[None]:
+        """Reject a victim that only waits on Permit or is in PreBind; mark and delete any other."""
         waiting = self._handle.waiting_pod(victim.uid)
         if waiting is not None:
             waiting.reject(self._plugin, "preempted")
         else:
-            client = self._handle.client
             try:
                 patch = self._mark(pod, victim)
                 if patch:
-                    await client.patch(kinds.POD, victim.name, victim.namespace, patch, subresource="status")
-                await VICTIM_MARKED.hit(pod=str(pod.key), victim=str(victim.key))
-                await client.delete(kinds.POD, victim.name, victim.namespace)
+                    yield Patch(kinds.POD, victim.name, victim.namespace, patch, "status")
+                yield Failpoint(VICTIM_MARKED, _labels(pod, victim=str(victim.key)))
+                yield Delete(kinds.POD, victim.name, victim.namespace)
             except StatusError as error:
                 if is_not_found(error):
-                    return  # gone already: all the better
+                    return  # gone already
                 raise
-        await VICTIM_AFTER.hit(pod=str(pod.key), victim=str(victim.key))
+        yield Failpoint(VICTIM_AFTER, _labels(pod, victim=str(victim.key)))
         if self._handle.recorder is not None:
             self._handle.recorder.event(
                 victim.pod,
@@ -146,7 +135,7 @@ class Executor:
             )
 
     def _mark(self, pod: PodInfo, victim: PodInfo) -> dict[str, Any]:
-        """The patch that adds the DisruptionTarget condition; empty if it is there."""
+        """Return the patch that adds the DisruptionTarget condition; empty if it is there."""
         status = core.PodStatus()
         status.CopyFrom(victim.pod.status)
         condition = core.PodCondition(
@@ -163,8 +152,8 @@ class Executor:
             return {}
         return _status_patch(victim.pod.status, status)
 
-    async def _clear_lower_nominations(self, candidate: Candidate, pod: PodInfo) -> bool:
-        """Pods of lower priority nominated to the node may not fit any more: let them look elsewhere."""
+    def _clear_lower_nominations(self, candidate: Candidate, pod: PodInfo) -> IoSteps[bool]:
+        """Clear the nominations of lower priority to the node; return whether all writes succeeded."""
         done = True
         for other in self._handle.nominator.pods_on(candidate.node):
             if other.priority >= pod.priority or not other.pod.status.nominatedNodeName:
@@ -174,12 +163,14 @@ class Executor:
             status.ClearField("nominatedNodeName")
             patch = _status_patch(other.pod.status, status)
             try:
-                await self._handle.client.patch(
-                    kinds.POD, other.name, other.namespace, patch, subresource="status"
-                )
+                yield Patch(kinds.POD, other.name, other.namespace, patch, "status")
             except StatusError:
                 done = False
         return done
+
+
+def _labels(pod: PodInfo, **more: str) -> dict[str, str]:
+    return {"pod": str(pod.key), **more}
 
 
 def _status_patch(old: core.PodStatus, new: core.PodStatus) -> dict[str, Any]:

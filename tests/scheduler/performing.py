@@ -1,0 +1,23 @@
+"""Do the I/O that plugins ask for, with the client and the clock of a test's framework."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from machinery.client import Client
+from scheduler.framework.runtime import Framework
+from scheduler.shell.binding_plugins import BindingPlugins
+from scheduler.shell.perform import Performer
+
+
+def performer(framework: Framework) -> Performer:
+    return Performer(cast("Client", framework.environment.client), framework.clock)
+
+
+def binding_plugins(framework: Framework) -> BindingPlugins:
+    return BindingPlugins(performer(framework))
+
+
+async def done(framework: Framework, work: object) -> Any:
+    """Do steps, or await an awaitable; return the result."""
+    return await performer(framework).run(work)
