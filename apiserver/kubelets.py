@@ -7,9 +7,9 @@ carried a node.
 
 from __future__ import annotations
 
-import http.client
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -20,6 +20,7 @@ import anyio.to_thread
 from machinery import logs
 from machinery.clock import Clock
 from machinery.run_files import RunFile
+from machinery.serving_client import ServingPort, request
 
 FRESH_SECONDS = 2.0
 TIMEOUT_SECONDS = 5.0
@@ -124,23 +125,12 @@ class Kubelets:
         return [run for run in found if run is not None and run.http]
 
     async def _fetch(self, run: RunFile, path: str) -> Fetched:
-        return await anyio.to_thread.run_sync(_get, run.http, path, limiter=self._threads)
-
-
-def _get(address: str, path: str) -> Fetched:
-    """GET, whatever the status. Raises OSError, and ValueError for an answer that is too long."""
-    connection = http.client.HTTPConnection(address, timeout=TIMEOUT_SECONDS)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        data = answer.read(ANSWER_BYTES_MAX + 1)
-    except http.client.HTTPException as error:
-        raise OSError(f"{type(error).__name__}: {error}") from None
-    finally:
-        connection.close()
-    if len(data) > ANSWER_BYTES_MAX:
-        raise ValueError(f"more than {ANSWER_BYTES_MAX} bytes")
-    return Fetched(answer.status, answer.getheader("content-type", ""), data)
+        """GET, whatever the status. Raises OSError."""
+        ask = partial(request, ServingPort.of(run.http, self._directory), path)
+        answer = await anyio.to_thread.run_sync(
+            partial(ask, timeout_seconds=TIMEOUT_SECONDS), limiter=self._threads
+        )
+        return Fetched(answer.status, answer.content_type, answer.body)
 
 
 def _read(document: Any, found: UsageSnapshot) -> None:

@@ -25,6 +25,7 @@ from apiserver.storage.channel import endpoints
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import WatchCache
 from machinery.health import Health
+from machinery.http_guard import same_machine
 from machinery.process import BadConfiguration, Process
 
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ async def run_apiserver(process: Process, options: Options) -> None:
             metrics,
             flow_control,
         )
-        rest = RestServer(front, listener, tls=tls)
+        # Without credentials to ask for, at least no page of another site is answered.
+        asks = server.access.authenticator is not None
+        rest = RestServer(front if asks else same_machine(front), listener, tls=tls)
         front.address = rest.address
         server.background.append(lambda: own_service.run(registry, rest.address, process.clock))
         return rest

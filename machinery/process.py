@@ -28,7 +28,7 @@ import anyio
 import anyio.abc
 import click
 
-from machinery import failpoints, file_lock, logs, run_files, versions
+from machinery import failpoints, file_lock, logs, run_files, serving_token, versions
 from machinery.clock import Clock, SystemClock, rfc3339
 from machinery.run_files import RunFile
 from machinery.serving import Serving
@@ -252,6 +252,7 @@ class Process:
             async with anyio.create_task_group() as group:
                 await group.start(self._watch_signals, group, grace_seconds)
                 self.step = "open the serving port"
+                self.serving.token = self._serving_token()
                 await group.start(self.serving.run)
                 self.step = "start"
                 await self._supervise(body, grace_seconds)
@@ -268,6 +269,12 @@ class Process:
         if self.stopping.is_set():
             self.log.info("Stopped")
         return 0
+
+    def _serving_token(self) -> str:
+        try:
+            return serving_token.ensure(self.directory)
+        except (OSError, UnicodeDecodeError) as error:
+            raise Fatal(f"no token for the serving port: {error}") from None
 
     async def _supervise(self, body: Body, grace_seconds: float) -> None:
         """The body, until it returns or, after a signal, until its grace is over."""

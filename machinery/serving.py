@@ -2,7 +2,8 @@
 
 `/healthz`, `/livez`, `/readyz` and `/metrics/slis` (machinery.health), `/metrics` (Prometheus),
 `GET /failpoints`, `PUT|DELETE /failpoints/NAME`; `add_route` for `/debug/...`. Starlette, uvicorn and
-prometheus-client are imported when the port is opened (60 ms, 6 MB).
+prometheus-client are imported when the port is opened (60 ms, 6 MB). Everything but health wants the token
+(machinery.serving_token), and nothing is answered to a foreign web page (machinery.http_guard).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.abc
 
-from machinery import failpoints, logs
+from machinery import failpoints, http_guard, logs
 from machinery.health import ENDPOINTS, HEADERS, SLIS_PATH, Health
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ Handler = Callable[["Request"], Awaitable["Response"]]
 GRACE_SECONDS = 1
 """How long open requests may take when the port is closed; then they are dropped."""
 _BODY_BYTES_MAX = 4096
+_REMEDY = "show the token in pki/serving.token of the state directory (Authorization: Bearer TOKEN)"
 _log = logs.get()
 
 
@@ -45,6 +47,8 @@ class Serving:
         self._app: Starlette | None = None
         self._server: HttpServer | None = None
         self.address = ""
+        self.token = ""
+        """What clients show; "" refuses all but health."""
 
     def add_route(self, path: str, handler: Handler, methods: Sequence[str] = ("GET",)) -> None:
         """Serve a path (Starlette's pattern: `/debug/queue`, `/api/{rest:path}`); also while it runs."""
@@ -70,7 +74,8 @@ class Serving:
 
         listener = _listen(self._host, self._port)
         self._app = self._application()
-        server = self._server = HttpServer(self._app, grace_seconds=GRACE_SECONDS)
+        guarded = http_guard.with_token(self._app, self.token, _is_open, _REMEDY)
+        server = self._server = HttpServer(http_guard.same_machine(guarded), grace_seconds=GRACE_SECONDS)
         host, port = listener.getsockname()[:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         async with anyio.create_task_group() as group:
@@ -123,6 +128,11 @@ class Serving:
         from starlette.responses import Response
 
         return Response(self.health.slis(), media_type=CONTENT_TYPE_LATEST)
+
+
+def _is_open(path: str) -> bool:
+    """Whether a path is answered to all: health, as upstream's --authorization-always-allow-paths."""
+    return path.removeprefix("/").partition("/")[0] in ENDPOINTS
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -21,6 +21,7 @@ import anyio
 from machinery.client import connect
 from machinery.clock import SystemClock
 from machinery.kinds import POD
+from machinery.serving_client import ServingPort, request
 from nominee.bench.figures import (
     PERCENTILES,
     Histogram,
@@ -49,7 +50,6 @@ from nominee.bench.workloads import (
     TEMPLATES,
     WORKLOADS,
 )
-from nominee.http import request
 from nominee.process_usage import cpu_seconds, pss_bytes
 from nominee.supervisor.client import call
 from nominee.supervisor.directory import StateDirectory
@@ -193,7 +193,8 @@ class _Readings:
 
 async def _readings(directory: Path) -> _Readings:
     address = StateDirectory(directory).live_run_files()["scheduler"]["http"]
-    text = (await anyio.to_thread.run_sync(request, address, "/metrics")).text
+    port = ServingPort.of(address, directory)
+    text = (await anyio.to_thread.run_sync(request, port, "/metrics")).text
     return _Readings(
         histogram(text, _ATTEMPTS, {"result": "scheduled"}),
         sample(text, f"{_ALGORITHM}_sum"),

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from machinery.serving_client import ServingPort
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.clock import SECONDS_MAX
 from nominee.supervisor.directory import StateDirectory
@@ -101,8 +102,8 @@ def ask_supervisor(
         raise click.ClickException(f"{error}; see `nominee status{hint}` and `nominee logs`") from None
 
 
-def http_address(directory: Path, component: str) -> str:
-    """The serving address (`host:port`) of a running process, from its run file.
+def serving_port(directory: Path, component: str) -> ServingPort:
+    """The serving port of a running process, from its run file.
 
     A running process whose run file lacks an address, or none at all, is an error that says what to do.
     """
@@ -121,4 +122,4 @@ def http_address(directory: Path, component: str) -> str:
             f"{name} does not run in {directory}; see `nominee status{hint}`, start it with "
             f"`nominee up{hint}` or `nominee start {name}{hint}`"
         )
-    return str(document["http"])
+    return ServingPort.of(str(document["http"]), directory)

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import click
 
-from nominee.commands.common import directory_option, echo_json, http_address, output_option
-from nominee.http import HttpError, request
+from machinery.serving_client import HttpError, request
+from nominee.commands.common import directory_option, echo_json, output_option, serving_port
 from nominee.printing.tables import table
 
 
@@ -25,12 +25,12 @@ def failpoint(component: str, name: str | None, action: str | None, directory: P
     ACTION is `off`, `crash`, `error("text")`, `error(503)`, `sleep(MS)`, `pause`, after an optional `N*` or
     `P%`, chained by `->`. Example: nominee failpoint scheduler scheduler.bind.before '2*sleep(100)->crash'
     """
-    address = http_address(directory, component)
+    port = serving_port(directory, component)
     try:
         if name is not None and action is not None:
-            answer = request(address, f"/failpoints/{quote(name)}", method="PUT", body=action)
+            answer = request(port, f"/failpoints/{quote(name)}", method="PUT", body=action)
         else:
-            answer = request(address, "/failpoints")
+            answer = request(port, "/failpoints")
     except HttpError as error:
         raise click.ClickException(str(error)) from None
     if answer.status == 404 and "failpoint" not in answer.text:  # etcd's own port does not know the path

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from nominee.commands.common import directory_option, echo_json, http_address, output_option
-from nominee.http import HttpError, request
+from machinery.serving_client import HttpError, request
+from nominee.commands.common import directory_option, echo_json, output_option, serving_port
 from nominee.printing.tables import table
 
 _QUEUES = ("active", "backoff", "unschedulable", "gated")
@@ -24,7 +24,7 @@ _ON_THE_WAY = ("waiting_on_permit", "binding")
 def queue(directory: Path, scheduler: str, output: str) -> None:
     """Show where pending pods are: active, backoff, unschedulable, gated, waiting or binding; nominations."""
     try:
-        answer = request(http_address(directory, scheduler), "/debug/queue")
+        answer = request(serving_port(directory, scheduler), "/debug/queue")
     except HttpError as error:
         raise click.ClickException(str(error)) from None
     if answer.status != 200:

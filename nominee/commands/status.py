@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from machinery.serving_client import HttpError, ServingPort, request
 from nominee.commands.common import directory_option, echo_json, output_option
 from nominee.components import BY_NAME
-from nominee.http import HttpError, request
 from nominee.printing.tables import table
 from nominee.process_usage import pss_bytes
 from nominee.supervisor.client import NotRunningError, call
@@ -123,7 +123,9 @@ def _add_health(cluster: dict[str, Any]) -> None:
         known = BY_NAME.get(component["component"])
         if component["state"] == "ready" and component.get("http") and known is not None:
             try:
-                answer = request(component["http"], known.ready_path, timeout_seconds=_HEALTH_SECONDS_MAX)
+                answer = request(
+                    ServingPort(component["http"]), known.ready_path, timeout_seconds=_HEALTH_SECONDS_MAX
+                )
                 component["healthy"] = answer.status == 200
             except HttpError:
                 component["healthy"] = False

@@ -22,9 +22,9 @@ from machinery.informer import Informer
 from machinery.kinds import Kind
 from machinery.pb import core
 from machinery.run_files import RunFile
+from machinery.serving_client import HttpAnswer, ServingPort, request
 from machinery.wire.manifests import parse_manifests
 from nominee.demo.narration import Narrator, StoryError, Watching
-from nominee.http import HttpAnswer, request
 from nominee.supervisor.client import call
 from nominee.supervisor.directory import StateDirectory
 
@@ -224,4 +224,5 @@ class Stage:
         found = RunFile.read(self.directory, component)
         if found is None:
             raise StoryError(f"{component} does not run")
-        return await anyio.to_thread.run_sync(partial(request, found.http, path, method=method, body=body))
+        port = ServingPort.of(found.http, self.directory)
+        return await anyio.to_thread.run_sync(partial(request, port, path, method=method, body=body))

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 import click
 
-from nominee.commands.common import http_address
-from nominee.http import HttpError, request
+from machinery.serving_client import HttpError, request
+from nominee.commands.common import serving_port
 
 
 def explain_running(key: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def explain_running(key: str, options: Mapping[str, Any]) -> dict[str, Any]:
     scheduler = options["scheduler"]
     query = urlencode({"pod": key, "nodes": max(options["nodes"], 0)})
     try:
-        answer = request(http_address(options["directory"], scheduler), f"/debug/explain?{query}")
+        answer = request(serving_port(options["directory"], scheduler), f"/debug/explain?{query}")
     except HttpError as error:
         raise click.ClickException(str(error)) from None
     if answer.status != 200:

@@ -23,16 +23,6 @@ WRITES_BETWEEN_KILLS = 100
 KILLS = 3
 
 
-async def http_get(address: str, path: str) -> bytes:
-    host, _, port = address.rpartition(":")
-    answer = b""
-    async with await anyio.connect_tcp(host, int(port)) as stream:
-        await stream.send(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-        async for chunk in stream:
-            answer += chunk
-    return answer
-
-
 async def test_create_get_list_watch_bind_delete(cluster: Cluster) -> None:
     await cluster.start("etcd", "apiserver")
     async with cluster.client() as client:
@@ -57,7 +47,7 @@ async def test_create_get_list_watch_bind_delete(cluster: Cluster) -> None:
         await batches.aclose()
         with pytest.raises(StatusError):
             await client.get(kinds.POD, "a", "default")
-    metrics = (await http_get(cluster.run_file("apiserver").http, "/metrics")).decode()
+    metrics = cluster.ask("apiserver", "/metrics").text
     labels = 'group="",resource="pods",subresource="",verb="GET",version="v1"'
     assert f'apiserver_request_total{{code="404",{labels}}} 1.0' in metrics
     assert f"apiserver_request_duration_seconds_count{{{labels}}} 2.0" in metrics

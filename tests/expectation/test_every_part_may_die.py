@@ -64,7 +64,7 @@ async def test_killed_and_restarted(everything: Cluster, victim: str, moment: st
         made = claim(name)
         made.metadata.annotations[DELAY] = "0s" if moment == "nominated" else "1h"
         await client.create(made)
-        arm(cluster.run_file("scheduler").http, POINT, "pause" if moment == "nominated" else "off")
+        arm(cluster.port("scheduler"), POINT, "pause" if moment == "nominated" else "off")
         volumes = [{"name": "v0", "persistentVolumeClaim": {"claimName": name}}]
         await client.create(pod(name, volumes=volumes))
         nominated = await pod_when(client, name, lambda p: bool(p.status.nominatedNodeName))
@@ -83,7 +83,7 @@ async def test_killed_and_restarted(everything: Cluster, victim: str, moment: st
         cluster.kill(victim)
         await cluster.start(victim)
         if moment == "nominated":
-            arm(cluster.run_file("scheduler").http, POINT, "off")
+            arm(cluster.port("scheduler"), POINT, "off")
         else:
             await set_delay(client, name, "0s")
         running = await pod_when(client, name, lambda p: p.status.phase == "Running")

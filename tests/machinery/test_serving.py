@@ -15,11 +15,13 @@ from machinery import failpoints
 from machinery.serving import Serving
 from tests.support.patience import PATIENCE_SECONDS
 
+TOKEN = "secret"
 POINT = failpoints.declare("test-serving.step")
 
 
 @asynccontextmanager
 async def running(serving: Serving) -> AsyncIterator[Serving]:
+    serving.token = TOKEN
     async with anyio.create_task_group() as group:
         await group.start(serving.run)
         try:
@@ -28,11 +30,21 @@ async def running(serving: Serving) -> AsyncIterator[Serving]:
             group.cancel_scope.cancel()
 
 
-async def ask(serving: Serving, path: str, method: str = "GET", body: str = "") -> tuple[int, str]:
+async def ask(
+    serving: Serving,
+    path: str,
+    method: str = "GET",
+    body: str = "",
+    *,
+    token: str = TOKEN,
+    headers: str = "Host: localhost",
+) -> tuple[int, str]:
     host, _, port = serving.address.rpartition(":")
     with anyio.fail_after(PATIENCE_SECONDS):
         async with await anyio.connect_tcp(host, int(port)) as stream:
-            head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            head = f"{method} {path} HTTP/1.1\r\n{headers}\r\nConnection: close\r\n"
+            if token:
+                head += f"Authorization: Bearer {token}\r\n"
             await stream.send(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
             answer = b"".join([chunk async for chunk in stream])
     head_bytes, _, text = answer.partition(b"\r\n\r\n")
@@ -96,6 +108,65 @@ async def test_failpoints_are_armed_and_disarmed() -> None:
         await POINT.hit()
 
 
+@pytest.mark.parametrize("token", ["", "wrong", "secre", "secrets"])
+async def test_everything_but_health_wants_the_token(token: str) -> None:
+    serving = Serving()
+    async with running(serving):
+        for path in ("/healthz", "/livez/ping", "/readyz?verbose"):
+            assert (await ask(serving, path, token=token))[0] == 200
+        for path in ("/metrics", "/metrics/slis", "/failpoints", "/debug/queue", "/", "/nosuch", "//healthz"):
+            code, text = await ask(serving, path, token=token)
+            assert (code, "pki/serving.token" in text) == (401, True)
+        code, _ = await ask(serving, "/failpoints/test-serving.step", "PUT", "crash", token=token)
+        assert code == 401
+        await POINT.hit()
+
+
+async def test_without_a_token_of_its_own_it_serves_health_only() -> None:
+    bare = Serving()
+    async with anyio.create_task_group() as group:
+        await group.start(bare.run)
+        assert (await ask(bare, "/healthz", token=""))[0] == 200
+        assert (await ask(bare, "/metrics", headers="Host: localhost\r\nAuthorization: Bearer", token=""))[
+            0
+        ] == 401
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "Host: evil.example",
+        "Host: evil.example:80",
+        "Host: 127.0.0.1.evil.example",
+        "Host: localhost\r\nOrigin: http://evil.example",
+        "Host: localhost\r\nOrigin: null",
+        "Host: localhost:1\r\nOrigin: http://localhost:2",
+    ],
+)
+async def test_foreign_pages_are_refused(headers: str) -> None:
+    """Also with the token, and for health."""
+    serving = Serving()
+    async with running(serving):
+        for path in ("/healthz", "/metrics", "/failpoints"):
+            assert (await ask(serving, path, headers=headers))[0] == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "Host: 127.0.0.1:80",
+        "Host: [::1]:80",
+        "Host: LOCALHOST",
+        "Host: localhost:1\r\nOrigin: http://localhost:1",
+    ],
+)
+async def test_this_machine_is_answered(headers: str) -> None:
+    serving = Serving()
+    async with running(serving):
+        assert (await ask(serving, "/metrics", headers=headers))[0] == 200
+
+
 async def test_it_ends_in_time_although_a_request_hangs() -> None:
     from starlette.requests import Request
     from starlette.responses import Response
@@ -113,7 +184,9 @@ async def test_it_ends_in_time_although_a_request_hangs() -> None:
         async with running(serving):
             host, _, port = serving.address.rpartition(":")
             stream = await anyio.connect_tcp(host, int(port))
-            await stream.send(b"GET /hang HTTP/1.1\r\nHost: x\r\n\r\n")
+            await stream.send(
+                b"GET /hang HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n"
+            )
             await reached.wait()
         await stream.aclose()
 

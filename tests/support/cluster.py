@@ -28,6 +28,7 @@ import pytest
 from machinery.client import Client, connect
 from machinery.clock import SystemClock
 from machinery.run_files import RunFile
+from machinery.serving_client import HttpAnswer, ServingPort, request
 from nominee import identities
 from nominee.pki import Pki
 from nominee.plan import AUTHORIZATION_MODE
@@ -111,6 +112,19 @@ class Cluster:
         found = RunFile.read(self.directory, name)
         assert found is not None, f"{name} does not serve:\n{self.log(name)}"
         return found
+
+    def port(self, name: str) -> ServingPort:
+        """A ready process's serving port, with the token that it wants."""
+        return ServingPort.of(self.run_file(name).http, self.directory)
+
+    def ask(self, name: str, path: str, *, method: str = "GET", body: str = "") -> HttpAnswer:
+        """One request to a ready process's serving port."""
+        return request(self.port(name), path, method=method, body=body, timeout_seconds=WAIT_SECONDS_MAX)
+
+    def failpoint(self, name: str, point: str, action: str) -> None:
+        """Arm a failpoint of a ready process."""
+        answer = self.ask(name, f"/failpoints/{point}", method="PUT", body=action)
+        assert answer.status < 300, answer.text
 
     @asynccontextmanager
     async def client(self, user_agent: str = "test") -> AsyncIterator[Client]:

@@ -22,7 +22,6 @@ from machinery.objects import get_condition, is_terminating
 from machinery.patch_type import PatchType
 from machinery.pb import core
 from machinery.wire import manifests
-from nominee.http import request
 from tests.support.cluster import Cluster, eventually
 from tests.support.patience import PATIENCE_SECONDS
 from tests.timelines.recording import Change, Recording, Step, node_shapes, normalised
@@ -198,7 +197,7 @@ class Player:
 
     def _scheduler_waits_for_the_volume(self) -> bool:
         """Whether this scheduler has written to the claim: the recording left it seconds to do so."""
-        points = json.loads(request(self.cluster.run_file("scheduler").http, "/failpoints").body)
+        points = json.loads(self.cluster.ask("scheduler", "/failpoints").body)
         return any(point["name"] == "scheduler.volumes.written" and point["hits"] for point in points)
 
     async def _set_phase(self, name: str, phase: str) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from machinery.run_files import RunFile
+from machinery.serving_client import ServingPort, request
 from tests.support.patience import PATIENCE_SECONDS
 
 
 def ask(directory: Path, component: str, path: str) -> str:
     found = RunFile.read(directory, component)
     assert found is not None
-    with urllib.request.urlopen(f"http://{found.http}{path}", timeout=PATIENCE_SECONDS) as answer:
-        text: str = answer.read().decode()
-    return text
+    port = ServingPort.of(found.http, directory)
+    return request(port, path, timeout_seconds=PATIENCE_SECONDS).text
 
 
 @pytest.mark.parametrize(

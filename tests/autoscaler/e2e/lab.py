@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -112,16 +111,12 @@ class Lab:
 
     def loop(self) -> dict[str, Any]:
         """What the autoscaler's last loop says."""
-        address = self.cluster.run_file("autoscaler").http
-        with urllib.request.urlopen(f"http://{address}/debug/loop", timeout=WAIT_SECONDS_MAX) as answer:
-            found: dict[str, Any] = json.loads(answer.read())
+        found: dict[str, Any] = json.loads(self.cluster.ask("autoscaler", "/debug/loop").body)
         return found
 
     def metrics(self) -> str:
         """The autoscaler's metrics, as text."""
-        address = self.cluster.run_file("autoscaler").http
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=WAIT_SECONDS_MAX) as answer:
-            return str(answer.read(), "utf-8")
+        return self.cluster.ask("autoscaler", "/metrics").text
 
     def loops(self) -> int:
         """How many loops the autoscaler has done."""
@@ -140,12 +135,7 @@ class Lab:
         raise AssertionError(f"nothing is said of {name}: {self.loop()}")
 
     def failpoint(self, component: str, name: str, action: str) -> None:
-        address = self.cluster.run_file(component).http
-        request = urllib.request.Request(
-            f"http://{address}/failpoints/{name}", data=action.encode(), method="PUT"
-        )
-        with urllib.request.urlopen(request, timeout=WAIT_SECONDS_MAX) as answer:
-            assert answer.status < 300
+        self.cluster.failpoint(component, name, action)
 
 
 @asynccontextmanager

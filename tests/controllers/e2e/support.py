@@ -16,7 +16,6 @@ from machinery.clock import SystemClock, rfc3339
 from machinery.errors import StatusError, is_not_found
 from machinery.kinds import Kind, M
 from machinery.pb import core, events
-from nominee.http import request
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 
 T = TypeVar("T")
@@ -99,9 +98,7 @@ class Lab:
 
     def arm(self, point: str, action: str) -> None:
         """Arms a failpoint of the running controllers."""
-        address = self.cluster.run_file("controllers").http
-        answer = request(address, f"/failpoints/{point}", method="PUT", body=action)
-        assert answer.status < 300, answer.text
+        self.cluster.failpoint("controllers", point, action)
 
 
 @asynccontextmanager

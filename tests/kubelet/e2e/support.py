@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -105,28 +104,19 @@ class Lab:
         await self.cluster.start(KUBELET)
 
     def failpoint(self, name: str, action: str, *, process: str = KUBELET) -> None:
-        request = urllib.request.Request(
-            f"http://{self.cluster.run_file(process).http}/failpoints/{name}",
-            data=action.encode(),
-            method="PUT",
-        )
-        with urllib.request.urlopen(request, timeout=WAIT_SECONDS_MAX) as answer:
-            assert answer.status < 300
+        self.cluster.failpoint(process, name, action)
 
     async def waits_at(self, name: str, *, process: str = KUBELET) -> None:
         """Return as soon as a step of the process is held up at the failpoint."""
-        url = f"http://{self.cluster.run_file(process).http}/failpoints/{name}"
 
         def waiting() -> bool:
-            with urllib.request.urlopen(url, timeout=WAIT_SECONDS_MAX) as answer:
-                return bool(json.load(answer)["waiting"])
+            return bool(json.loads(self.cluster.ask(process, f"/failpoints/{name}").body)["waiting"])
 
         await eventually(waiting, explain=lambda: f"{process} never came to {name}")
 
     def allocations(self, node: str = "node-0") -> dict[str, Any]:
-        url = f"http://{self.cluster.run_file(KUBELET).http}/debug/allocations?node={node}"
-        with urllib.request.urlopen(url, timeout=WAIT_SECONDS_MAX) as answer:
-            document: dict[str, Any] = json.load(answer)
+        answer = self.cluster.ask(KUBELET, f"/debug/allocations?node={node}")
+        document: dict[str, Any] = json.loads(answer.body)
         pods: dict[str, Any] = document[node]["pods"]
         return pods
 

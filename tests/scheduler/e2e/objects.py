@@ -12,8 +12,8 @@ from machinery import kinds
 from machinery.client import Client, retry_unavailable
 from machinery.errors import StatusError, is_not_found
 from machinery.pb import core, storage
+from machinery.serving_client import ServingPort, request
 from machinery.wire import codec
-from nominee.http import request
 from tests.support.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")
@@ -93,17 +93,17 @@ async def gone(client: Client, name: str) -> None:
     await until(is_gone, bool)
 
 
-def debug_queue(address: str) -> dict[str, Any]:
+def debug_queue(port: ServingPort) -> dict[str, Any]:
     """The scheduler's /debug/queue."""
-    answer = request(address, "/debug/queue")
+    answer = request(port, "/debug/queue")
     assert answer.status == 200, answer.text
     document: dict[str, Any] = json.loads(answer.text)
     return document
 
 
-def arm(address: str, point: str, action: str) -> None:
+def arm(port: ServingPort, point: str, action: str) -> None:
     """Arm a failpoint of a running process."""
-    answer = request(address, f"/failpoints/{point}", method="PUT", body=action)
+    answer = request(port, f"/failpoints/{point}", method="PUT", body=action)
     assert answer.status < 300, answer.text
 
 

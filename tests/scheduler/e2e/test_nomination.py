@@ -118,8 +118,9 @@ async def test_killed_while_the_volume_is_made(cluster: Cluster) -> None:
 
 async def test_a_bind_that_failed_is_tried_again(cluster: Cluster) -> None:
     cluster.arguments("apiserver", NO_TAINTS)
-    address = (await cluster.start("etcd", "apiserver", "scheduler"))[-1].http
-    arm(address, "scheduler.bind.before", "1*error(503)")
+    await cluster.start("etcd", "apiserver", "scheduler")
+    port = cluster.port("scheduler")
+    arm(port, "scheduler.bind.before", "1*error(503)")
     async with cluster.client() as client:
         await client.create(node("n1"))
         await client.create(pod("p"))
@@ -132,12 +133,13 @@ async def test_a_bind_that_failed_is_tried_again(cluster: Cluster) -> None:
 
 async def test_the_api_server_dies_between_decision_and_binding(cluster: Cluster) -> None:
     cluster.arguments("apiserver", NO_TAINTS)
-    address = (await cluster.start("etcd", "apiserver", "scheduler"))[-1].http
-    arm(address, "scheduler.bind.before", "1*pause")
+    await cluster.start("etcd", "apiserver", "scheduler")
+    port = cluster.port("scheduler")
+    arm(port, "scheduler.bind.before", "1*pause")
     async with cluster.client() as client:
         await client.create(node("n1"))
         await client.create(pod("p"))
         cluster.kill("apiserver")
-        arm(address, "scheduler.bind.before", "off")
+        arm(port, "scheduler.bind.before", "off")
         await cluster.start("apiserver")
         assert await bound(client, "p") == "n1"

@@ -11,16 +11,15 @@ from tests.support.cluster import Cluster
 NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
 
 
-async def start(cluster: Cluster, *arguments: str) -> str:
-    """etcd, API server and scheduler; where the scheduler serves HTTP."""
+async def start(cluster: Cluster, *arguments: str) -> None:
+    """Etcd, API server and scheduler."""
     cluster.arguments("apiserver", NO_TAINTS)
     cluster.arguments("scheduler", *arguments)
-    started = await cluster.start("etcd", "apiserver", "scheduler")
-    return started[-1].http
+    await cluster.start("etcd", "apiserver", "scheduler")
 
 
 async def test_a_pod_is_bound_and_an_unfit_one_says_why(cluster: Cluster) -> None:
-    address = await start(cluster)
+    await start(cluster)
     async with cluster.client() as client:
         await client.create(pod("early"))
         early = await pod_when(client, "early", lambda p: scheduled_condition(p) is not None)
@@ -38,7 +37,7 @@ async def test_a_pod_is_bound_and_an_unfit_one_says_why(cluster: Cluster) -> Non
         condition = scheduled_condition(big)
         assert condition is not None
         assert condition.message.startswith("0/2 nodes are available: 2 Insufficient cpu.")
-        queues = debug_queue(address)
+        queues = debug_queue(cluster.port("scheduler"))
         assert [entry["pod"] for entry in queues["unschedulable"]] == ["default/big"]
         assert "NodeResourcesFit" in queues["unschedulable"][0]["plugins"]
 

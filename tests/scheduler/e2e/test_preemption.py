@@ -28,7 +28,8 @@ def priority_class(name: str, value: int) -> scheduling.PriorityClass:
 
 async def test_a_higher_pod_evicts_waits_and_lands(cluster: Cluster) -> None:
     cluster.arguments("apiserver", NO_TAINTS)
-    address = (await cluster.start("etcd", "apiserver", "scheduler"))[-1].http
+    await cluster.start("etcd", "apiserver", "scheduler")
+    port = cluster.port("scheduler")
     async with cluster.client() as client:
         await client.create(priority_class("high", 1000))
         await client.create(priority_class("middle", 500))
@@ -44,7 +45,7 @@ async def test_a_higher_pod_evicts_waits_and_lands(cluster: Cluster) -> None:
         victim = await pod_when(client, "victim", lambda p: p.metadata.HasField("deletionTimestamp"))
         disrupted = next(c for c in victim.status.conditions if c.type == "DisruptionTarget")
         assert disrupted.reason == "PreemptionByScheduler"
-        assert debug_queue(address)["nominated"] == {"n1": ["default/vip"]}
+        assert debug_queue(port)["nominated"] == {"n1": ["default/vip"]}
 
         # The room is promised: a pod that comes while the victim still ends does not get it.
         await client.create(pod("overtaker", cpu="1", priorityClassName="middle"))

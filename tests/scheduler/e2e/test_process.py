@@ -6,7 +6,6 @@ from pathlib import Path
 
 from machinery import kinds
 from machinery.pb import core
-from nominee.http import request
 from tests.scheduler.e2e.objects import bound, debug_queue, node, pod, pod_when, scheduled_condition
 from tests.support.cluster import Cluster, eventually
 
@@ -40,7 +39,8 @@ async def test_a_plugin_from_outside(cluster: Cluster, tmp_path: Path) -> None:
     config.write_text(CONFIG.replace("SECONDS", "60"), encoding="utf-8")
     cluster.arguments("apiserver", NO_TAINTS)
     cluster.arguments("scheduler", f"--config={config}", PLUGIN)
-    address = (await cluster.start("etcd", "apiserver", "scheduler"))[-1].http
+    await cluster.start("etcd", "apiserver", "scheduler")
+    port = cluster.port("scheduler")
     async with cluster.client() as client:
         await client.create(node("n1"))
         await client.create(labelled("free", "refuse", "default-scheduler"))
@@ -54,12 +54,12 @@ async def test_a_plugin_from_outside(cluster: Cluster, tmp_path: Path) -> None:
 
         await client.create(labelled("waits", "wait"))
         await pod_when(client, "waits", lambda p: p.status.nominatedNodeName == "n1")
-        await eventually(lambda: bool(debug_queue(address)["waiting_on_permit"]))
-        assert debug_queue(address)["waiting_on_permit"] == [{"pod": "default/waits", "node": "n1"}]
+        await eventually(lambda: bool(debug_queue(port)["waiting_on_permit"]))
+        assert debug_queue(port)["waiting_on_permit"] == [{"pod": "default/waits", "node": "n1"}]
         # Deleted while it waits: its room is free at once.
         await client.delete(kinds.POD, "waits", "default")
-        await eventually(lambda: not debug_queue(address)["waiting_on_permit"])
-        assert "scheduler_schedule_attempts_total" in request(address, "/metrics").text
+        await eventually(lambda: not debug_queue(port)["waiting_on_permit"])
+        assert "scheduler_schedule_attempts_total" in cluster.ask("scheduler", "/metrics").text
 
 
 async def test_permit_runs_out_of_time_and_the_nomination_is_cleared(

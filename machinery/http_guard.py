@@ -1,0 +1,88 @@
+"""Whom an HTTP port on the loopback answers: local programs that show a token, and no web page.
+
+A page that a browser has loaded from elsewhere can make it ask ports of this machine, also under a name of
+the page's own that is bound again to 127.0.0.1 (DNS rebinding). Such requests say so, in Host or Origin.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
+Headers = Iterable[tuple[bytes, bytes]]
+_BEARER = b"bearer "
+
+
+def foreign(headers: Headers) -> str:
+    """Return why a request may come from a foreign page, or "". A client without either header is none."""
+    host = origin = None
+    for name, value in headers:
+        if name == b"host":
+            host = value.decode("latin-1")
+        elif name == b"origin":
+            origin = value.decode("latin-1")
+    if host is not None and not _is_this_machine(host):
+        return f"Host {host!r} is not this machine"
+    if origin is not None and urlsplit(origin).netloc != (host or ""):
+        return f"Origin {origin!r} is another"
+    return ""
+
+
+def _is_this_machine(host: str) -> bool:
+    """Whether a Host header cannot be a name that somebody else may bind to this machine's address."""
+    name = urlsplit(f"//{host}").hostname or ""
+    if name in ("localhost", socket.gethostname().lower()):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def shows(headers: Headers, token: str) -> bool:
+    """Whether a request has a bearer token, which is never empty."""
+    given = next((value for name, value in headers if name == b"authorization"), b"")
+    if not token or given[: len(_BEARER)].lower() != _BEARER:
+        return False
+    return hmac.compare_digest(given[len(_BEARER) :].strip(), token.encode())
+
+
+async def refuse(send: Any, code: int, text: str) -> None:
+    """Send a whole answer in plain text."""
+    body = f"{text}\n".encode("utf-8", "replace")
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+    if code == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": code, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def same_machine(app: App) -> App:
+    """Wrap an application: requests of foreign pages are refused with 403."""
+
+    async def guarded(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        problem = foreign(scope["headers"])
+        if problem:
+            await refuse(send, 403, f"Forbidden: {problem}")
+        else:
+            await app(scope, receive, send)
+
+    return guarded
+
+
+def with_token(app: App, token: str, is_open: Callable[[str], bool], remedy: str) -> App:
+    """Wrap an application: paths that are not open want `token`; `remedy` says where that is."""
+
+    async def guarded(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        if is_open(scope["path"]) or shows(scope["headers"], token):
+            await app(scope, receive, send)
+        else:
+            await refuse(send, 401, f"Unauthorized: {remedy}")
+
+    return guarded
