@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from apiserver.access.options import AccessOptions, access_options
-from machinery.option_types import Duration, EtcdServers
-from machinery.process import Process, component_command
+from machinery.process.component import Process, component_command
+from machinery.process.option_types import Duration, EtcdServers
 
 
 @component_command("apiserver", one_per_directory=True)

@@ -8,10 +8,10 @@ from google.protobuf.message import DecodeError, Message
 from k8s.io.api.authentication.v1 import generated_pb2 as authentication
 from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
-from machinery import errors
-from machinery.kinds import Kind
-from machinery.pb import core, meta, policy
-from machinery.remembered import Verdicts
+from machinery.api import errors
+from machinery.api.kinds import Kind
+from machinery.api.pb import core, meta, policy
+from machinery.runtime.memo import Verdicts
 from machinery.wire import envelope
 from machinery.wire.text_check import unreadable
 

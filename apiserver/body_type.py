@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from machinery import kinds
+from machinery.api import kinds
 from machinery.wire.scalars import json_type
 
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"

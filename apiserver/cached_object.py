@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from apiserver.fields import fields_of
-from machinery.kinds import Kind
+from machinery.api.kinds import Kind
 from machinery.wire import envelope
 
 

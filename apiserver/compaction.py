@@ -6,8 +6,8 @@ from typing import Protocol
 
 from apiserver.storage.interface import StorageError
 from apiserver.watch_cache import WatchCache
-from machinery import logs
-from machinery.clock import Clock
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 
 _log = logs.get()
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from machinery import kinds
-from machinery.kinds import Kind
-from machinery.names import go_quote
-from machinery.pb import batch, certificates, core, devices
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.names import go_quote
+from machinery.api.pb import batch, certificates, core, devices
 
 
 def _bool(value: bool) -> str:

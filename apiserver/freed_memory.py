@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import anyio.to_thread
 
-from machinery import logs
-from machinery.clock import Clock
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 
 LOOK_SECONDS = 5.0
 FREED_BYTES_MIN = 32 << 20

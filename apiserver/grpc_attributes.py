@@ -12,8 +12,8 @@ from apiserver.access.attributes import Attributes
 from apiserver.flow_control.controller import FlowControl
 from apiserver.list_options import EXACT
 from apiserver.metrics import RequestLabels
-from machinery import kinds
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 
 _OF_COLLECTIONS = ("list", "watch", "deletecollection")
 _LISTS = ("list", "deletecollection")

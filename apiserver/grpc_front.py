@@ -35,11 +35,12 @@ from apiserver.requests import ListOptions, ListPage, PatchKind, RegistryAPI, Wa
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
 from apiserver.watcher import Watcher, WatchEvent
-from machinery import errors, failpoints, logs
-from machinery.clock import Clock
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import meta
+from machinery.api import errors
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
+from machinery.runtime import failpoints, logs
+from machinery.runtime.clock import Clock
 from machinery.wire import envelope, presence
 
 BODY_BYTES_MAX = 3 << 20
@@ -477,7 +478,7 @@ def _options(options: api.WriteOptions, kind: str, warnings: list[str]) -> Write
 
 
 def _agent() -> str:
-    """The client's user agent, as `machinery.client` sets it; gRPC adds its own behind a blank."""
+    """The client's user agent, as `machinery.client.api_client` sets it; gRPC adds its own behind a blank."""
     context = _CONTEXT.get()
     for key, value in (context.invocation_metadata() or ()) if context is not None else ():
         if key == "user-agent":

@@ -13,10 +13,10 @@ from typing import Any
 from apiserver.own_service import NAME, NAMESPACE
 from apiserver.registry.bootstrap import NAMESPACES
 from apiserver.watch_cache import WatchCache
-from machinery import kinds
-from machinery.health import Health
-from machinery.kinds import Kind
-from machinery.priority import SYSTEM_CLASSES
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.process.health import Health
+from machinery.scheduling.priority import SYSTEM_CLASSES
 
 Check = Callable[[], None]
 _READY = ("readyz",)

@@ -10,7 +10,7 @@ from typing import Any
 
 from apiserver.cached_object import CachedObject
 from apiserver.watcher import EventType, Watcher, WatchEvent
-from machinery.kinds import Kind
+from machinery.api.kinds import Kind
 
 Predicate = Callable[[CachedObject], bool]
 Convert = Callable[[CachedObject], CachedObject]

@@ -17,10 +17,10 @@ from urllib.parse import quote
 import anyio
 import anyio.to_thread
 
-from machinery import logs
-from machinery.clock import Clock
-from machinery.run_files import RunFile
-from machinery.serving_client import ServingPort, request
+from machinery.process.run_files import RunFile
+from machinery.process.serving_client import ServingPort, request
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 
 FRESH_SECONDS = 2.0
 TIMEOUT_SECONDS = 5.0

@@ -10,11 +10,11 @@ from typing import Any
 from apiserver.cached_object import CachedObject
 from apiserver.fields import UnknownFieldLabel, field_label
 from apiserver.requests import ListOptions
-from machinery import errors
-from machinery.errors import Cause, GroupKind, StatusError
-from machinery.kinds import Kind
-from machinery.names import go_quote
-from machinery.selectors import FieldSelector, LabelSelector, SelectorError
+from machinery.api import errors
+from machinery.api.errors import Cause, GroupKind, StatusError
+from machinery.api.kinds import Kind
+from machinery.api.names import go_quote
+from machinery.api.selectors import FieldSelector, LabelSelector, SelectorError
 
 EXACT, NOT_OLDER_THAN = "Exact", "NotOlderThan"
 _LIST_OPTIONS = GroupKind("meta.k8s.io", "ListOptions")

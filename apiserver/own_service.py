@@ -15,10 +15,11 @@ from typing import Any
 
 from apiserver.registry.services.allocation import DEFAULT_RANGES
 from apiserver.requests import RegistryAPI
-from machinery import errors, kinds, logs
-from machinery.clock import Clock
-from machinery.errors import StatusError
-from machinery.pb import core, discovery
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core, discovery
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 from machinery.wire import presence
 
 AGAIN_SECONDS = 10.0

@@ -24,9 +24,9 @@ from apiserver.server import ApiServer, ServerOptions
 from apiserver.storage.channel import endpoints
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import WatchCache
-from machinery.health import Health
-from machinery.http_guard import same_machine
-from machinery.process import BadConfiguration, Process
+from machinery.process.component import BadConfiguration, Process
+from machinery.process.health import Health
+from machinery.process.http_guard import same_machine
 
 if TYPE_CHECKING:
     import ssl

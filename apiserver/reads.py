@@ -28,10 +28,10 @@ from apiserver.storage.interface import Compacted, Storage, StorageError, Stored
 from apiserver.storage.status import to_status
 from apiserver.watch_cache import WatchCache
 from apiserver.watcher import Watcher
-from machinery import errors
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import meta
+from machinery.api import errors
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
 
 # Keys read at once where a selector may drop most of them.
 _CHUNK = 500

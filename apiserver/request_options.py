@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from apiserver.validation import field
-from machinery import errors
-from machinery.errors import Cause, GroupKind
+from machinery.api import errors
+from machinery.api.errors import Cause, GroupKind
 
 _GROUP = "meta.k8s.io"
 

@@ -2,7 +2,7 @@
 
 `RegistryAPI` is implemented by `apiserver.registry.Registry`. Bodies come in as messages that the callee may
 change, and objects go out as `CachedObject`s, which are both bytes and message. Every method raises
-`machinery.errors.StatusError`, nothing else. The kind is the one asked for: events.k8s.io's Event is
+`machinery.api.errors.StatusError`, nothing else. The kind is the one asked for: events.k8s.io's Event is
 converted from and to the core Event that is stored.
 """
 
@@ -17,8 +17,8 @@ from google.protobuf.message import Message
 
 from apiserver.cached_object import CachedObject
 from apiserver.watcher import Watcher
-from machinery.kinds import Kind
-from machinery.pb import meta
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
 
 
 class PatchKind(IntEnum):

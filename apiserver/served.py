@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from machinery import kinds
-from machinery.kinds import Kind
-from machinery.versions import Gates
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.features.gates import Gates
 
 _gates_on: set[str] = set()
 

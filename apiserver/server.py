@@ -26,9 +26,10 @@ from apiserver.requests import RegistryAPI
 from apiserver.storage.channel import connect
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import CacheLimits, WatchCache
-from machinery import errors, logs
-from machinery.client import SERVER_OPTIONS
-from machinery.clock import Clock
+from machinery.api import errors
+from machinery.client.api_client import SERVER_OPTIONS
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 
 _log = logs.get()
 # For calls that are under way when the server stops.

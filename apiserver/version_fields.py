@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from apiserver.rest import schemas
-from machinery.versions import Version
+from machinery.features.gates import Version
 from machinery.wire.schema import Field, messages
 
 TABLE_VERSION = Version(1, 36)

@@ -23,9 +23,10 @@ from apiserver.kind_cache import Convert, KindCache, Predicate, Subscription, Tr
 from apiserver.storage.etcd_watch import Change, watch
 from apiserver.storage.interface import Compacted, Storage, StorageError
 from apiserver.watcher import EventType, Watcher, WatchEvent
-from machinery import errors, kinds, logs
-from machinery.clock import Clock
-from machinery.kinds import Kind
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 from machinery.wire import envelope
 
 ROOT = "/registry/"

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from apiserver.cached_object import CachedObject
-from machinery.errors import StatusError
+from machinery.api.errors import StatusError
 
 
 class EventType(IntEnum):

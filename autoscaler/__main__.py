@@ -15,7 +15,7 @@ from autoscaler.options import Compat, Options
 from autoscaler.planning import expander
 from autoscaler.shell.process import run_autoscaler, run_with_cloud
 from autoscaler.shell.provider import CloudConfig
-from machinery.process import Process, component_command
+from machinery.process.component import Process, component_command
 from machinery.wire.scalars import format_duration
 
 

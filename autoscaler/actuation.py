@@ -21,10 +21,10 @@ from autoscaler.planning.events import Events
 from autoscaler.planning.observation import CloudView, Observation
 from autoscaler.planning.scale_down import Removal
 from autoscaler.ports import Cloud, CloudError, Cluster
-from machinery.clock import Clock
-from machinery.errors import StatusError, is_not_found
-from machinery.failpoints import FailpointError
-from machinery.pb import core
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.pb import core
+from machinery.runtime.clock import Clock
+from machinery.runtime.failpoints import FailpointError
 
 EVICTION_RETRY_SECONDS = 10.0
 EVICTION_HEADROOM_SECONDS = 30.0

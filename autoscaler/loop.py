@@ -48,11 +48,11 @@ from autoscaler.result import (
     LoopResult,
     error_type,
 )
-from machinery.clock import Clock, from_time
-from machinery.errors import StatusError
-from machinery.failpoints import FailpointError
-from machinery.pb import core
-from machinery.versions import Gates
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.features.gates import Gates
+from machinery.runtime.clock import Clock, from_time
+from machinery.runtime.failpoints import FailpointError
 from scheduler.framework.types import PodInfo
 
 _INFOS_SPARE = 1000

@@ -11,7 +11,7 @@ from autoscaler.planning.pods import Arranged
 from autoscaler.planning.snapshot import ClusterSnapshot
 from autoscaler.planning.template_node import TemplateNode
 from autoscaler.result import LoopResult
-from machinery.pb import core
+from machinery.api.pb import core
 
 
 @dataclass(slots=True)

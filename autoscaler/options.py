@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from machinery.versions import Version
+from machinery.features.gates import Version
 from machinery.wire.scalars import parse_seconds
 
 GIB = 1024**3

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from autoscaler.planning.events import Events
 from autoscaler.planning.observation import CloudView, Observation
-from machinery.pb import core
+from machinery.api.pb import core
 
 
 class CloudError(Exception):

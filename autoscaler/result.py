@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from autoscaler.planning.events import Events
 from autoscaler.planning.scale_up import ScaleUpPlan, ScaleUpResult
 from autoscaler.ports import CloudError
-from machinery.clock import Clock
-from machinery.errors import StatusError
+from machinery.api.errors import StatusError
+from machinery.runtime.clock import Clock
 
 SCALE_DOWN_ERROR = "ScaleDownError"
 SCALE_DOWN_NOT_TRIED = "ScaleDownNotTried"

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from controllers.manager import Options, chosen, run_manager
-from machinery.option_types import Duration
-from machinery.process import Process, component_command
+from machinery.process.component import Process, component_command
+from machinery.process.option_types import Duration
 
 _POSITIVE = Duration(above_zero=True)
 

@@ -9,18 +9,18 @@ from typing import Any, Generic, TypeVar
 import anyio
 
 from controllers.work_queue import WorkQueue
-from machinery import kinds
-from machinery.client import Client
-from machinery.clock import Clock
-from machinery.correlating_recorder import CorrelatingRecorder
-from machinery.errors import StatusError, is_conflict, is_not_found
-from machinery.events import EventRecorder
-from machinery.failpoints import FailpointError
-from machinery.informer import Informer
-from machinery.kinds import Kind
-from machinery.objects import ObjectKey, controller_of, key_of
-from machinery.versions import Gates
-from machinery.volume_matching import class_of
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_conflict, is_not_found
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey, controller_of, key_of
+from machinery.client.api_client import Client
+from machinery.client.informer import Informer
+from machinery.events.correlating_recorder import CorrelatingRecorder
+from machinery.events.recorder import EventRecorder
+from machinery.features.gates import Gates
+from machinery.runtime.clock import Clock
+from machinery.runtime.failpoints import FailpointError
+from machinery.scheduling.volume_matching import class_of
 
 K = TypeVar("K", bound=Hashable)
 Indexers = dict[str, Callable[[Any], Iterable[str]]]

@@ -30,11 +30,11 @@ from controllers.workloads.deployments.controller import DeploymentController
 from controllers.workloads.disruption import Disruption, StaleDisruption
 from controllers.workloads.quotas import QuotaController
 from controllers.workloads.replica_set import ReplicaSetController
-from machinery import kinds
-from machinery.informer import Informer
-from machinery.pb import core
-from machinery.process import Fatal, Process
-from machinery.run_files import RunFile
+from machinery.api import kinds
+from machinery.api.pb import core
+from machinery.client.informer import Informer
+from machinery.process.component import Fatal, Process
+from machinery.process.run_files import RunFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 import anyio
 
-from machinery.clock import Clock
+from machinery.runtime.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
 

@@ -9,10 +9,10 @@ import click
 from kubelet.addresses import LISTED_NODES_MAX
 from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.shell.process import KubeletConfig, run_kubelet
-from machinery.option_types import Duration
-from machinery.process import Process, component_command
-from machinery.quantity import Quantity, QuantityError
-from machinery.resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
+from machinery.process.component import Process, component_command
+from machinery.process.option_types import Duration
+from machinery.resources.pod_resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
+from machinery.resources.quantity import Quantity, QuantityError
 
 
 class _Quantity(click.ParamType[str]):

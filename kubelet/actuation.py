@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kubelet.requirements import EMPTY, Requirements
-from machinery.resources import CPU, MEMORY
+from machinery.resources.pod_resources import CPU, MEMORY
 
 ResourceName = Literal["cpu", "memory"]
 PHASES: tuple[ResourceName, ...] = ("memory", "cpu")

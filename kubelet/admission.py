@@ -10,10 +10,10 @@ from kubelet.feasibility import infeasible
 from kubelet.node_state import NodeState, PodRecord
 from kubelet.pod_resources import PodResources
 from kubelet.preemption import Candidate
-from machinery.pb import core
-from machinery.priority import is_critical
-from machinery.qos import recorded_qos_class
-from machinery.resources import Resources, amount
+from machinery.api.pb import core
+from machinery.resources.pod_resources import Resources, amount
+from machinery.resources.qos import recorded_qos_class
+from machinery.scheduling.priority import is_critical
 
 UNEXPECTED = "UnexpectedAdmissionError"
 

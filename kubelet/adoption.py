@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from kubelet import crash_loop
 from kubelet.requirements import Requirements
 from kubelet.runtime import Container, PodSandbox
-from machinery import clock
-from machinery.pb import core
-from machinery.resources import is_sidecar
+from machinery.api.pb import core
+from machinery.resources.pod_resources import is_sidecar
+from machinery.runtime import clock
 
 
 def adopt(pod: core.Pod) -> PodSandbox | None:

@@ -15,7 +15,7 @@ from kubelet.actions import Action
 from kubelet.admission import admit
 from kubelet.node_state import TERMINAL_PHASES, NodeState, PodRecord, creation_order
 from kubelet.resize_way import Cause
-from machinery.resources import CPU, MEMORY
+from machinery.resources.pod_resources import CPU, MEMORY
 
 RETRY_SECONDS = 180.0
 RETRY_SECONDS_UNREADY = 30.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from machinery.pb import core
+from machinery.api.pb import core
 
 FIRST_SECONDS: Final = 10.0
 SECONDS_MAX: Final = 300.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubelet.pod_resources import PodResources
-from machinery.pb import core
+from machinery.api.pb import core
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

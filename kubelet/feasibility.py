@@ -8,11 +8,11 @@ from __future__ import annotations
 from kubelet.node_state import NodeState, PodRecord
 from kubelet.pod_resources import resizable_containers
 from kubelet.preemption import GUARANTEED
-from machinery import quantity
-from machinery.pb import core
-from machinery.priority import is_static
-from machinery.qos import recorded_qos_class
-from machinery.resources import CPU, MEMORY
+from machinery.api.pb import core
+from machinery.resources import quantity
+from machinery.resources.pod_resources import CPU, MEMORY
+from machinery.resources.qos import recorded_qos_class
+from machinery.scheduling.priority import is_static
 
 SWAP = "In-place resize of containers with swap is not supported."
 GATE_OFF = "InPlacePodVerticalScaling is disabled"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubelet.node_state import Features
-from machinery.versions import Gates, Version
+from machinery.features.gates import Gates, Version
 
 RESIZE_CONDITIONS_SINCE = Version(1, 33)
 PRIORITIZED_RETRIES_SINCE = Version(1, 34)

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kubelet import crash_loop
-from machinery.events import reference
-from machinery.pb import core
-from machinery.versions import Version
+from machinery.api.pb import core
+from machinery.events.recorder import reference
+from machinery.features.gates import Version
 
 _SHORT_SINCE = Version(1, 35)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from kubelet.pod_resources import PodResources
 from kubelet.requirements import Requirements
-from machinery.pb import core
+from machinery.api.pb import core
 
 # What Go's encoder escapes in strings, beside what JSON itself wants.
 _GO_ESCAPES = str.maketrans(

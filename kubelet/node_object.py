@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from kubelet import addresses
 from kubelet.options import NodeShape
-from machinery import clock, objects
-from machinery.pb import core
-from machinery.resources import is_extended
-from machinery.versions import Version
+from machinery.api import objects
+from machinery.api.pb import core
+from machinery.features.gates import Version
+from machinery.resources.pod_resources import is_extended
+from machinery.runtime import clock
 
 PORT = 10250
 HEALTHY = (

@@ -9,8 +9,8 @@ from kubelet.conditions import ResizeCondition
 from kubelet.pod_resources import PodResources, desired_resources
 from kubelet.resize_way import STORY_MAX, Cause, check, state_of
 from kubelet.usage import requested
-from machinery.pb import core
-from machinery.resources import Resources, amount
+from machinery.api.pb import core
+from machinery.resources.pod_resources import Resources, amount
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from machinery.pb import core
-from machinery.resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
+from machinery.api.pb import core
+from machinery.resources.pod_resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
 from machinery.wire.scalars import parse_seconds
 
 ANNOTATION = "nominee.dev/"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from kubelet import conditions
 from kubelet.conditions import ResizeCondition
-from machinery import clock, objects
-from machinery.pb import core, meta
+from machinery.api import objects
+from machinery.api.pb import core, meta
+from machinery.runtime import clock
 
 
 def write_resize_conditions(

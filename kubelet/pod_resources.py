@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubelet.requirements import EMPTY, Requirements
-from machinery.pb import core
-from machinery.resources import is_sidecar
+from machinery.api.pb import core
+from machinery.resources.pod_resources import is_sidecar
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,10 @@ from kubelet.pod_conditions import (
 from kubelet.pod_resources import PodResources
 from kubelet.resource_status import write_resources
 from kubelet.runtime import Container, PodSandbox
-from machinery import clock, objects
-from machinery.pb import core, meta
-from machinery.qos import recorded_qos_class
+from machinery.api import objects
+from machinery.api.pb import core, meta
+from machinery.resources.qos import recorded_qos_class
+from machinery.runtime import clock
 
 _CONDITION_ORDER = {
     name: place

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from kubelet.node_state import NodeState, PodRecord
 from kubelet.preemption import Shortage
-from machinery import node_affinity, taints
-from machinery.pb import core
-from machinery.priority import is_static
-from machinery.resources import Resources, is_extended, is_sidecar
+from machinery.api.pb import core
+from machinery.resources.pod_resources import Resources, is_extended, is_sidecar
+from machinery.scheduling import node_affinity, taints
+from machinery.scheduling.priority import is_static
 
 _RESOURCE_REASONS = {
     "cpu": "OutOfcpu",

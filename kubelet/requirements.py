@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from machinery import quantity
-from machinery.pb import core, resource
-from machinery.resources import amount
+from machinery.api.pb import core, resource
+from machinery.resources import quantity
+from machinery.resources.pod_resources import amount
 
 SHARED_VALUES_MAX = 4096  # pods of one workload ask for the same: share the value, bounded
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from kubelet.node_state import NodeState, PodRecord
 from kubelet.preemption import GUARANTEED
-from machinery.qos import recorded_qos_class
-from machinery.resources import CPU, MEMORY
+from machinery.resources.pod_resources import CPU, MEMORY
+from machinery.resources.qos import recorded_qos_class
 
 
 def push(node: NodeState, uid: str) -> None:

@@ -12,9 +12,9 @@ from functools import lru_cache
 from kubelet.pod_resources import PodResources
 from kubelet.requirements import SHARED_VALUES_MAX, Requirements, ResourceList
 from kubelet.runtime import PodSandbox
-from machinery.pb import core
-from machinery.quantity import Format, Quantity
-from machinery.resources import CPU, MEMORY, is_sidecar, pod_limits, pod_requests
+from machinery.api.pb import core
+from machinery.resources.pod_resources import CPU, MEMORY, is_sidecar, pod_limits, pod_requests
+from machinery.resources.quantity import Format, Quantity
 
 _CGROUP = (CPU, MEMORY)
 """What is in force for a pod as a whole without pod-level resources: its cgroup's values."""

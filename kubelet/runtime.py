@@ -14,8 +14,8 @@ from typing import Any, Literal
 from kubelet import crash_loop
 from kubelet.pod_resources import PodResources
 from kubelet.requirements import EMPTY, Requirements
-from machinery.pb import core
-from machinery.resources import is_sidecar
+from machinery.api.pb import core
+from machinery.resources.pod_resources import is_sidecar
 
 State = Literal["waiting", "running", "exited"]
 RUNTIME = "nominee"

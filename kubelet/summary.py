@@ -12,10 +12,10 @@ from typing import Any
 
 from kubelet.options import ANNOTATION
 from kubelet.runtime import Container, PodSandbox
-from machinery.clock import rfc3339
-from machinery.pb import core
-from machinery.quantity import QuantityError
-from machinery.resources import CPU, MEMORY, amount
+from machinery.api.pb import core
+from machinery.resources.pod_resources import CPU, MEMORY, amount
+from machinery.resources.quantity import QuantityError
+from machinery.runtime.clock import rfc3339
 
 _NANOCORES = 1_000_000
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubelet.pod_resources import PodResources, with_resources
-from machinery.pb import core
-from machinery.resources import Resources, pod_requests
+from machinery.api.pb import core
+from machinery.resources.pod_resources import Resources, pod_requests
 
 
 def requested(
@@ -17,7 +17,7 @@ def requested(
     pod_level_status: bool = False,
     overhead: bool = True,
 ) -> Resources:
-    """`machinery.resources.pod_requests` of the pod with `resources` in place of what it has (`desired`)."""
+    """Return the requests of the pod with `resources` in place of its own (`desired`)."""
     if not resources.same(desired):
         pod = with_resources(pod, resources)
     return pod_requests(

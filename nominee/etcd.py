@@ -24,8 +24,8 @@ from pathlib import Path
 
 import click
 
-from machinery import file_lock, run_files
-from machinery.clock import SystemClock, rfc3339
+from machinery.process import file_lock, run_files
+from machinery.runtime.clock import SystemClock, rfc3339
 
 READY_SECONDS_MAX = 30.0
 _POLL_SECONDS = 0.02

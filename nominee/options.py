@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from machinery import versions as machinery_versions
+from machinery.features import gates as machinery_versions
 from nominee.components import BY_NAME, COMPONENTS, Component, UnknownComponentError, find_process
 
 ALL = ""

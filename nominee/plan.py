@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from machinery import versions
-from machinery.endpoints import endpoints
+from machinery.client.etcd_endpoints import endpoints
+from machinery.features import gates as versions
 from nominee.components import BY_NAME, Component
 from nominee.options import OptionError, merged, setting
 from nominee.pki import Pki

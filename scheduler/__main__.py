@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from machinery.process import Process, component_command
+from machinery.process.component import Process, component_command
 
 
 @component_command("scheduler")

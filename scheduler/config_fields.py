@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from machinery import names
+from machinery.api import names
 from machinery.wire.scalars import json_type, parse_seconds
 
 

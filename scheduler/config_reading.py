@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from machinery.process import BadConfiguration
+from machinery.process.component import BadConfiguration
 from scheduler.config import ConfigError, SchedulerConfig, load
 from scheduler.config_profiles import ProfileError, build_profile
 from scheduler.framework.interface import Plugin

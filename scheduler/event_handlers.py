@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from google.protobuf.message import Message
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.cache import Cache, CacheError
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from scheduler.framework.scheduling_groups import SchedulingGroups

@@ -5,7 +5,7 @@ Source: kube-scheduler 1.36, failure handler (handleSchedulingFailure).
 
 from __future__ import annotations
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.interface import NominatingInfo
 from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.queue.scheduling_queue import PrioritySchedulingQueue

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from machinery.pb import core, resource
-from machinery.quantity import Quantity
+from machinery.api.pb import core, resource
+from machinery.resources.quantity import Quantity
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from scheduler.framework.pod_requests import ResourceOptions, pod_requests
 from scheduler.framework.types import DEFAULT_OPTIONS

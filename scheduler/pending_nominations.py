@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from machinery.pb import core
+from machinery.api.pb import core
 
 
 @dataclass(slots=True)

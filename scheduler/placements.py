@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.pb import workloads
+from machinery.api.pb import workloads
 from scheduler.framework.snapshot import Snapshot
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from machinery.clock import rfc3339
-from machinery.objects import get_condition
-from machinery.pb import core
+from machinery.api.objects import get_condition
+from machinery.api.pb import core
+from machinery.runtime.clock import rfc3339
 from scheduler.framework.interface import NominatingInfo, NominatingMode
 
 POD_SCHEDULED: Final = "PodScheduled"

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from apiserver.access.service_accounts import ISSUER
 from apiserver.access.user import ALL_AUTHENTICATED, ANONYMOUS, User
-from machinery import errors, logs
-from machinery.clock import Clock
+from machinery.api import errors
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from apiserver.access.service_accounts import ServiceAccountTokens

@@ -13,9 +13,9 @@ from typing import Protocol
 from apiserver.access.attributes import Attributes
 from apiserver.access.rbac.rules import Rule
 from apiserver.access.user import MASTERS, User
-from machinery import errors
-from machinery.errors import GroupResource, StatusError
-from machinery.pb import meta
+from machinery.api import errors
+from machinery.api.errors import GroupResource, StatusError
+from machinery.api.pb import meta
 
 MODES = ("AlwaysAllow", "AlwaysDeny", "Node", "RBAC")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})

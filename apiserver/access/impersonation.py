@@ -13,8 +13,8 @@ from urllib.parse import unquote
 from apiserver.access.attributes import Attributes
 from apiserver.access.authorizer import Authorizer, forbidden
 from apiserver.access.user import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User
-from machinery import errors
-from machinery.names import go_quote
+from machinery.api import errors
+from machinery.api.names import go_quote
 
 PREFIX = "impersonate-"
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"

@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from apiserver.access.user import User
-from machinery import errors, kinds
-from machinery.clock import Clock
-from machinery.kinds import Kind
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
+from machinery.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey

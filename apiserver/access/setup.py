@@ -17,13 +17,13 @@ from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.admission.certificates import CertificateApproval, CertificateSigning
 from apiserver.admission.escalation import Escalation
 from apiserver.admission.node_restriction import NodeRestriction
-from machinery import logs
-from machinery.process import BadConfiguration
+from machinery.process.component import BadConfiguration
+from machinery.runtime import logs
 
 if TYPE_CHECKING:
     from apiserver.admission.interface import Plugin
     from apiserver.watch_cache import WatchCache
-    from machinery.clock import Clock
+    from machinery.runtime.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)

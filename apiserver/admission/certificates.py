@@ -13,7 +13,7 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.authorizer import Authorizer
 from apiserver.access.user import MASTERS, current_user
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.kinds import CERTIFICATE_SIGNING_REQUEST, Kind
+from machinery.api.kinds import CERTIFICATE_SIGNING_REQUEST, Kind
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 

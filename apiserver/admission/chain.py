@@ -21,8 +21,8 @@ from apiserver.admission.resource_quota import ResourceQuota
 from apiserver.admission.runtime_class import RuntimeClassAdmission
 from apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
-from machinery.kinds import Kind
-from machinery.versions import Gates
+from machinery.api.kinds import Kind
+from machinery.features.gates import Gates
 
 NAMES = (
     "NamespaceLifecycle",

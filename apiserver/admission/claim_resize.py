@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
-from machinery.pb import core
-from machinery.quantity import Quantity
+from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
+from machinery.api.pb import core
+from machinery.resources.quantity import Quantity
 
 _ZERO = Quantity.parse("0")
 

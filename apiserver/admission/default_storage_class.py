@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
-from machinery.pb import storage
+from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
+from machinery.api.pb import storage
 
 _CLASS = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.kinds import POD, Kind
-from machinery.pb import core
+from machinery.api.kinds import POD, Kind
+from machinery.api.pb import core
 
 SECONDS = 300
 _KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

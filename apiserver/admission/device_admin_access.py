@@ -11,9 +11,9 @@ from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.validation import field
-from machinery import errors, kinds
-from machinery.kinds import Kind
-from machinery.pb import devices
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
+from machinery.api.pb import devices
 
 NAMESPACE_LABEL = "resource.kubernetes.io/admin-access"
 _TEXT = f"admin access to devices requires the `{NAMESPACE_LABEL}: true` label on the containing namespace"

@@ -16,9 +16,9 @@ from apiserver.access.rbac.role_index import Reference
 from apiserver.access.rbac.rules import Rule, compact, quoted, uncovered
 from apiserver.access.user import MASTERS, User, current_user
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery import kinds
-from machinery.errors import StatusError
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
 
 _ROLES = (kinds.ROLE, kinds.CLUSTER_ROLE)
 _BINDINGS = (kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING)

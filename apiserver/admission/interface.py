@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from apiserver.cached_object import CachedObject
-from machinery import errors
-from machinery.errors import Cause, StatusError
-from machinery.kinds import Kind
+from machinery.api import errors
+from machinery.api.errors import Cause, StatusError
+from machinery.api.kinds import Kind
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.cached_object import CachedObject
-from machinery import amounts
-from machinery.amounts import Amounts
-from machinery.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, Kind
-from machinery.pb import core
-from machinery.quantity import Quantity
-from machinery.versions import Gates
+from machinery.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, Kind
+from machinery.api.pb import core
+from machinery.features.gates import Gates
+from machinery.resources import resource_lists as amounts
+from machinery.resources.quantity import Quantity
+from machinery.resources.resource_lists import Amounts
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 

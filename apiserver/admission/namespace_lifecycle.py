@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery import errors
-from machinery.errors import Cause
-from machinery.kinds import NAMESPACE, Kind
+from machinery.api import errors
+from machinery.api.errors import Cause
+from machinery.api.kinds import NAMESPACE, Kind
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 

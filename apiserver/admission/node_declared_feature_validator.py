@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.kinds import NODE, POD, Kind
-from machinery.pb import core
-from machinery.qos import GUARANTEED, recorded_qos_class
-from machinery.quantity import Quantity
-from machinery.resources import is_sidecar
-from machinery.versions import Gates
+from machinery.api.kinds import NODE, POD, Kind
+from machinery.api.pb import core
+from machinery.features.gates import Gates
+from machinery.resources.pod_resources import is_sidecar
+from machinery.resources.qos import GUARANTEED, recorded_qos_class
+from machinery.resources.quantity import Quantity
 
 _ZERO = Quantity.parse("0")
 

@@ -13,8 +13,8 @@ from apiserver.access.node.graph import references
 from apiserver.access.node.identity import NodeIdentity, identify
 from apiserver.access.user import current_user
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery import errors, kinds
-from machinery.kinds import Kind
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
 
 MIRROR = "kubernetes.io/config.mirror"
 _LEASES = "kube-node-lease"

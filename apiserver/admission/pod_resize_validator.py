@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.errors import Cause
-from machinery.kinds import NODE, POD, Kind
-from machinery.pb import core
-from machinery.resources import node_allocatable, pod_requests
-from machinery.versions import Gates
+from machinery.api.errors import Cause
+from machinery.api.kinds import NODE, POD, Kind
+from machinery.api.pb import core
+from machinery.features.gates import Gates
+from machinery.resources.pod_resources import node_allocatable, pod_requests
 
 _OS_LABEL = "kubernetes.io/os"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.kinds import NODE, POD, Kind
-from machinery.versions import Gates, Version
+from machinery.api.kinds import NODE, POD, Kind
+from machinery.features.gates import Gates, Version
 
 SINCE = Version(1, 35)
 """The version that has it on."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.kinds import POD, PRIORITY_CLASS, Kind
-from machinery.pb import core, scheduling
+from machinery.api.kinds import POD, PRIORITY_CLASS, Kind
+from machinery.api.pb import core, scheduling
 
 _PREEMPT = "PreemptLowerPriority"
 _COMPUTED = "must not be provided in pod spec; priority admission controller computed"

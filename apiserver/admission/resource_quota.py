@@ -11,11 +11,12 @@ from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.cached_object import CachedObject
-from machinery import amounts, quota
-from machinery.amounts import Amounts
-from machinery.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, Kind
-from machinery.pb import core
-from machinery.quantity import Quantity
+from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, Kind
+from machinery.api.pb import core
+from machinery.resources import quota
+from machinery.resources import resource_lists as amounts
+from machinery.resources.quantity import Quantity
+from machinery.resources.resource_lists import Amounts
 
 _UPDATES = frozenset(
     {

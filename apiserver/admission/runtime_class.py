@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.kinds import POD, RUNTIME_CLASS, Kind
-from machinery.pb import core, node
-from machinery.quantity import Quantity
+from machinery.api.kinds import POD, RUNTIME_CLASS, Kind
+from machinery.api.pb import core, node
+from machinery.resources.quantity import Quantity
 
 _OTHER = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _ALONE = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"

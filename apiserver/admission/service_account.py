@@ -15,9 +15,9 @@ from apiserver.access.node.graph import secrets
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.registry import generate_name
 from apiserver.validation.pod_annotations import MIRROR_ANNOTATION
-from machinery.clock import Clock
-from machinery.kinds import POD, SERVICE_ACCOUNT, Kind
-from machinery.pb import core
+from machinery.api.kinds import POD, SERVICE_ACCOUNT, Kind
+from machinery.api.pb import core
+from machinery.runtime.clock import Clock
 
 DEFAULT = "default"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
+from machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
 
 _FINALIZERS = {
     PERSISTENT_VOLUME_CLAIM: "kubernetes.io/pvc-protection",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.kinds import NODE, Kind
-from machinery.taints import find_taint
+from machinery.api.kinds import NODE, Kind
+from machinery.scheduling.taints import find_taint
 
 NOT_READY = "node.kubernetes.io/not-ready"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apiserver.flow_control.configuration import ALL, BY_NAMESPACE, BY_USER, EXEMPT, LIMITED, QUEUE, REJECT
-from machinery.pb import flowcontrol
+from machinery.api.pb import flowcontrol
 
 AUTO_UPDATE = "apf.kubernetes.io/autoupdate-spec"
 MASTERS, NODES = "system:masters", "system:nodes"

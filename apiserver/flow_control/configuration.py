@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
-from machinery.pb import flowcontrol
+from machinery.api.pb import flowcontrol
 
 ALL = "*"
 EXEMPT, LIMITED = "Exempt", "Limited"

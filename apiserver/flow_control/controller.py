@@ -38,9 +38,9 @@ from apiserver.flow_control.queue_set import QueueSet, Request
 from apiserver.flow_control.retry_after import RetryAfter
 from apiserver.flow_control.seats import Stored
 from apiserver.flow_control.shuffle_sharding import flow_hash, hand
-from machinery.clock import Clock
-from machinery.errors import StatusError
-from machinery.pb import flowcontrol, meta
+from machinery.api.errors import StatusError
+from machinery.api.pb import flowcontrol, meta
+from machinery.runtime.clock import Clock
 
 TOO_MANY = "Too many requests, please try again later."
 WAIT_SECONDS_MAX = 15.0

@@ -11,17 +11,18 @@ import anyio
 from apiserver.flow_control import bootstrap
 from apiserver.flow_control.seats import Stored
 from apiserver.watcher import EventType
-from machinery import errors, logs
-from machinery.clock import to_time
-from machinery.errors import StatusError
-from machinery.kinds import FLOW_SCHEMA, KINDS, PRIORITY_LEVEL_CONFIGURATION, Kind
-from machinery.pb import flowcontrol
+from machinery.api import errors
+from machinery.api.errors import StatusError
+from machinery.api.kinds import FLOW_SCHEMA, KINDS, PRIORITY_LEVEL_CONFIGURATION, Kind
+from machinery.api.pb import flowcontrol
+from machinery.runtime import logs
+from machinery.runtime.clock import to_time
 
 if TYPE_CHECKING:
     from apiserver.flow_control.controller import FlowControl
     from apiserver.requests import RegistryAPI
     from apiserver.watch_cache import WatchCache
-    from machinery.clock import Clock
+    from machinery.runtime.clock import Clock
 
 _log = logs.get()
 _AGAIN_SECONDS = 1.0

@@ -18,7 +18,7 @@ from apiserver.managed_fields.paths import BadElement
 from apiserver.managed_fields.pruning import reconciled
 from apiserver.managed_fields.schema import of_message
 from apiserver.validation.field import quoted
-from machinery.pb import meta
+from machinery.api.pb import meta
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"

@@ -22,10 +22,10 @@ from apiserver.managed_fields.merge_engine import Conflicts, Engine, Manager, Ow
 from apiserver.managed_fields.paths import field
 from apiserver.managed_fields.schema import Type, of_message
 from apiserver.managed_fields.typed import TypedError, validate
-from machinery import kinds
-from machinery.errors import Cause, StatusError, bad_request
-from machinery.kinds import Kind
-from machinery.pb import meta
+from machinery.api import kinds
+from machinery.api.errors import Cause, StatusError, bad_request
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
 from machinery.wire import codec
 
 _SELF: Final = Manager("current-operation", "")

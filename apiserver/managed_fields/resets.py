@@ -11,7 +11,7 @@ from typing import Any
 from apiserver.managed_fields.field_set import FieldSet
 from apiserver.managed_fields.merge_engine import Keep
 from apiserver.managed_fields.paths import Path, field
-from machinery.kinds import Kind
+from machinery.api.kinds import Kind
 
 _SPEC: Path = (field("spec"),)
 _STATUS: Path = (field("status"),)

@@ -14,7 +14,7 @@ from apiserver.managed_fields.field_set import FieldSet
 from apiserver.managed_fields.manager import Endpoint, Who
 from apiserver.managed_fields.merge_engine import Owned
 from apiserver.managed_fields.paths import Path, field
-from machinery.kinds import Kind
+from machinery.api.kinds import Kind
 
 _REPLICAS: Final[Path] = (field("spec"), field("replicas"))
 _ONLY: Final = FieldSet.of(_REPLICAS)

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 from apiserver.managed_fields.list_types import merge_rules
-from machinery import kinds
+from machinery.api import kinds
 from machinery.wire.schema import Field, messages
 
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"

@@ -14,7 +14,7 @@ from apiserver.managed_fields import paths
 from apiserver.managed_fields.field_set import FieldSet
 from apiserver.managed_fields.schema import ANY, UNTYPED, Shape, Type
 from apiserver.validation.field import quoted
-from machinery.strategic_schema import go_text, go_type
+from machinery.patch.strategic_schema import go_text, go_type
 
 
 class _Missing:

@@ -8,11 +8,11 @@ from apiserver.cached_object import CachedObject
 from apiserver.list_options import InvalidResourceVersion, parse_revision
 from apiserver.registry.strategy import Strategy
 from apiserver.validation import field, names
-from machinery import errors
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.names import go_quote
-from machinery.pb import meta
+from machinery.api import errors
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.names import go_quote
+from machinery.api.pb import meta
 
 
 def check_segment(name: str) -> None:

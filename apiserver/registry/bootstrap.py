@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from apiserver.registry.registry import Registry
-from machinery import errors, kinds
-from machinery.errors import StatusError
-from machinery.pb import core, scheduling
-from machinery.priority import SYSTEM_CLASSES
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core, scheduling
+from machinery.scheduling.priority import SYSTEM_CLASSES
 
 # Real components read it at their start, to know whom to believe who asks them.
 AUTHENTICATION = ("kube-system", "extension-apiserver-authentication")

@@ -12,9 +12,9 @@ from apiserver.access.user import CURRENT
 from apiserver.registry.strategy import Environment, Strategy, keep
 from apiserver.validation import certificate_requests as rules
 from apiserver.validation import metadata, names
-from machinery.errors import Cause
-from machinery.kinds import CERTIFICATE_SIGNING_REQUEST
-from machinery.pb import meta
+from machinery.api.errors import Cause
+from machinery.api.kinds import CERTIFICATE_SIGNING_REQUEST
+from machinery.api.pb import meta
 
 _VERDICTS = (rules.APPROVED, rules.DENIED)
 

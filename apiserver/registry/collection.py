@@ -6,10 +6,10 @@ from typing import Any
 
 from apiserver.cached_object import CachedObject
 from apiserver.requests import ListOptions, ListPage, RegistryAPI
-from machinery import errors
-from machinery.errors import StatusError
-from machinery.kinds import NAMESPACE, Kind
-from machinery.pb import meta
+from machinery.api import errors
+from machinery.api.errors import StatusError
+from machinery.api.kinds import NAMESPACE, Kind
+from machinery.api.pb import meta
 
 DELETED_AT_ONCE_MAX = 100_000
 

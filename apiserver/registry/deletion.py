@@ -13,9 +13,9 @@ from apiserver.cached_object import CachedObject
 from apiserver.registry.store import Preconditions, Store, Verdict
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import field
-from machinery import errors
-from machinery.errors import GroupKind, GroupResource
-from machinery.pb import meta
+from machinery.api import errors
+from machinery.api.errors import GroupKind, GroupResource
+from machinery.api.pb import meta
 
 _GENERATION_MAX = 2**63 - 1
 _SECONDS_MAX = 253_402_300_799

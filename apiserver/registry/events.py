@@ -11,9 +11,9 @@ from typing import Any
 from apiserver.cached_object import CachedObject
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import events as validation
-from machinery.errors import Cause
-from machinery.kinds import EVENT, EVENTS_EVENT
-from machinery.pb import core, events
+from machinery.api.errors import Cause
+from machinery.api.kinds import EVENT, EVENTS_EVENT
+from machinery.api.pb import core, events
 from machinery.wire import envelope
 
 TTL_SECONDS = 3600

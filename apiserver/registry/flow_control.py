@@ -7,9 +7,9 @@ from typing import Any
 
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
 from apiserver.validation import flow_control, metadata
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.kinds import Kind
 
 
 class FlowControlStrategy(Strategy):

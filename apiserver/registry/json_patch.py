@@ -13,8 +13,8 @@ import json
 import re
 from typing import Any
 
-from machinery.errors import StatusError
-from machinery.pb import meta
+from machinery.api.errors import StatusError
+from machinery.api.pb import meta
 
 OPERATIONS_MAX = 10_000
 TEXT_MEMBERS = ("op", "path", "from")

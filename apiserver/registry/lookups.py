@@ -8,9 +8,9 @@ from typing import Any
 from apiserver.cached_object import CachedObject
 from apiserver.registry.reading import Cache
 from apiserver.registry.store import Store
-from machinery import errors, kinds
-from machinery.kinds import Kind
-from machinery.pb import core
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
+from machinery.api.pb import core
 
 
 class Lookups:

@@ -16,9 +16,9 @@ from apiserver.registry.deletion import (
 from apiserver.registry.store import Preconditions, Store
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy, keep
 from apiserver.validation import field, metadata, names
-from machinery.errors import Cause
-from machinery.kinds import NAMESPACE
-from machinery.pb import core, meta
+from machinery.api.errors import Cause
+from machinery.api.kinds import NAMESPACE
+from machinery.api.pb import core, meta
 
 CONTENT_FINALIZER = "kubernetes"
 """In spec.finalizers: what is in the namespace is still to be deleted."""

@@ -19,9 +19,9 @@ from apiserver.validation import (
     storage,
 )
 from apiserver.validation import metadata as metadata_rules
-from machinery.errors import Cause
-from machinery.priority import SYSTEM_CLASSES
-from machinery.versions import Version
+from machinery.api.errors import Cause
+from machinery.features.gates import Version
+from machinery.scheduling.priority import SYSTEM_CLASSES
 
 NODE_POD_PREEMPTION_POLICY_SINCE = Version(1, 37)
 

@@ -13,11 +13,11 @@ from apiserver.go_errors import unmarshal_problem
 from apiserver.registry import json_patch
 from apiserver.requests import PatchKind, WriteOptions
 from apiserver.validation import field
-from machinery.errors import GroupKind, StatusError, bad_request, invalid, request_too_large
-from machinery.kinds import Kind
-from machinery.patch import PatchError, merge_patch, strategic_merge_patch
-from machinery.strategic_schema import go_text
-from machinery.versions import Version
+from machinery.api.errors import GroupKind, StatusError, bad_request, invalid, request_too_large
+from machinery.api.kinds import Kind
+from machinery.features.gates import Version
+from machinery.patch.json_patch import PatchError, merge_patch, strategic_merge_patch
+from machinery.patch.strategic_schema import go_text
 from machinery.wire import codec
 from machinery.wire.scalars import DecodeError, json_type
 

@@ -10,7 +10,7 @@ from apiserver.kind_cache import Convert
 from apiserver.registry.store import Snapshot
 from apiserver.requests import ListOptions, ListPage, WatchOptions
 from apiserver.watcher import Watcher
-from machinery.kinds import Kind
+from machinery.api.kinds import Kind
 
 
 class Reader(Protocol):

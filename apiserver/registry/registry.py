@@ -61,12 +61,13 @@ from apiserver.requests import (
 from apiserver.storage.interface import VALUE_BYTES_MAX, Storage, StorageError
 from apiserver.storage.status import to_status
 from apiserver.watcher import Watcher
-from machinery import defaults, errors, kinds
-from machinery.clock import Clock, to_time
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import core, meta, policy
-from machinery.versions import Gates
+from machinery import defaults
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import core, meta, policy
+from machinery.features.gates import Gates
+from machinery.runtime.clock import Clock, to_time
 
 _NOTHING = nullcontext()
 _APPLY_ATTEMPTS_MAX = 5

@@ -6,9 +6,9 @@ from typing import Any
 
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import metadata, names, rbac
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.kinds import Kind
 
 
 class _AnyName(Strategy):

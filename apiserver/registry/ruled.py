@@ -12,8 +12,8 @@ from typing import Any
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
 from apiserver.validation import metadata, names, pod_options
 from apiserver.validation.pod_options import PodOptions
-from machinery.errors import Cause
-from machinery.kinds import Kind
+from machinery.api.errors import Cause
+from machinery.api.kinds import Kind
 
 Check = Callable[[Any], list[Cause]]
 Compare = Callable[[Any, Any], list[Cause]]

@@ -21,8 +21,8 @@ from apiserver.validation import (
     secrets,
     stateful_sets,
 )
-from machinery import kinds
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 
 _ROWS: tuple[Ruled, ...] = (
     workloads.DAEMON_SET,

@@ -8,10 +8,10 @@ from apiserver.registry.strategy import Environment, Strategy
 from apiserver.requests import WriteOptions
 from apiserver.storage.interface import VALUE_BYTES_MAX
 from apiserver.validation import field, metadata
-from machinery import errors, kinds
-from machinery.errors import GroupKind
-from machinery.kinds import Kind
-from machinery.pb import meta
+from machinery.api import errors, kinds
+from machinery.api.errors import GroupKind
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
 from machinery.wire import presence
 
 

@@ -17,11 +17,11 @@ from apiserver.registry.agreement import check_name, check_namespace
 from apiserver.registry.strategies import strategy_of
 from apiserver.requests import PatchKind, RegistryAPI, WriteOptions
 from apiserver.validation import field, metadata, names
-from machinery import errors
-from machinery.errors import GroupResource, StatusError
-from machinery.kinds import Kind
-from machinery.pb import meta
-from machinery.selectors import LabelSelector, SelectorError
+from machinery.api import errors
+from machinery.api.errors import GroupResource, StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
+from machinery.api.selectors import LabelSelector, SelectorError
 
 KIND = Kind("autoscaling", "v1", "Scale", "scales", autoscaling.Scale, autoscaling.Scale)
 """For its envelope; nobody stores a Scale."""

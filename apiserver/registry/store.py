@@ -15,9 +15,9 @@ from google.protobuf.message import Message
 
 from apiserver.cached_object import CachedObject
 from apiserver.storage.interface import KeyExists, RevisionMismatch, Storage, StoredValue
-from machinery import errors, kinds
-from machinery.errors import StatusError
-from machinery.kinds import Kind
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
 from machinery.wire import envelope, presence
 
 UPDATE_ATTEMPTS_MAX = 64

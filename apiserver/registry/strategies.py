@@ -30,8 +30,8 @@ from apiserver.registry.pods.resize import POD_RESIZE
 from apiserver.registry.pods.strategy import POD_STATUS, PodStrategy
 from apiserver.registry.services.strategy import STRATEGY as SERVICES
 from apiserver.registry.strategy import ReadOnlyStrategy, StatusStrategy, Strategy
-from machinery import kinds
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 
 STRATEGIES: dict[Kind[Any], Strategy] = {
     kinds.NAMESPACE: namespaces.strategy(),

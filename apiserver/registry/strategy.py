@@ -13,10 +13,10 @@ from typing import Any
 from apiserver.registry import update_policy
 from apiserver.validation import metadata, names, warnings
 from apiserver.validation.equality import same
-from machinery.errors import Cause, StatusError
-from machinery.kinds import Kind
-from machinery.pb import meta
-from machinery.versions import Gates, Version
+from machinery.api.errors import Cause, StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
+from machinery.features.gates import Gates, Version
 
 
 @dataclass(frozen=True, slots=True)

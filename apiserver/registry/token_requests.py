@@ -11,9 +11,9 @@ from k8s.io.api.authentication.v1 import generated_pb2 as authentication
 from apiserver.access.service_accounts import ISSUER, Claims
 from apiserver.cached_object import CachedObject
 from apiserver.validation import field
-from machinery import errors, kinds
-from machinery.errors import GroupKind, GroupResource
-from machinery.kinds import Kind
+from machinery.api import errors, kinds
+from machinery.api.errors import GroupKind, GroupResource
+from machinery.api.kinds import Kind
 from machinery.wire import envelope, presence
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from apiserver.documents import SyntaxProblem, parse_yaml
 from apiserver.registry import rules
 from apiserver.requests import WriteOptions
-from machinery.errors import bad_request
-from machinery.kinds import Kind
-from machinery.pb import meta
+from machinery.api.errors import bad_request
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
 from machinery.wire import codec, presence
 from machinery.wire.scalars import json_type
 

@@ -8,8 +8,8 @@ from typing import Any
 from apiserver.cached_object import CachedObject
 from apiserver.kind_cache import Convert
 from apiserver.registry import autoscalers, events
-from machinery import kinds
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 
 # How each is shown, and how it is stored.
 _FACES: dict[Kind[Any], tuple[Convert, Callable[[Any], Any]]] = {

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from machinery import kinds
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 
 NEEDS_RESOURCE_VERSION: frozenset[Kind[Any]] = frozenset(
     {

@@ -7,8 +7,8 @@ from typing import Any
 from apiserver.registry.ruled import Ruled, TemplateRuled
 from apiserver.registry.strategy import Environment
 from apiserver.validation import daemon_sets
-from machinery import kinds
-from machinery.selectors import parse_int64
+from machinery.api import kinds
+from machinery.api.selectors import parse_int64
 
 _GENERATION = "deprecated.daemonset.template.generation"
 

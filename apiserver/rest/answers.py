@@ -16,8 +16,8 @@ from apiserver.cached_object import CachedObject
 from apiserver.requests import ListPage
 from apiserver.rest import text
 from apiserver.rest.media import PARTIAL, PARTIAL_LIST, PROTOBUF, YAML, Media
-from machinery.kinds import Kind
-from machinery.pb import meta
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
 from machinery.wire import codec, envelope
 
 PIECE = 50

@@ -19,11 +19,11 @@ from apiserver.registry.patching import mark_reset
 from apiserver.rest import problems
 from apiserver.rest.http import parse_int64
 from apiserver.rest.media import JSON, OBJECTS, PROTOBUF, YAML, content_type
-from machinery import errors, kinds
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import core, meta, policy
-from machinery.versions import Version
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import core, meta, policy
+from machinery.features.gates import Version
 from machinery.wire import codec, envelope
 from machinery.wire.scalars import json_type
 from machinery.wire.text_check import unreadable

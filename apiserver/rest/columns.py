@@ -16,9 +16,9 @@ from apiserver.rest.layout import Column, Layout
 from apiserver.rest.layout import wide as _wide
 from apiserver.rest.pod_row import pod_row
 from apiserver.rest.row import NONE, Row, age, balancer_addresses, or_none, since
-from machinery import kinds
-from machinery.kinds import Kind
-from machinery.selectors import shown_label_selector
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.selectors import shown_label_selector
 
 _ROLE_LABEL_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"

@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.rest.layout import AGE, NAME, Column, Layout, wide
 from apiserver.rest.row import NONE, Row, age, duration
-from machinery.selectors import shown_label_selector
+from machinery.api.selectors import shown_label_selector
 
 _UNSET = "<unset>"
 _SHOWN_MAX = 3

@@ -7,8 +7,8 @@ from typing import Any
 
 from apiserver.rest.layout import AGE, NAME, Column, Layout, wide
 from apiserver.rest.row import NONE, Row, age, balancer_addresses, duration, or_none, since
-from machinery.objects import controller_of
-from machinery.selectors import shown_label_selector
+from machinery.api.objects import controller_of
+from machinery.api.selectors import shown_label_selector
 
 _SHOWN_MAX = 3
 _UNKNOWN = "<unknown>"

@@ -7,8 +7,8 @@ Source: kube-apiserver 1.36, endpoints/filters (request_deadline.go), handlers (
 from __future__ import annotations
 
 from apiserver.rest.http import Request
-from machinery import errors
-from machinery.errors import StatusError
+from machinery.api import errors
+from machinery.api.errors import StatusError
 from machinery.wire.scalars import parse_seconds
 
 REQUEST_SECONDS_MAX = 60.0

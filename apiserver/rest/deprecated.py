@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from apiserver.rest.target import Target
-from machinery import kinds
-from machinery.kinds import Kind
-from machinery.versions import Version
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.features.gates import Version
 
 _SUCCESSORS: Mapping[Kind[Any], tuple[Version, Kind[Any]]] = {
     kinds.ENDPOINTS: (Version(1, 33), kinds.ENDPOINT_SLICE),

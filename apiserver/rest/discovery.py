@@ -12,8 +12,8 @@ from typing import Any
 
 from apiserver import served
 from apiserver.rest import text
-from machinery import kinds
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 # Deleting all namespaces at once is not offered.

@@ -37,11 +37,12 @@ from apiserver.rest.node_proxy import NodeSource
 from apiserver.rest.target import Target, parse
 from apiserver.storage.interface import StorageError
 from apiserver.storage.status import to_status
-from machinery import errors, logs
-from machinery.clock import Clock
-from machinery.errors import StatusError
-from machinery.health import HEADERS, NOT_FOUND, TEXT, Health
-from machinery.versions import Version
+from machinery.api import errors
+from machinery.api.errors import StatusError
+from machinery.features.gates import Version
+from machinery.process.health import HEADERS, NOT_FOUND, TEXT, Health
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 
 _log = logs.get()
 _STOPPING = "the API server is shutting down"

@@ -13,7 +13,7 @@ import anyio
 
 from apiserver.rest import compression, problems
 from apiserver.rest.media import JSON
-from machinery import errors
+from machinery.api import errors
 
 if TYPE_CHECKING:
     from apiserver.flow_control.controller import Ticket

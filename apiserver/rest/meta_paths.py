@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from apiserver.rest import answers, discovery, problems, text
 from apiserver.rest.http import Answer, Request
 from apiserver.rest.media import DISCOVERY, JSON, OBJECTS, PROTOBUF, negotiate
-from machinery.health import ENDPOINTS, HEADERS, SLIS_PATH, TEXT, Health
-from machinery.pb import meta
-from machinery.versions import Version
+from machinery.api.pb import meta
+from machinery.features.gates import Version
+from machinery.process.health import ENDPOINTS, HEADERS, SLIS_PATH, TEXT, Health
 from machinery.wire import codec
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from apiserver.kubelets import Fetched
 from apiserver.requests import RegistryAPI
 from apiserver.rest.http import Answer, Request
 from apiserver.rest.target import Target
-from machinery import errors, kinds
-from machinery.health import HEADERS, TEXT
-from machinery.names import go_quote
+from machinery.api import errors, kinds
+from machinery.api.names import go_quote
+from machinery.process.health import HEADERS, TEXT
 
 KUBELET_PORT = "10250"
 

@@ -15,9 +15,9 @@ from typing import Any
 from apiserver.rest import discovery, openapi_protobuf, problems, schemas
 from apiserver.rest.http import Answer, Request
 from apiserver.rest.media import JSON, accepted
-from machinery import kinds
-from machinery.kinds import Kind
-from machinery.versions import Version
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.features.gates import Version
 
 _REFERENCE = "#/$defs/"
 _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"

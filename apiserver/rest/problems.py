@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from machinery import errors
-from machinery.errors import StatusError
-from machinery.pb import meta
+from machinery.api import errors
+from machinery.api.errors import StatusError
+from machinery.api.pb import meta
 
 BODY_BYTES_MAX = 3 << 20
 

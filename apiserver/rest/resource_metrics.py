@@ -19,9 +19,9 @@ from apiserver.rest import answers, problems
 from apiserver.rest.http import Answer, Request
 from apiserver.rest.media import OBJECTS, PROTOBUF, Media, negotiate
 from apiserver.rest.target import Target
-from machinery import errors, kinds
-from machinery.clock import to_time
-from machinery.errors import GroupResource, StatusError
+from machinery.api import errors, kinds
+from machinery.api.errors import GroupResource, StatusError
+from machinery.runtime.clock import to_time
 from machinery.wire import codec
 
 GROUP: Final = "metrics.k8s.io"

@@ -34,12 +34,13 @@ from apiserver.rest.media import (
 from apiserver.rest.node_proxy import NodeSource
 from apiserver.rest.target import Target
 from apiserver.watcher import Watcher
-from machinery import errors, failpoints, kinds
-from machinery.clock import Clock, to_time
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import meta
-from machinery.versions import Version
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
+from machinery.features.gates import Version
+from machinery.runtime import failpoints
+from machinery.runtime.clock import Clock, to_time
 
 if TYPE_CHECKING:
     from apiserver.access.user import User

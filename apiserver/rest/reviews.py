@@ -18,8 +18,8 @@ from apiserver.access.user import User
 from apiserver.rest.bodies import Expected
 from apiserver.rest.discovery import Virtual
 from apiserver.validation import field
-from machinery import errors
-from machinery.errors import Cause, GroupKind
+from machinery.api import errors
+from machinery.api.errors import Cause, GroupKind
 from machinery.wire.codec import to_json
 
 if TYPE_CHECKING:

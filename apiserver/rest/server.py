@@ -10,7 +10,7 @@ import anyio
 import anyio.abc
 
 from apiserver.open_files import connection_limits
-from machinery.http_server import HttpServer
+from machinery.process.http_server import HttpServer
 
 GRACE_SECONDS = 1
 KEEP_ALIVE_SECONDS = 120

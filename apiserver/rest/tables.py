@@ -16,8 +16,8 @@ from apiserver.requests import ListPage
 from apiserver.rest import answers, text
 from apiserver.rest.columns import Row, columns_of, row_of
 from apiserver.rest.media import Media
-from machinery import errors
-from machinery.kinds import Kind
+from machinery.api import errors
+from machinery.api.kinds import Kind
 from machinery.wire import codec
 
 _META = "meta.k8s.io"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from apiserver import served
-from machinery.kinds import Kind
+from machinery.api.kinds import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery.pb import runtime
+from machinery.api.pb import runtime
 from machinery.wire import presence
 from machinery.wire.envelope import MAGIC
 

@@ -15,10 +15,10 @@ import anyio
 from apiserver.rest import answers, tables, text
 from apiserver.rest.media import PARTIAL, PARTIAL_LIST, PROTOBUF, TABLE, Media
 from apiserver.watcher import EventType, Watcher, WatchEvent
-from machinery import failpoints
-from machinery.clock import Clock
-from machinery.errors import StatusError
-from machinery.pb import meta
+from machinery.api.errors import StatusError
+from machinery.api.pb import meta
+from machinery.runtime import failpoints
+from machinery.runtime.clock import Clock
 from machinery.wire import codec, presence
 
 GATHER_SECONDS = 0.002

@@ -23,8 +23,8 @@ from apiserver.storage.interface import (
     StorageUnavailable,
     ValueTooLarge,
 )
-from machinery.credentials import DIRECTLY
-from machinery.endpoints import endpoints as endpoints
+from machinery.client.credentials import DIRECTLY
+from machinery.client.etcd_endpoints import endpoints as endpoints
 
 # How long one operation may take, retries included; kube-apiserver's own requests have 60 s, but here a
 # client rather hears 503 and tries again.

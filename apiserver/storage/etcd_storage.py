@@ -18,7 +18,7 @@ from apiserver.storage.interface import (
 )
 from apiserver.storage.leases import LeaseManager
 from apiserver.storage.revision import RevisionReader
-from machinery.clock import Clock
+from machinery.runtime.clock import Clock
 
 # A key that nobody writes: reading it costs etcd nothing but the agreement on its revision.
 _NOTHING = b"\x00"

@@ -9,8 +9,8 @@ from apiserver.storage.interface import (
     StorageUnavailable,
     ValueTooLarge,
 )
-from machinery import errors
-from machinery.errors import StatusError
+from machinery.api import errors
+from machinery.api.errors import StatusError
 
 
 def to_status(error: StorageError) -> StatusError:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from apiserver.validation import field, names
-from machinery.errors import Cause
-from machinery.pb import autoscaling
+from machinery.api.errors import Cause
+from machinery.api.pb import autoscaling
 
 _LEAST_REPLICAS = 1
 _SOURCES = {

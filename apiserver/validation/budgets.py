@@ -6,8 +6,8 @@ from typing import Any
 
 from apiserver.validation import conditions, field, names
 from apiserver.validation.selectors import label_selector
-from machinery.errors import Cause
-from machinery.pb import intstr, policy
+from machinery.api.errors import Cause
+from machinery.api.pb import intstr, policy
 from machinery.wire import codec
 
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from apiserver.validation import field, names
-from machinery.errors import Cause
-from machinery.pb import certificates
+from machinery.api.errors import Cause
+from machinery.api.pb import certificates
 
 APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
 _PERMANENT = (APPROVED, DENIED, FAILED)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from apiserver.validation import field, metadata, names, quantities
 from apiserver.validation.equality import same
 from apiserver.validation.selectors import label_selector
-from machinery.errors import Cause
-from machinery.pb import core, meta
-from machinery.quantity import Quantity
+from machinery.api.errors import Cause
+from machinery.api.pb import core, meta
+from machinery.resources.quantity import Quantity
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 
 from apiserver.validation import field, names
-from machinery.errors import Cause
-from machinery.names import regex_problem
-from machinery.pb import meta
+from machinery.api.errors import Cause
+from machinery.api.names import regex_problem
+from machinery.api.pb import meta
 
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _reason = re.compile(_REASON, re.ASCII)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from apiserver.validation import field, names
-from machinery.errors import Cause
-from machinery.pb import coordination, core
+from machinery.api.errors import Cause
+from machinery.api.pb import coordination, core
 
 SIZE_BYTES_MAX = 1024 * 1024
 _NOT_POSITIVE = "must be greater than 0"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from apiserver.validation import field
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 _ID_MAX = 2**31 - 1
 _ID_PROBLEM = f"must be between 0 and {_ID_MAX}, inclusive"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from apiserver.validation import device_names, field, names
 from apiserver.validation.go_dump import dump
 from apiserver.validation.selectors import label_selector
-from machinery.errors import Cause
-from machinery.pb import storage
-from machinery.quantity import Quantity
+from machinery.api.errors import Cause
+from machinery.api.pb import storage
+from machinery.resources.quantity import Quantity
 
 _NODE_ID_LENGTH_MAX = 192
 _MODES = ("Ephemeral", "Persistent")

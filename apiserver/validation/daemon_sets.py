@@ -6,8 +6,8 @@ from apiserver.validation import field, templates
 from apiserver.validation.budgets import int_or_percent
 from apiserver.validation.go_dump import dump
 from apiserver.validation.pod_options import PodOptions
-from machinery.errors import Cause
-from machinery.pb import apps, intstr
+from machinery.api.errors import Cause
+from machinery.api.pb import apps, intstr
 from machinery.wire import codec
 
 _TYPES = ("RollingUpdate", "OnDelete")

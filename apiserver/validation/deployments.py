@@ -7,8 +7,8 @@ from typing import Any
 from apiserver.validation import field, replica_sets
 from apiserver.validation.budgets import int_or_percent
 from apiserver.validation.pod_options import PodOptions
-from machinery.errors import Cause
-from machinery.pb import apps, intstr
+from machinery.api.errors import Cause
+from machinery.api.pb import apps, intstr
 
 _TYPES = ("Recreate", "RollingUpdate")
 _INT = 0

@@ -7,8 +7,8 @@ from functools import partial
 from apiserver.validation import conditions, device_names, device_terms, field, go_dump, lists
 from apiserver.validation.device_claims import Requests, request_names, request_reference, request_references
 from apiserver.validation.scheduling_terms import node_selector
-from machinery.errors import Cause
-from machinery.pb import devices
+from machinery.api.errors import Cause
+from machinery.api.pb import devices
 
 _RESERVATIONS_MAX = 256
 _RESULTS_MAX = 32

@@ -7,8 +7,8 @@ from functools import partial
 
 from apiserver.validation import device_names, device_terms, field, go_dump, lists, metadata
 from apiserver.validation.quantities import is_extended
-from machinery.errors import Cause
-from machinery.pb import devices
+from machinery.api.errors import Cause
+from machinery.api.pb import devices
 
 _REQUESTS_MAX = 32
 _CONSTRAINTS_MAX = 32

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from apiserver.validation import field, names
-from machinery.errors import Cause
-from machinery.names import regex_problem
+from machinery.api.errors import Cause
+from machinery.api.names import regex_problem
 
 _DRIVER_LENGTH_MAX = 63
 _POOL_LENGTH_MAX = 253

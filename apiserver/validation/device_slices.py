@@ -6,8 +6,8 @@ import re
 
 from apiserver.validation import device_names, device_terms, field, lists
 from apiserver.validation.scheduling_terms import node_selector
-from machinery.errors import Cause
-from machinery.pb import devices
+from machinery.api.errors import Cause
+from machinery.api.pb import devices
 
 _DEVICES_MAX = 128
 _DEVICES_MAX_ADVANCED = 64

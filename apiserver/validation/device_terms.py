@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.validation import device_names, field, lists, names
+from machinery.api.errors import Cause
+from machinery.api.pb import devices
 from machinery.cel.device_selector import compile_selector
 from machinery.cel.errors import CompileError, CostError
-from machinery.errors import Cause
-from machinery.pb import devices
 
 SELECTORS_MAX = 32
 CONFIG_MAX = 32

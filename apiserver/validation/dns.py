@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from apiserver.validation import addresses, field, names
-from machinery.errors import Cause
-from machinery.names import regex_problem
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.names import regex_problem
+from machinery.api.pb import core
 
 _SERVERS_MAX = 3
 _SEARCHES_MAX = 32

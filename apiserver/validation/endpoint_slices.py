@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from apiserver.validation import addresses, field, names
-from machinery.errors import Cause
-from machinery.pb import discovery
+from machinery.api.errors import Cause
+from machinery.api.pb import discovery
 
 _TYPES = ("FQDN", "IPv4", "IPv6")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from apiserver.validation import field, names
-from machinery.errors import Cause
-from machinery.pb import core
-from machinery.quantity import Quantity
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+from machinery.resources.quantity import Quantity
 
 _VARIABLE_PROBLEM = (
     "a valid environment variable name must consist only of printable ASCII characters other than '='"

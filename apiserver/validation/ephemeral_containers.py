@@ -5,9 +5,9 @@ from __future__ import annotations
 from apiserver.validation import field, metadata, pod_annotations, pod_options
 from apiserver.validation.pod import pod
 from apiserver.validation.pod_annotations import MIRROR_ANNOTATION
-from machinery.errors import Cause
-from machinery.pb import core
-from machinery.versions import Gates
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+from machinery.features.gates import Gates
 
 _PATH = "spec.ephemeralContainers"
 

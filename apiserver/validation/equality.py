@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from machinery.pb import resource
-from machinery.quantity import Quantity
+from machinery.api.pb import resource
+from machinery.resources.quantity import Quantity
 
 _QUANTITY = resource.Quantity.DESCRIPTOR.full_name
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from apiserver.validation import field, metadata, names
 from apiserver.validation.go_dump import dump
-from machinery.errors import Cause
-from machinery.pb import core, meta
+from machinery.api.errors import Cause
+from machinery.api.pb import core, meta
 
 _TYPES = ("Normal", "Warning")
 _NOTE_BYTES_MAX = 1024

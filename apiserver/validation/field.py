@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from machinery.errors import Cause
+from machinery.api.errors import Cause
 
 ROOT = "[]"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from apiserver.flow_control import bootstrap
 from apiserver.validation import field, names
+from machinery.api.errors import Cause
+from machinery.api.pb import flowcontrol
 from machinery.defaults import flow_control as defaults
-from machinery.errors import Cause
-from machinery.pb import flowcontrol
 
 _ALL = "*"
 _PRECEDENCE_MAX = 10_000

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from apiserver.validation import addresses, field
-from machinery.errors import Cause
-from machinery.names import regex_problem
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.names import regex_problem
+from machinery.api.pb import core
 
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SCHEMES = ("HTTP", "HTTPS")

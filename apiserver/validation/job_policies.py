@@ -6,8 +6,8 @@ Source: pkg/apis/batch/validation, validatePodFailurePolicy and validateSuccessP
 from __future__ import annotations
 
 from apiserver.validation import field, job_indexes, names
-from machinery.errors import Cause
-from machinery.pb import batch
+from machinery.api.errors import Cause
+from machinery.api.pb import batch
 
 _RULES_MAX = 20
 _EXIT_CODES_MAX = 255

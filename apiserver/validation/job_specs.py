@@ -5,8 +5,8 @@ from __future__ import annotations
 from apiserver.validation import field, job_policies, paths, templates
 from apiserver.validation.go_dump import dump
 from apiserver.validation.pod_options import PodOptions
-from machinery.errors import Cause
-from machinery.pb import batch
+from machinery.api.errors import Cause
+from machinery.api.pb import batch
 
 COMPLETIONS_SOFT_LIMIT = 100_000
 PARALLELISM_SOFT_LIMIT = 10_000

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from apiserver.validation import field, job_indexes
 from apiserver.validation.go_dump import dump
-from machinery.clock import rfc3339
-from machinery.errors import Cause
-from machinery.pb import batch, meta
+from machinery.api.errors import Cause
+from machinery.api.pb import batch, meta
+from machinery.runtime.clock import rfc3339
 
 _TERMINAL = ("Failed", "Complete", "FailureTarget")
 _CONDITIONS = "status.conditions"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from apiserver.validation import field, names, quantities
-from machinery.errors import Cause
-from machinery.pb import core
-from machinery.quantity import Quantity
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+from machinery.resources.quantity import Quantity
 
 _TYPES = frozenset({"Pod", "Container", "PersistentVolumeClaim"})
 _PARTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")

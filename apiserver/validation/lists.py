@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from apiserver.validation import field
-from machinery.errors import Cause
+from machinery.api.errors import Cause
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from apiserver.validation import field, names
 from apiserver.validation.names import Problems
-from machinery.clock import rfc3339
-from machinery.errors import Cause
-from machinery.pb import meta
+from machinery.api.errors import Cause
+from machinery.api.pb import meta
+from machinery.runtime.clock import rfc3339
 from machinery.wire import codec
 
 ANNOTATIONS_BYTES_MAX = 256 * 1024

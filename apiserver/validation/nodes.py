@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from apiserver.validation import addresses, field, metadata, names, quantities
 from apiserver.validation.scheduling_terms import label_name, taint_effect
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 from machinery.wire.scalars import format_time
 
 _CIDR_CHANGED = 'node updates may not change podCIDR except from "" to valid'

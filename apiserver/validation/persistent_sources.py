@@ -10,8 +10,8 @@ from typing import Any
 
 from apiserver.validation import device_names, field, names, paths
 from apiserver.validation.volume_sources import MORE, SOURCES, iscsi, needed, needs, storage_os
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 _SECRETS = (
     "controllerPublishSecretRef",

@@ -9,9 +9,9 @@ from apiserver.validation.equality import same
 from apiserver.validation.go_dump import dump
 from apiserver.validation.pod_options import PodOptions
 from apiserver.validation.pod_spec import INT32_MAX, in_range, pod_spec
-from machinery.errors import Cause
-from machinery.pb import core
-from machinery.remembered import Verdicts
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+from machinery.runtime.memo import Verdicts
 
 _DEFAULT_OPTIONS = PodOptions()
 UPDATABLE = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from apiserver.validation import field, paths, windows
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

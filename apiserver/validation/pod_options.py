@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from machinery.pb import core
-from machinery.versions import Gates
+from machinery.api.pb import core
+from machinery.features.gates import Gates
 
 NUMERIC_OPERATORS = ("Lt", "Gt")
 

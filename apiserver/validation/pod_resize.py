@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from apiserver.validation import field, metadata, pod_options
 from apiserver.validation.pod import pod
 from apiserver.validation.pod_annotations import MIRROR_ANNOTATION
-from machinery import qos
-from machinery.errors import Cause
-from machinery.pb import core, resource
-from machinery.versions import Gates
+from machinery.api.errors import Cause
+from machinery.api.pb import core, resource
+from machinery.features.gates import Gates
+from machinery.resources import qos
 
 RESIZABLE = ("cpu", "memory")
 _ONLY = "only cpu and memory resources are mutable"

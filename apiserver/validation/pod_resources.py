@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from apiserver.validation import field, quantities
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 from machinery.defaults.pod import container_requests
-from machinery.errors import Cause
-from machinery.pb import core
-from machinery.quantity import Quantity
+from machinery.resources.quantity import Quantity
 
 
 def pod_resources(path: str, spec: core.PodSpec) -> list[Cause]:

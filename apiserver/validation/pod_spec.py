@@ -21,8 +21,8 @@ from apiserver.validation import (
 )
 from apiserver.validation.metadata import validate_labels
 from apiserver.validation.pod_options import PodOptions
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 INT32_MAX = 2**31 - 1
 # What Linux has room for.

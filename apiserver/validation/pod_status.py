@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apiserver.validation import addresses, container_status, field, metadata, names, pod_annotations
-from machinery.errors import Cause
-from machinery.pb import core
-from machinery.versions import Gates
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+from machinery.features.gates import Gates
 
 NON_NEGATIVE = "must be a non-negative integer"
 _BOUND = "may not be set on pods that are already bound to a node"

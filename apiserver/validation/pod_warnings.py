@@ -11,9 +11,9 @@ from typing import Any
 
 from apiserver.validation import addresses, names
 from apiserver.validation.field import quoted
-from machinery.pb import core, meta
-from machinery.quantity import Quantity
-from machinery.remembered import Verdicts
+from machinery.api.pb import core, meta
+from machinery.resources.quantity import Quantity
+from machinery.runtime.memo import Verdicts
 
 _DEPRECATED_LABELS = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),

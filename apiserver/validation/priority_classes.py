@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from apiserver.validation import field, metadata
-from machinery.errors import Cause
-from machinery.pb import scheduling
-from machinery.priority import HIGHEST_USER_DEFINABLE, SYSTEM_CLASSES
+from machinery.api.errors import Cause
+from machinery.api.pb import scheduling
+from machinery.scheduling.priority import HIGHEST_USER_DEFINABLE, SYSTEM_CLASSES
 
 _SYSTEM_PREFIX = "system-"
 _POLICIES = ("Never", "PreemptLowerPriority")

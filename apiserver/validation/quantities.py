@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from apiserver.validation import field, names
-from machinery.errors import Cause
-from machinery.pb import resource
-from machinery.quantity import Quantity, QuantityError
+from machinery.api.errors import Cause
+from machinery.api.pb import resource
+from machinery.resources.quantity import Quantity, QuantityError
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 _STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from apiserver.validation import field, names, selectors
-from machinery.errors import Cause
+from machinery.api.errors import Cause
 
 GROUP = "rbac.authorization.k8s.io"
 _KINDS = ("ServiceAccount", "User", "Group")

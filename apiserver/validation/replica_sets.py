@@ -5,9 +5,9 @@ from __future__ import annotations
 from apiserver.validation import field, templates
 from apiserver.validation.pod_options import PodOptions
 from apiserver.validation.selectors import label_selector
-from machinery.errors import Cause
-from machinery.pb import apps, meta
-from machinery.selectors import LabelSelector, SelectorError
+from machinery.api.errors import Cause
+from machinery.api.pb import apps, meta
+from machinery.api.selectors import LabelSelector, SelectorError
 from machinery.wire import codec
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from apiserver.validation import field, templates
 from apiserver.validation.pod_options import PodOptions
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 _COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from apiserver.validation import field, quantities
 from apiserver.validation.go_dump import dump
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 _COMPUTE = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
 _POD_RESOURCES = _COMPUTE | {"pods"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from apiserver.validation import field, metadata, names, quantities, scheduling_terms
-from machinery.errors import Cause
-from machinery.pb import node
+from machinery.api.errors import Cause
+from machinery.api.pb import node
 
 
 def runtime_class(obj: node.RuntimeClass) -> list[Cause]:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from apiserver.validation import field, names
 from apiserver.validation.pod_options import NUMERIC_OPERATORS, PodOptions
 from apiserver.validation.selectors import label_selector
-from machinery.errors import Cause
-from machinery.names import EMPTY
-from machinery.pb import core
-from machinery.selectors import parse_int64
+from machinery.api.errors import Cause
+from machinery.api.names import EMPTY
+from machinery.api.pb import core
+from machinery.api.selectors import parse_int64
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from apiserver.validation import field, names
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 _SIZE_BYTES_MAX = 1024 * 1024
 _ACCOUNT = "kubernetes.io/service-account.name"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.validation import field, go_dump, paths, sysctls, windows
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 _ID_MAX = 2**31 - 1
 _ID_PROBLEM = f"must be between 0 and {_ID_MAX}, inclusive"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from apiserver.validation import field, names
 from apiserver.validation.metadata import validate_labels
-from machinery.errors import Cause
-from machinery.pb import meta
+from machinery.api.errors import Cause
+from machinery.api.pb import meta
 
 
 def label_selector(path: str, selector: meta.LabelSelector) -> list[Cause]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from apiserver.validation import addresses, field
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 NONE = "None"
 _FAMILIES = ("IPv4", "IPv6")

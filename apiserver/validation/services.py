@@ -7,8 +7,8 @@ from typing import Any
 from apiserver.validation import addresses, field, names, service_addresses
 from apiserver.validation import metadata as metadata_rules
 from apiserver.validation.service_addresses import is_headless
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from apiserver.validation import field, templates
 from apiserver.validation.budgets import int_or_percent
 from apiserver.validation.go_dump import dump
-from machinery.errors import Cause
-from machinery.pb import apps
+from machinery.api.errors import Cause
+from machinery.api.pb import apps
 
 _RETENTION = ("Retain", "Delete")
 _MUTABLE = ("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",

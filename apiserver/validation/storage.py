@@ -11,9 +11,9 @@ from apiserver.validation.equality import same
 from apiserver.validation.go_dump import dump
 from apiserver.validation.persistent_sources import persistent_source
 from apiserver.validation.scheduling_terms import node_selector
-from machinery.errors import Cause
-from machinery.pb import core, storage
-from machinery.quantity import Quantity
+from machinery.api.errors import Cause
+from machinery.api.pb import core, storage
+from machinery.resources.quantity import Quantity
 
 _RECLAIM = ("Delete", "Recycle", "Retain")
 _BINDING_MODES = ("Immediate", "WaitForFirstConsumer")

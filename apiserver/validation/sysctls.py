@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from apiserver.validation import field
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 _LENGTH_MAX = 253
 _PATTERN = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

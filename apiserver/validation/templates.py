@@ -8,9 +8,9 @@ from apiserver.validation import field, metadata, pod_annotations
 from apiserver.validation.pod_options import PodOptions
 from apiserver.validation.pod_spec import pod_spec
 from apiserver.validation.selectors import label_selector
-from machinery.errors import Cause
-from machinery.pb import core, meta
-from machinery.selectors import LabelSelector, SelectorError
+from machinery.api.errors import Cause
+from machinery.api.pb import core, meta
+from machinery.api.selectors import LabelSelector, SelectorError
 from machinery.wire import codec
 
 _DEFAULT_OPTIONS = PodOptions()

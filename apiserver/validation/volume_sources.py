@@ -12,9 +12,9 @@ from typing import Any
 from apiserver.validation import device_names, environment, field, go_dump, names, paths
 from apiserver.validation.claims import claim_template
 from apiserver.validation.selectors import label_selector
-from machinery.errors import Cause
-from machinery.pb import core
-from machinery.quantity import Quantity
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+from machinery.resources.quantity import Quantity
 
 MORE = "may not specify more than 1 volume type"
 _HOST_PATH_TYPES = (

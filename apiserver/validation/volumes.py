@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from apiserver.validation import field, names, paths
 from apiserver.validation.volume_sources import volume_source
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _READ_ONLY = ("Disabled", "Enabled", "IfPossible")

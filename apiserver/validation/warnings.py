@@ -10,9 +10,9 @@ from typing import Any
 
 from apiserver.validation import addresses, pod_warnings
 from apiserver.validation.service_addresses import is_headless
-from machinery import kinds
-from machinery.kinds import Kind
-from machinery.pb import apps, core, discovery, storage
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.pb import apps, core, discovery, storage
 
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"

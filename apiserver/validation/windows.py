@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from apiserver.validation import field, names
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 _CREDENTIAL_KIB_MAX = 64
 _DOMAIN_LENGTH_MAX = 256

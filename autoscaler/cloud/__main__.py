@@ -8,7 +8,7 @@ import click
 
 from autoscaler.cloud.node_groups import NodeGroupError, load
 from autoscaler.cloud.process import run_cloud
-from machinery.process import Process, component_command
+from machinery.process.component import Process, component_command
 
 
 @component_command("cloud")

@@ -22,9 +22,9 @@ from typing import Any
 
 import yaml
 
-from machinery.pb import core
-from machinery.quantity import Quantity, QuantityError
-from machinery.resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
+from machinery.api.pb import core
+from machinery.resources.pod_resources import EMULATED_EPHEMERAL_STORAGE, EPHEMERAL_STORAGE
+from machinery.resources.quantity import Quantity, QuantityError
 from machinery.wire.codec import DecodeError, from_json
 from machinery.wire.scalars import parse_seconds
 

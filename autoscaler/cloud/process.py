@@ -17,13 +17,14 @@ from autoscaler.cloud.node_groups import GROUP_LABEL, NodeGroup
 from autoscaler.cloud.servicer import CloudServicer
 from autoscaler.cloud.state import CloudState, InstanceState
 from autoscaler.cloud.state_file import StateFile, StateFileError
-from machinery import errors, failpoints, kinds
-from machinery.client import Client
-from machinery.errors import StatusError
-from machinery.failpoints import FailpointError
-from machinery.informer import Informer
-from machinery.pb import core
-from machinery.process import Fatal, Process
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.client.api_client import Client
+from machinery.client.informer import Informer
+from machinery.process.component import Fatal, Process
+from machinery.runtime import failpoints
+from machinery.runtime.failpoints import FailpointError
 
 NODE_DELETE_BEFORE = failpoints.declare("cloud.node-delete.before")
 GRACE_SECONDS = 1.0

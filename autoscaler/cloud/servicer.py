@@ -15,10 +15,10 @@ from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grp
 
 from autoscaler.cloud.node_groups import NodeGroup
 from autoscaler.cloud.state import CloudError, CloudState, Instance, InstanceState
-from machinery import failpoints
-from machinery.clock import Clock
-from machinery.errors import StatusError
-from machinery.failpoints import FailpointError
+from machinery.api.errors import StatusError
+from machinery.runtime import failpoints
+from machinery.runtime.clock import Clock
+from machinery.runtime.failpoints import FailpointError
 
 INCREASE_BEFORE = failpoints.declare("cloud.increase.before")
 INCREASE_AFTER = failpoints.declare("cloud.increase.after")

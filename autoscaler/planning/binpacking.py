@@ -13,7 +13,7 @@ from autoscaler.planning.equivalence import EquivalenceGroup
 from autoscaler.planning.snapshot import ClusterSnapshot
 from autoscaler.planning.template_node import TemplateNode
 from autoscaler.planning.templates import fresh
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.resource_columns import CPU, MEMORY
 from scheduler.framework.types import NodeInfo, PodInfo
 

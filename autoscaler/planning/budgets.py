@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from machinery.pb import core, policy
-from machinery.selectors import LabelSelector
+from machinery.api.pb import core, policy
+from machinery.api.selectors import LabelSelector
 
 
 @dataclass(slots=True)

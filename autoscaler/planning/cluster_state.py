@@ -13,8 +13,8 @@ from autoscaler.planning import marks
 from autoscaler.planning.backoff import Backoff
 from autoscaler.planning.events import Events
 from autoscaler.planning.observation import DELETING, CloudView, Instance, NodeGroup
-from machinery.clock import from_time
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.runtime.clock import from_time
 from machinery.wire.scalars import format_duration
 
 DELETION_SECONDS_MAX = 300.0

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from autoscaler.planning.devices import Claim, Slice
 from autoscaler.planning.utilization import Utilization
-from machinery.pb import devices
-from machinery.quantity import value
+from machinery.api.pb import devices
+from machinery.resources.quantity import value
 
 Counters = dict[tuple[str, str], int]  # by counter set and counter, whole units
 

@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery import kinds
-from machinery.kinds import Kind
-from machinery.objects import ObjectKey, is_controlled_by, key_of
-from machinery.pb import core, devices
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey, is_controlled_by, key_of
+from machinery.api.pb import core, devices
 from scheduler.framework.environment import EMPTY_LISTER
 from scheduler.framework.interface import Lister
 from scheduler.plugins.dynamic_resources.pod_claims import ClaimError, claim_name, is_reserved_for

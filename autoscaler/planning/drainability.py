@@ -13,7 +13,7 @@ from autoscaler.options import Options
 from autoscaler.planning import marks, pods
 from autoscaler.planning.budgets import RemainingBudgets
 from autoscaler.planning.observation import ControllerKey
-from machinery.pb import core
+from machinery.api.pb import core
 
 _REPLICATING = frozenset(("ReplicationController", "Job", "ReplicaSet", "StatefulSet"))
 _COUNTED = frozenset(("ReplicationController", "ReplicaSet", "StatefulSet"))

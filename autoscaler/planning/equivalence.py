@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from autoscaler.planning.pods import controller_of
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.types import PodInfo
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from autoscaler.planning.observation import NodeGroup
-from machinery.pb import core
-from machinery.quantity import milli, value
+from machinery.api.pb import core
+from machinery.resources.quantity import milli, value
 from scheduler.framework.resource_columns import CPU, MEMORY
 from scheduler.framework.types import NodeInfo, PodInfo
 

@@ -5,7 +5,7 @@ Source: cluster-autoscaler 1.36.
 
 from __future__ import annotations
 
-from machinery.pb import core
+from machinery.api.pb import core
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"

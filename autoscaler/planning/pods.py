@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from autoscaler.options import Compat, Options
 from autoscaler.planning import marks
-from machinery import objects
-from machinery.clock import from_time
-from machinery.pb import core, meta
+from machinery.api import objects
+from machinery.api.pb import core, meta
+from machinery.runtime.clock import from_time
 from machinery.wire.scalars import parse_seconds
 
 YOUNG_SECONDS = 2.0

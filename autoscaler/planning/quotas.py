@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from autoscaler.options import GIB, Options
 from autoscaler.planning import marks
-from machinery.pb import core
-from machinery.quantity import value
+from machinery.api.pb import core
+from machinery.resources.quantity import value
 
 CPU, MEMORY = "cpu", "memory"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from autoscaler.planning import marks
-from machinery.pb import core
+from machinery.api.pb import core
 
 NO_NODES = "Cluster has no nodes."
 NO_READY_NODES = "Cluster has no ready nodes."

@@ -20,7 +20,7 @@ from autoscaler.planning.quotas import MinQuota
 from autoscaler.planning.snapshot import ClusterSnapshot, Hints
 from autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
 from autoscaler.planning.utilization import Utilization, utilization
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.types import NodeInfo
 
 

@@ -22,7 +22,7 @@ from autoscaler.planning.observation import CloudView, NodeGroup
 from autoscaler.planning.quotas import MaxQuota
 from autoscaler.planning.snapshot import ClusterSnapshot
 from autoscaler.planning.template_node import TemplateNode
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.types import NodeInfo
 
 MAX_SIZE = "max node group size reached"

@@ -13,9 +13,9 @@ import numpy as np
 from autoscaler.planning.devices import Devices
 from autoscaler.planning.pods import unbound
 from autoscaler.planning.template_node import TemplateNode
-from machinery.clock import Clock
-from machinery.pb import core
-from machinery.versions import Gates
+from machinery.api.pb import core
+from machinery.features.gates import Gates
+from machinery.runtime.clock import Clock
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Status
 from scheduler.framework.profile import DEFAULT_SCHEDULER_NAME

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 from autoscaler.planning import marks
 from autoscaler.planning.observation import CloudView
-from machinery.pb import core
+from machinery.api.pb import core
 
 
 def soft_taint_changes(

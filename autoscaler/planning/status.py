@@ -14,7 +14,7 @@ from typing import Any
 from autoscaler.planning.backoff import Failure
 from autoscaler.planning.cluster_state import AcceptableRange, ClusterState, Readiness
 from autoscaler.planning.observation import CloudView, NodeGroup
-from machinery.clock import rfc3339, rfc3339_micro
+from machinery.runtime.clock import rfc3339, rfc3339_micro
 
 ERROR_CHARACTERS_MAX = 500
 TRUNCATED = "<truncated>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from autoscaler.planning.devices import Claim, Slice, renamed_claims, renamed_slices
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.types import NodeInfo, PodInfo
 
 

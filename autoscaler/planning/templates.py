@@ -12,12 +12,12 @@ from autoscaler.planning.devices import Slice, has_devices_of
 from autoscaler.planning.observation import CloudView, DaemonSet, NodeGroup
 from autoscaler.planning.snapshot import ClusterSnapshot
 from autoscaler.planning.template_node import TemplateNode
-from machinery.clock import Clock, from_time
-from machinery.node_affinity import matches
-from machinery.objects import get_condition
-from machinery.pb import core
-from machinery.taints import find_untolerated
-from machinery.versions import Gates
+from machinery.api.objects import get_condition
+from machinery.api.pb import core
+from machinery.features.gates import Gates
+from machinery.runtime.clock import Clock, from_time
+from machinery.scheduling.node_affinity import matches
+from machinery.scheduling.taints import find_untolerated
 from scheduler.framework.types import PodInfo
 
 STABLE_SECONDS = 60.0

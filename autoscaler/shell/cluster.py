@@ -10,14 +10,14 @@ from autoscaler.planning import marks
 from autoscaler.planning.events import Events
 from autoscaler.planning.observation import ControllerKey, DaemonSet, Observation
 from autoscaler.planning.pods import is_unschedulable
-from machinery import kinds
-from machinery.client import Client
-from machinery.clock import Clock
-from machinery.errors import StatusError, is_conflict, is_not_found
-from machinery.events import EventRecorder, reference
-from machinery.informer import Informer
-from machinery.kinds import Kind
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_conflict, is_not_found
+from machinery.api.kinds import Kind
+from machinery.api.pb import core
+from machinery.client.api_client import Client
+from machinery.client.informer import Informer
+from machinery.events.recorder import EventRecorder, reference
+from machinery.runtime.clock import Clock
 
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 CONFLICTS_MAX = 8

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from autoscaler.options import Options
-from machinery.event_correlator import CorrelatorOptions, EventCorrelator, object_key
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.events.correlator import CorrelatorOptions, EventCorrelator, object_key
 
 KEYS_MAX = 8192
 _STATUS = ("ConfigMap", "kube-system", "cluster-autoscaler-status")

@@ -15,7 +15,7 @@ from autoscaler.options import GIB, Options
 from autoscaler.planning import marks, quotas
 from autoscaler.planning.observation import Observation
 from autoscaler.result import LoopResult
-from machinery.pb import core
+from machinery.api.pb import core
 
 _NAMESPACE = "cluster_autoscaler"
 _FUNCTION_BUCKETS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)

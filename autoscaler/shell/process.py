@@ -21,11 +21,11 @@ from autoscaler.shell.cluster import ApiCluster
 from autoscaler.shell.event_limits import event_correlator
 from autoscaler.shell.metrics import Metrics
 from autoscaler.shell.provider import CloudConfig, ExternalProvider
-from machinery import run_files
-from machinery.clock import rfc3339
-from machinery.correlating_recorder import CorrelatingRecorder
-from machinery.errors import StatusError
-from machinery.process import Process
+from machinery.api.errors import StatusError
+from machinery.events.correlating_recorder import CorrelatingRecorder
+from machinery.process import run_files
+from machinery.process.component import Process
+from machinery.runtime.clock import rfc3339
 
 if TYPE_CHECKING:
     from starlette.requests import Request

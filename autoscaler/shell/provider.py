@@ -20,9 +20,9 @@ from google.protobuf.message import DecodeError
 
 from autoscaler.planning.observation import CloudView, Instance, NodeGroup
 from autoscaler.ports import CloudError
-from machinery import credentials
-from machinery.clock import Clock
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.client import credentials
+from machinery.runtime.clock import Clock
 from machinery.wire.scalars import parse_seconds
 
 TIMEOUT_SECONDS = 5.0

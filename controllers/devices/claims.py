@@ -6,11 +6,11 @@ from typing import Literal, NamedTuple
 
 from controllers.controller import Context, Worker
 from controllers.devices import reservations, templates
-from machinery import kinds
-from machinery.claim_templates import claim_from
-from machinery.errors import StatusError, is_not_found
-from machinery.objects import ObjectKey, is_controlled_by, key_of
-from machinery.pb import core, devices
+from machinery.api import kinds
+from machinery.api.claim_templates import claim_from
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.objects import ObjectKey, is_controlled_by, key_of
+from machinery.api.pb import core, devices
 
 Claim = devices.ResourceClaim
 

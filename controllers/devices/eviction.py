@@ -10,10 +10,11 @@ from __future__ import annotations
 from controllers.controller import Context, Controller
 from controllers.devices import taints, templates
 from controllers.disruption_target import disrupt
-from machinery import failpoints, kinds
-from machinery.clock import to_time
-from machinery.objects import ObjectKey, is_controlled_by
-from machinery.pb import core, devices
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey, is_controlled_by
+from machinery.api.pb import core, devices
+from machinery.runtime import failpoints
+from machinery.runtime.clock import to_time
 
 EVICT_BEFORE = failpoints.declare("controllers.device_taint_eviction.before")
 FIRST_SEEN_MAX = 10_000  # taints without a time that are remembered

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from machinery.objects import controller_of
-from machinery.pb import core, devices
+from machinery.api.objects import controller_of
+from machinery.api.pb import core, devices
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from machinery.claim_templates import POD_CLAIM_NAME
-from machinery.objects import is_controlled_by
-from machinery.pb import core, devices
+from machinery.api.claim_templates import POD_CLAIM_NAME
+from machinery.api.objects import is_controlled_by
+from machinery.api.pb import core, devices
 
 
 def made_for(

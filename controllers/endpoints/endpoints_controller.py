@@ -10,10 +10,11 @@ from controllers.endpoints.pending_writes import PendingWrites
 from controllers.endpoints.pods import has_endpoints
 from controllers.endpoints.subsets import CONTROLLER, MANAGED_BY_LABEL, desired
 from controllers.endpoints.trigger_time import TriggerTimes
-from machinery import failpoints, kinds
-from machinery.errors import StatusError, is_not_found
-from machinery.objects import ObjectKey, key_of
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.objects import ObjectKey, key_of
+from machinery.api.pb import core
+from machinery.runtime import failpoints
 
 WRITE_BEFORE = failpoints.declare("controllers.endpoints.write.before")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from controllers.endpoints.pods import changes_endpoints, has_endpoints
-from machinery.informer import Informer
-from machinery.objects import ObjectKey, key_of
-from machinery.pb import core
+from machinery.api.objects import ObjectKey, key_of
+from machinery.api.pb import core
+from machinery.client.informer import Informer
 
 Selector = tuple[tuple[str, str], ...]
 

@@ -21,8 +21,8 @@ from controllers.endpoints.filling import (
 from controllers.endpoints.pods import TRIGGER_TIME, AddressType
 from controllers.endpoints.slices import MANAGED_BY_LABEL, SERVICE_LABEL, name_prefix, recycle
 from controllers.endpoints.subsets import repacked
-from machinery.objects import is_terminating, owner_reference
-from machinery.pb import core, discovery
+from machinery.api.objects import is_terminating, owner_reference
+from machinery.api.pb import core, discovery
 
 CONTROLLER: Final = "endpointslicemirroring-controller.k8s.io"
 SKIP_LABEL: Final = "endpointslice.kubernetes.io/skip-mirror"

@@ -6,10 +6,10 @@ from controllers.controller import Context, Controller
 from controllers.endpoints.filling import Writes
 from controllers.endpoints.mirroring import CONTROLLER, is_mirrored, plan
 from controllers.endpoints.own_slices import STALE_SECONDS, OwnSlices
-from machinery import kinds
-from machinery.errors import StatusError
-from machinery.objects import ObjectKey
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
 
 
 class EndpointSliceMirroringController(Controller):

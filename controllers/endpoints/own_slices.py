@@ -9,12 +9,13 @@ from controllers.controller import namespace_ends
 from controllers.endpoints.filling import Writes
 from controllers.endpoints.pending_writes import PendingWrites
 from controllers.endpoints.slices import MANAGED_BY_LABEL, SERVICE_LABEL
-from machinery import failpoints, kinds
-from machinery.client import Client
-from machinery.errors import StatusError, is_not_found
-from machinery.informer import Informer
-from machinery.objects import ObjectKey
-from machinery.pb import discovery
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import discovery
+from machinery.client.api_client import Client
+from machinery.client.informer import Informer
+from machinery.runtime import failpoints
 
 WRITE_BEFORE = failpoints.declare("controllers.endpoint_slices.write.before")
 STALE_SECONDS: Final = 0.05

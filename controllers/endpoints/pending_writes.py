@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from machinery.objects import ObjectKey
+from machinery.api.objects import ObjectKey
 
 
 class PendingWrites:

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Final, Literal
 
-from machinery.objects import condition_is, is_terminating
-from machinery.pb import core
-from machinery.resources import is_sidecar
+from machinery.api.objects import condition_is, is_terminating
+from machinery.api.pb import core
+from machinery.resources.pod_resources import is_sidecar
 
 AddressType = Literal["IPv4", "IPv6"]
 HEADLESS_LABEL: Final = "service.kubernetes.io/headless"

@@ -10,10 +10,10 @@ from controllers.endpoints.own_slices import STALE_SECONDS, OwnSlices
 from controllers.endpoints.pods import has_endpoints
 from controllers.endpoints.slices import CONTROLLER, plan
 from controllers.endpoints.trigger_time import TriggerTimes, annotate
-from machinery import kinds
-from machinery.errors import StatusError
-from machinery.objects import ObjectKey, is_terminating, key_of
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.objects import ObjectKey, is_terminating, key_of
+from machinery.api.pb import core
 
 NODE_MISSING_SECONDS: Final = 1.0
 """After which a Service is looked at again that has a pod on a node which does not exist."""

@@ -25,9 +25,9 @@ from controllers.endpoints.pods import (
     port_of,
     target_of,
 )
-from machinery.names import dns_subdomain_problems
-from machinery.objects import is_owned_by, is_terminating, owner_reference
-from machinery.pb import core, discovery
+from machinery.api.names import dns_subdomain_problems
+from machinery.api.objects import is_owned_by, is_terminating, owner_reference
+from machinery.api.pb import core, discovery
 
 CONTROLLER: Final = "endpointslice-controller.k8s.io"
 SERVICE_LABEL: Final = "kubernetes.io/service-name"

@@ -22,7 +22,7 @@ from controllers.endpoints.pods import (
     target_of,
 )
 from controllers.endpoints.trigger_time import annotate
-from machinery.pb import core
+from machinery.api.pb import core
 
 ADDRESSES_MAX: Final = 1000
 """Addresses in one Endpoints; the rest is left out."""

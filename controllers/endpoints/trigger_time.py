@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controllers.endpoints.pods import TRIGGER_TIME, ready_since
-from machinery.clock import rfc3339
-from machinery.objects import ObjectKey, key_of
-from machinery.pb import core, meta
+from machinery.api.objects import ObjectKey, key_of
+from machinery.api.pb import core, meta
+from machinery.runtime.clock import rfc3339
 
 
 class TriggerTimes:

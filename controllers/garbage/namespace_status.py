@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from machinery.objects import set_condition
-from machinery.pb import core, meta
+from machinery.api.objects import set_condition
+from machinery.api.pb import core, meta
 
 CONTENT_FINALIZER: Final = "kubernetes"
 # (type, reason, message) of the conditions whose status is False as long as all goes well.

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from controllers.controller import Context, Controller
 from controllers.garbage.namespace_status import conditions, with_conditions, without_content_finalizer
-from machinery import failpoints, kinds
-from machinery.clock import to_time
-from machinery.errors import StatusError, is_conflict, is_not_found
-from machinery.kinds import Kind
-from machinery.objects import ObjectKey, is_terminating
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_conflict, is_not_found
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey, is_terminating
+from machinery.api.pb import core
+from machinery.runtime import failpoints
+from machinery.runtime.clock import to_time
 
 FINALIZE_BEFORE = failpoints.declare("controllers.namespace.finalize.before")
 

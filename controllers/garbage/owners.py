@@ -22,12 +22,13 @@ from controllers.garbage.ownership import (
     orphans_dependents,
     waits_for_dependents,
 )
-from machinery import failpoints, kinds
-from machinery.errors import StatusError, is_not_found
-from machinery.kinds import Kind
-from machinery.objects import is_terminating
-from machinery.patch_type import PatchType
-from machinery.pb import meta
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.kinds import Kind
+from machinery.api.objects import is_terminating
+from machinery.api.pb import meta
+from machinery.patch.patch_type import PatchType
+from machinery.runtime import failpoints
 
 DELETE_BEFORE = failpoints.declare("controllers.garbage.delete.before")
 ORPHAN_BEFORE = failpoints.declare("controllers.garbage.orphan.before")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
-from machinery.objects import is_terminating
-from machinery.pb import meta
+from machinery.api.objects import is_terminating
+from machinery.api.pb import meta
 
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"

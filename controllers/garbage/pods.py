@@ -13,11 +13,12 @@ from controllers.garbage.pod_gc import (
     too_many_ended,
     unscheduled_terminating,
 )
-from machinery import failpoints, kinds
-from machinery.clock import to_time
-from machinery.errors import StatusError, is_conflict, is_not_found
-from machinery.failpoints import FailpointError
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_conflict, is_not_found
+from machinery.api.pb import core
+from machinery.runtime import failpoints
+from machinery.runtime.clock import to_time
+from machinery.runtime.failpoints import FailpointError
 
 MARK_BEFORE = failpoints.declare("controllers.pod_gc.mark.before")
 DELETE_BEFORE = failpoints.declare("controllers.pod_gc.delete.before")

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 from controllers.controller import Context, Controller
 from controllers.disruption_target import disrupt
-from machinery import failpoints, kinds
-from machinery.clock import to_time
-from machinery.informer import Informer
-from machinery.objects import ObjectKey, is_terminating
-from machinery.pb import core
-from machinery.taints import NO_EXECUTE, tolerates
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey, is_terminating
+from machinery.api.pb import core
+from machinery.client.informer import Informer
+from machinery.runtime import failpoints
+from machinery.runtime.clock import to_time
+from machinery.scheduling.taints import NO_EXECUTE, tolerates
 
 EVICT_BEFORE = failpoints.declare("controllers.taint_eviction.before")
 

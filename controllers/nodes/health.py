@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.objects import get_condition, set_condition
-from machinery.pb import coordination, core, meta
+from machinery.api.objects import get_condition, set_condition
+from machinery.api.pb import coordination, core, meta
 
 _MONITORED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 

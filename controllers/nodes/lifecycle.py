@@ -10,13 +10,14 @@ from controllers.controller import Context, Controller
 from controllers.nodes import metadata
 from controllers.nodes.health import NodeHealth, observe, unknown_status, unready_pod
 from controllers.nodes.taints import plan_no_execute, plan_no_schedule
-from machinery import failpoints, kinds
-from machinery.clock import to_time
-from machinery.errors import StatusError, is_conflict, is_not_found
-from machinery.informer import Informer
-from machinery.objects import ObjectKey, condition_is
-from machinery.patch_type import PatchType
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_conflict, is_not_found
+from machinery.api.objects import ObjectKey, condition_is
+from machinery.api.pb import core
+from machinery.client.informer import Informer
+from machinery.patch.patch_type import PatchType
+from machinery.runtime import failpoints
+from machinery.runtime.clock import to_time
 from machinery.wire.codec import to_json
 
 LEASE_NAMESPACE = "kube-node-lease"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from machinery.pb import core
+from machinery.api.pb import core
 
 TTL_ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 _OLD_LABELS: Final = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from machinery.objects import get_condition
-from machinery.pb import core, meta
-from machinery.taints import NO_EXECUTE, NO_SCHEDULE
+from machinery.api.objects import get_condition
+from machinery.api.pb import core, meta
+from machinery.scheduling.taints import NO_EXECUTE, NO_SCHEDULE
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"

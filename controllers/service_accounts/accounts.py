@@ -5,10 +5,10 @@ from __future__ import annotations
 import anyio
 
 from controllers.controller import Context, Controller, namespace_ends
-from machinery import kinds
-from machinery.errors import StatusError, is_already_exists
-from machinery.objects import ObjectKey, is_terminating
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_already_exists
+from machinery.api.objects import ObjectKey, is_terminating
+from machinery.api.pb import core
 
 DEFAULT = "default"
 DEFAULT_NAMESPACE = "default"

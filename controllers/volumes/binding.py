@@ -20,8 +20,8 @@ from controllers.volumes.steps import (
     UpdateVolume,
     UpdateVolumeStatus,
 )
-from machinery.pb import core, storage
-from machinery.volume_matching import (
+from machinery.api.pb import core, storage
+from machinery.scheduling.volume_matching import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     NO_PROVISIONER,

@@ -7,11 +7,11 @@ from controllers.volumes.binding import ClaimView, next_claim_step, next_volume_
 from controllers.volumes.claims import waits_with
 from controllers.volumes.perform import perform
 from controllers.volumes.steps import Tell
-from machinery import kinds
-from machinery.errors import StatusError, is_not_found
-from machinery.objects import ObjectKey
-from machinery.pb import core, storage
-from machinery.volume_matching import class_of
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core, storage
+from machinery.scheduling.volume_matching import class_of
 
 STEPS_MAX = 8
 """Writes in a row for one claim; a whole binding takes four."""

@@ -11,10 +11,11 @@ from controllers.volumes.steps import (
     UpdateVolume,
     UpdateVolumeStatus,
 )
-from machinery import failpoints, kinds
-from machinery.client import Client
-from machinery.events import EventRecorder
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.pb import core
+from machinery.client.api_client import Client
+from machinery.events.recorder import EventRecorder
+from machinery.runtime import failpoints
 
 BEFORE = failpoints.declare("controllers.bind_volume.before")
 AFTER = failpoints.declare("controllers.bind_volume.after")

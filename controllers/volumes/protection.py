@@ -10,9 +10,9 @@ from typing import Any
 from controllers.controller import Context, Controller
 from controllers.volumes import annotations as names
 from controllers.volumes.claims import claims_of
-from machinery import kinds
-from machinery.objects import ObjectKey, is_terminating
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey, is_terminating
+from machinery.api.pb import core
 
 
 def uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from controllers.controller import Context, Controller
 from controllers.volumes import annotations as names
 from controllers.volumes.provisioning import GiveUp, Nothing, Provision, Refuse, decide, volume_name
-from machinery import failpoints, kinds
-from machinery.errors import StatusError, is_already_exists
-from machinery.objects import ObjectKey
-from machinery.pb import core
-from machinery.volume_matching import SELECTED_NODE, class_of
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_already_exists
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
+from machinery.runtime import failpoints
+from machinery.scheduling.volume_matching import SELECTED_NODE, class_of
 
 BEFORE = failpoints.declare("controllers.provision.before")
 DURING = failpoints.declare("controllers.provision.during")

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from controllers.volumes import annotations as names
-from machinery.pb import core, storage
-from machinery.volume_matching import SELECTED_NODE, claim_reference, class_of, delays_binding
+from machinery.api.pb import core, storage
+from machinery.scheduling.volume_matching import SELECTED_NODE, claim_reference, class_of, delays_binding
 from machinery.wire.scalars import parse_seconds
 
 _FAILURES_DIGITS = 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from machinery.pb import core
+from machinery.api.pb import core
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.objects import condition_is, controller_of, get_condition, is_terminating
-from machinery.pb import core, intstr, meta, policy
+from machinery.api.objects import condition_is, controller_of, get_condition, is_terminating
+from machinery.api.pb import core, intstr, meta, policy
 
 CONDITION: Final = "DisruptionAllowed"
 EVICTION_SECONDS_MAX: Final = 120.0

@@ -15,11 +15,11 @@ from controllers.workloads.budget import (
     status_of,
     unmanaged,
 )
-from machinery import kinds
-from machinery.clock import to_time
-from machinery.objects import ObjectKey, controller_of, set_condition
-from machinery.pb import core, policy
-from machinery.selectors import LabelSelector
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey, controller_of, set_condition
+from machinery.api.pb import core, policy
+from machinery.api.selectors import LabelSelector
+from machinery.runtime.clock import to_time
 from machinery.wire.codec import to_json
 
 _UNMANAGED = (

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from controllers.controller import Context, Controller
-from machinery import amounts, kinds, quota
-from machinery.amounts import Amounts
-from machinery.kinds import Kind
-from machinery.objects import ObjectKey
-from machinery.pb import core
-from machinery.quantity import Quantity
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
+from machinery.resources import quota
+from machinery.resources import resource_lists as amounts
+from machinery.resources.quantity import Quantity
+from machinery.resources.resource_lists import Amounts
 
 RESYNC_SECONDS = 300.0
 """Upstream's --resource-quota-sync-period."""

@@ -19,12 +19,13 @@ from controllers.workloads.replicas import (
     pod_of,
     status_of,
 )
-from machinery import failpoints, kinds
-from machinery.clock import to_time
-from machinery.errors import StatusError, is_not_found
-from machinery.objects import ObjectKey, controller_of, key_of, owner_reference
-from machinery.patch_type import PatchType
-from machinery.pb import apps, core
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.objects import ObjectKey, controller_of, key_of, owner_reference
+from machinery.api.pb import apps, core
+from machinery.patch.patch_type import PatchType
+from machinery.runtime import failpoints
+from machinery.runtime.clock import to_time
 from machinery.wire.codec import to_json
 
 CREATE_BEFORE = failpoints.declare("controllers.replica_set.create.before")

@@ -27,13 +27,13 @@ from kubelet.runtime import PodSandbox
 from kubelet.shell import metrics
 from kubelet.shell.checkpointer import Checkpointer
 from kubelet.shell.timers import Timers
-from machinery import logs
-from machinery.clock import Clock
-from machinery.events import EventRecorder
-from machinery.objects import key_of
-from machinery.pb import core
-from machinery.resources import CPU, MEMORY
-from machinery.versions import Version
+from machinery.api.objects import key_of
+from machinery.api.pb import core
+from machinery.events.recorder import EventRecorder
+from machinery.features.gates import Version
+from machinery.resources.pod_resources import CPU, MEMORY
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 
 
 @dataclass(slots=True)

@@ -14,11 +14,12 @@ import grpc.aio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
 
-from machinery import credentials, logs
-from machinery.clock import Clock
-from machinery.errors import StatusError
-from machinery.failpoints import FailpointError
-from machinery.pb import core
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.client import credentials
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
+from machinery.runtime.failpoints import FailpointError
 
 POLL_SECONDS = 1.0
 CALL_SECONDS_MAX = 10.0

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from kubelet.runtime import PodSandbox
 from kubelet.shell.agent import Agent
 from kubelet.summary import summary
-from machinery.clock import Clock
-from machinery.health import HEADERS, NOT_FOUND, Health
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.process.health import HEADERS, NOT_FOUND, Health
+from machinery.runtime.clock import Clock
 from machinery.wire import codec
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ from kubelet.runtime import PodSandbox
 from kubelet.shell.agent import Agent, Due
 from kubelet.shell.status_writer import StatusWriter
 from kubelet.shell.timers import EARLY_SECONDS_MAX
-from machinery import logs
-from machinery.errors import is_retryable
-from machinery.failpoints import FailpointError
-from machinery.objects import is_terminating, key_of
-from machinery.pb import core
+from machinery.api.errors import is_retryable
+from machinery.api.objects import is_terminating, key_of
+from machinery.api.pb import core
+from machinery.runtime import logs
+from machinery.runtime.failpoints import FailpointError
 
 ACTUATION_RETRY_SECONDS = 10.0
 FAILURE_RETRY_SECONDS = 1.0

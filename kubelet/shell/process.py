@@ -30,15 +30,15 @@ from kubelet.shell.status_writer import StatusWriter
 from kubelet.shell.timers import Timers
 from kubelet.shell.work_queue import WorkQueue
 from kubelet.summary import summary
-from machinery import kinds
-from machinery.client import Client
-from machinery.correlating_recorder import CorrelatingRecorder
-from machinery.event_correlator import EventCorrelator
-from machinery.informer import Informer
-from machinery.objects import key_of
-from machinery.pb import core
-from machinery.process import Process
-from machinery.run_files import RunFile
+from machinery.api import kinds
+from machinery.api.objects import key_of
+from machinery.api.pb import core
+from machinery.client.api_client import Client
+from machinery.client.informer import Informer
+from machinery.events.correlating_recorder import CorrelatingRecorder
+from machinery.events.correlator import EventCorrelator
+from machinery.process.component import Process
+from machinery.process.run_files import RunFile
 
 if TYPE_CHECKING:
     from starlette.requests import Request

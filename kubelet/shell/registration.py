@@ -13,11 +13,12 @@ from kubelet.node_object import NodeFacts, labels, new_node, same_but_heartbeat,
 from kubelet.options import Heartbeats
 from kubelet.points import LEASE_BEFORE, NODE_STATUS_BEFORE, REGISTER_AFTER, REGISTER_BEFORE
 from kubelet.shell.agent import Agent
-from machinery import errors, kinds, logs
-from machinery.client import Client, retry_unavailable
-from machinery.clock import Clock, to_micro_time
-from machinery.pb import coordination, core
-from machinery.strategic_diff import diff_strategic
+from machinery.api import errors, kinds
+from machinery.api.pb import coordination, core
+from machinery.client.api_client import Client, retry_unavailable
+from machinery.patch.strategic_diff import diff_strategic
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock, to_micro_time
 from machinery.wire.codec import to_json
 
 LEASE_NAMESPACE = "kube-node-lease"

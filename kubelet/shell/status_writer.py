@@ -9,11 +9,11 @@ import anyio
 from kubelet.pod_status import View, build
 from kubelet.points import DELETE_BEFORE, STATUS_AFTER, STATUS_BEFORE
 from kubelet.shell.agent import Agent, revision
-from machinery import errors, kinds
-from machinery.client import Client
-from machinery.objects import key_of
-from machinery.pb import core
-from machinery.strategic_diff import diff_strategic
+from machinery.api import errors, kinds
+from machinery.api.objects import key_of
+from machinery.api.pb import core
+from machinery.client.api_client import Client
+from machinery.patch.strategic_diff import diff_strategic
 from machinery.wire import presence
 from machinery.wire.codec import to_json
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from machinery.api.pb import devices
 from machinery.cel.checked import read
 from machinery.cel.cost import COST_MAX, MOST, worst_cost
 from machinery.cel.errors import CompileError, CostError, EvaluationError, compile_text, evaluation_text
 from machinery.cel.functions import quantity_value, semver_value
 from machinery.cel.semver import SemverError
 from machinery.cel.tokens import SIZE_MAX, size_at_worst, with_empty_domains
-from machinery.pb import devices
-from machinery.quantity import QuantityError
+from machinery.resources.quantity import QuantityError
 
 _COMPILED_MAX = 256
 DeviceValue = Mapping[str, Any]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from machinery.cel.semver import Semver, SemverError
-from machinery.quantity import Quantity, QuantityError
+from machinery.resources.quantity import Quantity, QuantityError
 
 TypeName = Literal["string", "int", "bool", "double", "dyn", "list", "Quantity", "Semver"]
 _PACKAGE = "kubernetes"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.pb import devices
-from machinery.versions import Gates
+from machinery.api.pb import devices
+from machinery.features.gates import Gates
 
 
 def claim(obj: devices.ResourceClaim, gates: Gates) -> None:

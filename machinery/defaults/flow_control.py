@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.pb import flowcontrol
-from machinery.versions import Gates
+from machinery.api.pb import flowcontrol
+from machinery.features.gates import Gates
 
 _PRECEDENCE, _SHARES = 1000, 30
 _QUEUES, _HAND_SIZE, _QUEUE_LENGTH = 64, 8, 50

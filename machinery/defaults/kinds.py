@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from machinery import kinds
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.pb import apps, core, rbac, scheduling, storage
 from machinery.defaults import devices, flow_control, limits, pod, quantities, services, watched, workloads
-from machinery.kinds import Kind
-from machinery.pb import apps, core, rbac, scheduling, storage
-from machinery.versions import Gates
+from machinery.features.gates import Gates
 
 Default = Callable[[Any, Gates], None]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from machinery.api.pb import core, discovery, storage
 from machinery.defaults import quantities
-from machinery.pb import core, discovery, storage
-from machinery.versions import Gates
+from machinery.features.gates import Gates
 
 
 def limit_range(obj: core.LimitRange, gates: Gates) -> None:

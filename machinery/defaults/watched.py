@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from machinery.api.pb import autoscaling, batch, core, networking, workloads
 from machinery.defaults import pod
-from machinery.pb import autoscaling, batch, core, networking, workloads
-from machinery.versions import Gates
+from machinery.features.gates import Gates
 
 _UTILIZATION_PERCENT = 80
 _PERIOD_SECONDS = 15

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery import kinds
+from machinery.api import kinds
 from machinery.wire import scalars
 from machinery.wire.scalars import DecodeError
 from machinery.wire.schema import Field, messages

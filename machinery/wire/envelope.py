@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from machinery.kinds import Kind, of
-from machinery.pb import runtime
+from machinery.api.kinds import Kind, of
+from machinery.api.pb import runtime
 from machinery.wire import presence
 
 MAGIC = b"k8s\x00"

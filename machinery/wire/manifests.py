@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from google.protobuf.message import Message
 
-from machinery import kinds
+from machinery.api import kinds
 from machinery.wire.codec import from_json
 from machinery.wire.scalars import DecodeError, json_type
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery.remembered import Changes
+from machinery.runtime.memo import Changes
 from machinery.wire.schema import messages
 
 # Time and MicroTime write no seconds when they are zero; a set one always writes both.

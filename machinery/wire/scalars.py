@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from machinery.quantity import Quantity, QuantityError
+from machinery.resources.quantity import Quantity, QuantityError
 from machinery.wire import go_base64, go_time
 
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"

@@ -16,10 +16,10 @@ from typing import Any
 import anyio
 from nominee_api.v1 import api_pb2 as api
 
-from machinery import credentials
-from machinery.client import CHANNEL_OPTIONS, UNARY_SECONDS_MAX
-from machinery.clock import SystemClock
-from machinery.run_files import wait_for_run_file
+from machinery.client import credentials
+from machinery.client.api_client import CHANNEL_OPTIONS, UNARY_SECONDS_MAX
+from machinery.process.run_files import wait_for_run_file
+from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
 from nominee.bench.workloads import WORKLOADS
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import anyio
 
-from machinery.client import connect
-from machinery.clock import SystemClock
-from machinery.kinds import POD
-from machinery.serving_client import ServingPort, request
+from machinery.api.kinds import POD
+from machinery.client.api_client import connect
+from machinery.process.serving_client import ServingPort, request
+from machinery.runtime.clock import SystemClock
 from nominee.bench.figures import (
     PERCENTILES,
     Histogram,

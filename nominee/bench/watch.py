@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from machinery import credentials
-from machinery.clock import Clock, SystemClock
-from machinery.run_files import RunFile
+from machinery.client import credentials
+from machinery.process.run_files import RunFile
+from machinery.runtime.clock import Clock, SystemClock
 from nominee.bench.figures import percentile
 from nominee.bench.machine import busy_seconds, machine
 from nominee.bench.processes import BenchError, Series, cluster, creators, kill

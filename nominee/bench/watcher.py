@@ -12,11 +12,11 @@ import anyio
 from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
-from machinery import credentials
-from machinery.client import CHANNEL_OPTIONS, connect
-from machinery.clock import Clock
-from machinery.kinds import POD
-from machinery.run_files import wait_for_run_file
+from machinery.api.kinds import POD
+from machinery.client import credentials
+from machinery.client.api_client import CHANNEL_OPTIONS, connect
+from machinery.process.run_files import wait_for_run_file
+from machinery.runtime.clock import Clock
 
 
 class BoundPods:

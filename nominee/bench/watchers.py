@@ -23,11 +23,11 @@ import anyio.to_thread
 from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
-from machinery import credentials
-from machinery.client import CHANNEL_OPTIONS
-from machinery.clock import Clock, SystemClock
-from machinery.credentials import Credential
-from machinery.run_files import RunFile, wait_for_run_file
+from machinery.client import credentials
+from machinery.client.api_client import CHANNEL_OPTIONS
+from machinery.client.credentials import Credential
+from machinery.process.run_files import RunFile, wait_for_run_file
+from machinery.runtime.clock import Clock, SystemClock
 from nominee.bench.figures import percentile
 
 MARK = re.compile(rb"sent=(\d+\.\d+);")

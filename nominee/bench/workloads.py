@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from machinery.kinds import (
+from machinery.api.kinds import (
     DEVICE_CLASS,
     NAMESPACE,
     NODE,
@@ -15,7 +15,7 @@ from machinery.kinds import (
     RESOURCE_SLICE,
     Kind,
 )
-from machinery.pb import core
+from machinery.api.pb import core
 from nominee.bench import objects
 from nominee.bench.objects import HOSTNAME, ZONE, PodTemplate
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from machinery.serving_client import ServingPort
+from machinery.process.serving_client import ServingPort
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.clock import SECONDS_MAX
 from nominee.supervisor.directory import StateDirectory

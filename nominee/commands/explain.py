@@ -16,8 +16,8 @@ from nominee.commands.common import directory_option, output_option
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from machinery.clock import Clock
-    from machinery.versions import Version
+    from machinery.features.gates import Version
+    from machinery.runtime.clock import Clock
     from nominee.explain.cases import Case
     from nominee.explain.world import World
     from scheduler.explanation.verdict import Verdict
@@ -82,8 +82,8 @@ def _key(subject: tuple[str, ...], namespace: str) -> str:
 
 
 def _explain_file(file: str, output: str, options: Mapping[str, Any]) -> None:
-    from machinery.errors import StatusError
-    from machinery.versions import GateError, parse_gates
+    from machinery.api.errors import StatusError
+    from machinery.features.gates import GateError, parse_gates
     from machinery.wire.scalars import DecodeError
     from nominee.explain.what_if import ChangeError
     from scheduler.explanation.verdict import ExplainError
@@ -102,7 +102,7 @@ def _explain_file(file: str, output: str, options: Mapping[str, Any]) -> None:
 
 
 def _version(text: str) -> Version | None:
-    from machinery.versions import Version
+    from machinery.features.gates import Version
 
     if not text:
         return None
@@ -122,7 +122,7 @@ class _Setup:
 
 def _setup(config: str, plugins: Sequence[str]) -> _Setup:
     """Of the scheduler's configuration, read as the scheduler reads it."""
-    from machinery.process import BadConfiguration
+    from machinery.process.component import BadConfiguration
     from scheduler.config_reading import plugin_folders, read_config, read_profiles
     from scheduler.plugin_loader import search_also
 
@@ -150,7 +150,7 @@ def _verdicts(
     setup: _Setup,
 ) -> Iterator[tuple[str, Verdict]]:
     """Each verdict with the case's name, or the pod's where the file has no cases."""
-    from machinery.clock import SystemClock
+    from machinery.runtime.clock import SystemClock
     from nominee.explain.cases import read_cases
     from nominee.explain.what_if import change
     from scheduler.explanation.verdict import explain as explain_pod

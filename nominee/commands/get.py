@@ -119,7 +119,7 @@ class _Get:
                 click.echo(("---\n" if stream else "") + yaml.safe_dump(document), nl=False)
 
     def _show_table(self, items: Sequence[Any], widths: Sequence[int] | None) -> Sequence[int]:
-        from machinery.clock import SystemClock
+        from machinery.runtime.clock import SystemClock
         from nominee.printing import columns
         from nominee.printing.tables import aligned
 

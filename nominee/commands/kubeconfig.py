@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from machinery.clock import SystemClock
-from machinery.run_files import RunFile
+from machinery.process.run_files import RunFile
+from machinery.runtime.clock import SystemClock
 from nominee import identities
 from nominee.commands.common import directory_option
 from nominee.pki import Identity, Pki

@@ -36,7 +36,7 @@ def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) 
 
     With `strict` a field that the kind does not have is refused, as kubectl does: it would be dropped.
     """
-    from machinery import kinds
+    from machinery.api import kinds
     from machinery.wire.manifests import manifest_documents, parse_object
     from machinery.wire.scalars import DecodeError
 
@@ -59,7 +59,7 @@ def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) 
 
 
 def _said(obj: Any, what: str) -> None:
-    from machinery import kinds
+    from machinery.api import kinds
 
     kind = kinds.of(obj)
     group = f".{kind.group}" if kind.group else ""
@@ -109,7 +109,7 @@ def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool
 
 
 async def _apply(client: Any, obj: Any, document: Mapping[str, Any], *, dry_run: bool) -> None:
-    from machinery import errors, kinds
+    from machinery.api import errors, kinds
 
     kind, metadata = kinds.of(obj), obj.metadata
     try:
@@ -149,7 +149,7 @@ def delete(
     ignore_not_found: bool,
 ) -> None:
     """Delete objects: by KIND and NAME..., by selector, or those of manifests."""
-    from machinery import errors, kinds
+    from machinery.api import errors, kinds
     from nominee.session import converse, each, find_kind
 
     if bool(kind) == bool(files):
@@ -225,7 +225,7 @@ def patch(
     """Change an object: nominee patch pod web -p '{"spec": {...}}' [--subresource resize]."""
     import yaml
 
-    from machinery.patch_type import PatchType
+    from machinery.patch.patch_type import PatchType
     from nominee.session import converse, find_kind
 
     found = find_kind(kind)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from machinery.serving_client import HttpError, request
+from machinery.process.serving_client import HttpError, request
 from nominee.commands.common import directory_option, echo_json, output_option, serving_port
 from nominee.printing.tables import table
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from machinery.serving_client import HttpError, ServingPort, request
+from machinery.process.serving_client import HttpError, ServingPort, request
 from nominee.commands.common import directory_option, echo_json, output_option
 from nominee.components import BY_NAME
 from nominee.printing.tables import table
@@ -77,7 +77,7 @@ def _gates(component: Mapping[str, Any]) -> str:
 
     The JSON has all gates.
     """
-    from machinery import versions
+    from machinery.features import gates as versions
 
     effective = component.get("featureGates")
     if not effective:

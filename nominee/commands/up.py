@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from machinery import file_lock
-from machinery.clock import SystemClock
+from machinery.process import file_lock
+from machinery.runtime.clock import SystemClock
 from nominee.commands.common import Seconds, directory_option, echo_json, output_option
 from nominee.components import BY_NAME, COMPONENTS, is_installed
 from nominee.etcd import EtcdError

@@ -13,7 +13,7 @@ def version(output: str) -> None:
     """Print our own version and the versions of Kubernetes that can be emulated."""
     from importlib.metadata import version as installed
 
-    from machinery import versions
+    from machinery.features import gates as versions
 
     facts = {
         "nominee": installed("nominee"),

@@ -8,10 +8,10 @@ import anyio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
-from machinery import credentials
-from machinery.objects import condition_is
-from machinery.pb import core
-from machinery.run_files import RunFile
+from machinery.api.objects import condition_is
+from machinery.api.pb import core
+from machinery.client import credentials
+from machinery.process.run_files import RunFile
 from nominee.demo.narration import StoryError
 from nominee.demo.stage import Stage
 

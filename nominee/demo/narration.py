@@ -7,9 +7,9 @@ import os
 
 from rich.console import Console
 
-from machinery.clock import Clock
-from machinery.objects import condition_is, get_condition
-from machinery.pb import core
+from machinery.api.objects import condition_is, get_condition
+from machinery.api.pb import core
+from machinery.runtime.clock import Clock
 
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from machinery import kinds
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.pb import core
 from machinery.wire.scalars import parse_seconds
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Code, Handle, PreBindPlugin, Status

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import anyio
 
-from machinery.clock import SystemClock
-from machinery.errors import StatusError
+from machinery.api.errors import StatusError
+from machinery.runtime.clock import SystemClock
 from nominee.demo.narration import Narrator, StoryError
 from nominee.demo.stage import Stage
 from nominee.demo.stories import expectation, preemption, resize, restart

@@ -13,16 +13,16 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from machinery import client as client_module
-from machinery import kinds
-from machinery.client import Client
-from machinery.clock import Clock
-from machinery.errors import StatusError, is_not_found
-from machinery.informer import Informer
-from machinery.kinds import Kind
-from machinery.pb import core
-from machinery.run_files import RunFile
-from machinery.serving_client import HttpAnswer, ServingPort, request
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.kinds import Kind
+from machinery.api.pb import core
+from machinery.client import api_client as client_module
+from machinery.client.api_client import Client
+from machinery.client.informer import Informer
+from machinery.process.run_files import RunFile
+from machinery.process.serving_client import HttpAnswer, ServingPort, request
+from machinery.runtime.clock import Clock
 from machinery.wire.manifests import parse_manifests
 from nominee.demo.narration import Narrator, StoryError, Watching
 from nominee.supervisor.client import call

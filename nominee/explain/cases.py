@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from machinery.clock import Clock
-from machinery.versions import DEFAULT, Gates, Version
+from machinery.features.gates import DEFAULT, Gates, Version
+from machinery.runtime.clock import Clock
 from machinery.wire.manifests import manifest_documents
 from machinery.wire.scalars import DecodeError
 from nominee.explain.world import World, build_world

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from machinery.claim_templates import claim_from
-from machinery.objects import ObjectKey, key_of
-from machinery.pb import core, devices
+from machinery.api.claim_templates import claim_from
+from machinery.api.objects import ObjectKey, key_of
+from machinery.api.pb import core, devices
 
 _SUFFIX = "00000"  # where the API server puts random letters
 

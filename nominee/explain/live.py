@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import click
 
-from machinery.serving_client import HttpError, request
+from machinery.process.serving_client import HttpError, request
 from nominee.commands.common import serving_port
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from machinery.quantity import Quantity, QuantityError
+from machinery.resources.quantity import Quantity, QuantityError
 
 Documents = list[Mapping[str, Any]]
 

@@ -12,14 +12,15 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery import defaults, kinds
-from machinery.clock import Clock
-from machinery.kinds import Kind
-from machinery.label_keys import merge_label_keys
-from machinery.objects import ObjectKey, key_of
-from machinery.pb import core, scheduling
-from machinery.priority import SYSTEM_CLASSES
-from machinery.versions import Gates
+from machinery import defaults
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey, key_of
+from machinery.api.pb import core, scheduling
+from machinery.features.gates import Gates
+from machinery.runtime.clock import Clock
+from machinery.scheduling.label_keys import merge_label_keys
+from machinery.scheduling.priority import SYSTEM_CLASSES
 from machinery.wire import codec
 from nominee.explain.claims import made_for
 from scheduler.framework.cache import Cache

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from machinery.clock import from_time
-from machinery.kinds import (
+from machinery.api.kinds import (
     EVENT,
     NODE,
     PERSISTENT_VOLUME,
@@ -17,7 +16,8 @@ from machinery.kinds import (
     REPLICA_SET,
     Kind,
 )
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.runtime.clock import from_time
 from nominee.printing.tables import age
 
 NONE = "<none>"

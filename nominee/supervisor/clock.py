@@ -1,7 +1,7 @@
 """Monotonic time for the supervisor.
 
-`machinery.clock` is the project's clock, but importing it loads protobuf and anyio (some 15 MiB); this
-process must stay light, so it has this one function of its own.
+`machinery.runtime.clock` is the project's clock, but importing it loads protobuf and anyio (some 15 MiB);
+this process must stay light, so it has this one function of its own.
 """
 
 from __future__ import annotations

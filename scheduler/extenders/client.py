@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import anyio
 import anyio.to_thread
 
-from machinery import logs
+from machinery.runtime import logs
 from scheduler.config import Extender
 from scheduler.extenders import wire
 from scheduler.extenders.search import Answer, Asking

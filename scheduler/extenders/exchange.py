@@ -10,7 +10,7 @@ import select
 import socket
 import ssl
 
-from machinery.clock import Clock
+from machinery.runtime.clock import Clock
 
 _SENT_AT_ONCE = 1 << 16
 

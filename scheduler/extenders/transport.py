@@ -22,7 +22,7 @@ from collections import deque
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from machinery.clock import Clock, SystemClock
+from machinery.runtime.clock import Clock, SystemClock
 from scheduler.config import Extender, ExtenderTls
 from scheduler.extenders.exchange import TimedSocket
 

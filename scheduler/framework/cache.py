@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import ImageState, NodeInfo, PodInfo
 

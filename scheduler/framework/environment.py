@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from machinery.clock import Clock
-from machinery.kinds import Kind
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery.api.kinds import Kind
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import Clock
 from scheduler.framework.interface import ApiClient, EventRecorder, Lister, WaitingPod
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.scheduling_groups import SchedulingGroups

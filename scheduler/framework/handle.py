@@ -11,10 +11,10 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.clock import Clock
-from machinery.kinds import Kind
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery.api.kinds import Kind
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import Clock
 from scheduler.framework.environment import EMPTY_LISTER, Environment
 from scheduler.framework.interface import ApiClient, EventRecorder, Lister, WaitingPod
 from scheduler.framework.profile import Profile

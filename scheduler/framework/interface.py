@@ -35,10 +35,10 @@ from scheduler.framework.io_steps import IoSteps
 from scheduler.framework.nominating import NominatingInfo, NominatingMode
 
 if TYPE_CHECKING:
-    from machinery.clock import Clock
-    from machinery.kinds import Kind
-    from machinery.pb import core
-    from machinery.versions import Gates, Version
+    from machinery.api.kinds import Kind
+    from machinery.api.pb import core
+    from machinery.features.gates import Gates, Version
+    from machinery.runtime.clock import Clock
     from scheduler.framework.cycle_state import CycleState
     from scheduler.framework.nominator import Nominator
     from scheduler.framework.scheduling_groups import SchedulingGroups
@@ -415,7 +415,7 @@ class PostBindPlugin(Plugin):
 
 
 class Lister(Protocol[M]):
-    """Objects by name, as `machinery.informer.Informer` has them."""
+    """Objects by name, as `machinery.client.informer.Informer` has them."""
 
     def get(self, name: str, namespace: str = "") -> M | None: ...
 
@@ -423,7 +423,7 @@ class Lister(Protocol[M]):
 
 
 class EventRecorder(Protocol):
-    """Events about objects, as `machinery.events.EventRecorder` records them."""
+    """Events about objects, as `machinery.events.recorder.EventRecorder` records them."""
 
     def event(
         self,
@@ -440,7 +440,7 @@ class EventRecorder(Protocol):
 
 
 class ApiClient(Protocol):
-    """The API server, as `machinery.client.Client` calls it. Raises StatusError."""
+    """The API server, as `machinery.client.api_client.Client` calls it. Raises StatusError."""
 
     async def get(self, kind: Kind[M], name: str, namespace: str = "") -> M: ...
 

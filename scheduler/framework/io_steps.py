@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.kinds import Kind
+from machinery.api.kinds import Kind
 
 R = TypeVar("R")
 ONCE: Final = 1

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from machinery.selectors import LabelSelector
+    from machinery.api.selectors import LabelSelector
     from scheduler.framework.snapshot import Snapshot
     from scheduler.framework.types import NodeInfo, PodInfo
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.nominating import NominatingInfo, NominatingMode
 from scheduler.framework.types import PodInfo
 

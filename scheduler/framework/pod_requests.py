@@ -1,4 +1,4 @@
-"""What a pod requests, for the scheduler: `machinery.resources` with the scheduler's gates and defaults.
+"""Compute a pod's requests with the scheduler's gates and defaults (`machinery.resources.pod_resources`).
 
 Most pods have one plain container; its requests are read here directly, which is several times cheaper.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from machinery import resources
-from machinery.pb import core
-from machinery.quantity import milli, value
+from machinery.api.pb import core
+from machinery.resources import pod_resources as resources
+from machinery.resources.quantity import milli, value
 
 # Source: kube-scheduler 1.36, scheduler util, non-zero requests.
 DEFAULT_MILLI_CPU = 100

@@ -9,9 +9,9 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from machinery.clock import Clock
-from machinery.kinds import Kind
-from machinery.versions import Gates
+from machinery.api.kinds import Kind
+from machinery.features.gates import Gates
+from machinery.runtime.clock import Clock
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Code, Lister, Status
 from scheduler.framework.nominator import Nominator

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from machinery.objects import ObjectKey
-from machinery.pb import core
-from machinery.quantity import milli, value
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
+from machinery.resources.quantity import milli, value
 from scheduler.framework import resource_columns
 from scheduler.framework.affinity_terms import PodTerms, pod_terms
 from scheduler.framework.pod_requests import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from machinery.errors import StatusError
+from machinery.api.errors import StatusError
 from scheduler.framework.interface import BindPlugin, Handle, Status
 from scheduler.framework.io_steps import BindPod, IoSteps
 

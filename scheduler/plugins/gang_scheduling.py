@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from machinery import kinds
-from machinery.objects import ObjectKey, key_of
-from machinery.pb import core, workloads
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey, key_of
+from machinery.api.pb import core, workloads
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
     ActionType,

@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from machinery import kinds
-from machinery.versions import Version
+from machinery.api import kinds
+from machinery.features.gates import Version
 from scheduler.framework.affinity_terms import AffinityTerm, PodTerms
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource

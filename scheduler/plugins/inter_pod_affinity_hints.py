@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from google.protobuf.message import Message
 
-from machinery.pb import core
-from machinery.selectors import SelectorError
+from machinery.api.pb import core
+from machinery.api.selectors import SelectorError
 from scheduler.framework.affinity_terms import AffinityTerm, PodTerms, pod_terms
 from scheduler.framework.events import QueueingHint, expect
 from scheduler.framework.types import PodInfo

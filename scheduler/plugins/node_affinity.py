@@ -12,16 +12,16 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery import names
-from machinery.node_affinity import (
+from machinery.api import names
+from machinery.api.pb import core
+from machinery.api.selectors import Operator, Requirement, SelectorError
+from machinery.scheduling.node_affinity import (
     NAME_FIELD,
     NodeSelector,
     NodeTerm,
     PreferredTerms,
     RequiredNodeAffinity,
 )
-from machinery.pb import core
-from machinery.selectors import Operator, Requirement, SelectorError
 from machinery.wire import codec
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (

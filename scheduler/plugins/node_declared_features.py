@@ -13,7 +13,7 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
     ActionType,

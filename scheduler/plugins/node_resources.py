@@ -9,8 +9,8 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.pb import core, devices
-from machinery.versions import Version
+from machinery.api.pb import core, devices
+from machinery.features.gates import Version
 from scheduler.framework import resource_columns
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (

@@ -16,10 +16,10 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery import kinds
-from machinery.objects import is_controlled_by
-from machinery.pb import core, storage
-from machinery.volume_matching import class_of
+from machinery.api import kinds
+from machinery.api.objects import is_controlled_by
+from machinery.api.pb import core, storage
+from machinery.scheduling.volume_matching import class_of
 from scheduler.framework.columns import Column
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (

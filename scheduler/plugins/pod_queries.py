@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.affinity_terms import AffinityTerm
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo

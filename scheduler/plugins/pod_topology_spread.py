@@ -9,8 +9,8 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.pb import core
-from machinery.selectors import SelectorError
+from machinery.api.pb import core
+from machinery.api.selectors import SelectorError
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
     ActionType,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from machinery.versions import Gates
+from machinery.features.gates import Gates
 from scheduler.framework.interface import Plugin
 from scheduler.framework.profile import (
     DEFAULT_SCHEDULER_NAME,

@@ -12,8 +12,8 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.pb import core
-from machinery.taints import tolerates
+from machinery.api.pb import core
+from machinery.scheduling.taints import tolerates
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from machinery import kinds, names
-from machinery.kinds import Kind
-from machinery.pb import apps, core
-from machinery.selectors import LabelSelector, Operator, Requirement
+from machinery.api import kinds, names
+from machinery.api.kinds import Kind
+from machinery.api.pb import apps, core
+from machinery.api.selectors import LabelSelector, Operator, Requirement
 from machinery.wire import codec
 from scheduler.framework.interface import Handle
 from scheduler.framework.profile import ArgumentError

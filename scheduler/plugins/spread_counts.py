@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from machinery.node_affinity import RequiredNodeAffinity
-from machinery.pb import core
-from machinery.taints import FORBIDDING, is_tolerated
+from machinery.api.pb import core
+from machinery.scheduling.node_affinity import RequiredNodeAffinity
+from machinery.scheduling.taints import FORBIDDING, is_tolerated
 from scheduler.framework.columns import Column
 from scheduler.framework.label_groups import pods_matching
 from scheduler.framework.snapshot import Snapshot

@@ -9,8 +9,8 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery.pb import core
-from machinery.taints import FORBIDDING, PREFER_NO_SCHEDULE, is_tolerated
+from machinery.api.pb import core
+from machinery.scheduling.taints import FORBIDDING, PREFER_NO_SCHEDULE, is_tolerated
 from scheduler.framework.columns import Column
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from machinery.kinds import Kind
-from machinery.objects import ObjectKey, key_of
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey, key_of
 from scheduler.framework.interface import Handle
 
 M = TypeVar("M", bound=Message)

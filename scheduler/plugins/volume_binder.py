@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from machinery import kinds
-from machinery.errors import not_found
-from machinery.objects import is_controlled_by
-from machinery.pb import core
-from machinery.selectors import LabelSelector, SelectorError
-from machinery.volume_matching import (
+from machinery.api import kinds
+from machinery.api.errors import not_found
+from machinery.api.objects import is_controlled_by
+from machinery.api.pb import core
+from machinery.api.selectors import LabelSelector, SelectorError
+from machinery.scheduling.volume_matching import (
     SELECTED_NODE,
     bound_copy,
     class_of,

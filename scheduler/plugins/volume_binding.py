@@ -13,10 +13,10 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery import kinds
-from machinery.errors import StatusError
-from machinery.pb import core, storage
-from machinery.volume_matching import SELECTED_NODE, class_of, node_selector_of
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core, storage
+from machinery.scheduling.volume_matching import SELECTED_NODE, class_of, node_selector_of
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
     ActionType,

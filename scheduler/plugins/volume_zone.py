@@ -13,9 +13,9 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from machinery import kinds
-from machinery.pb import core, storage
-from machinery.volume_matching import WAIT_FOR_FIRST_CONSUMER, class_of
+from machinery.api import kinds
+from machinery.api.pb import core, storage
+from machinery.scheduling.volume_matching import WAIT_FOR_FIRST_CONSUMER, class_of
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import (
     UNEXPECTED_AFTER,

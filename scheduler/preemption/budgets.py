@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from machinery.pb import policy
-from machinery.selectors import LabelSelector, SelectorError
+from machinery.api.pb import policy
+from machinery.api.selectors import LabelSelector, SelectorError
 from scheduler.framework.types import PodInfo
 
 

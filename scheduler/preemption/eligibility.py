@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from machinery.objects import get_condition
-from machinery.pb import core
-from machinery.priority import preempts
+from machinery.api.objects import get_condition
+from machinery.api.pb import core
+from machinery.scheduling.priority import preempts
 from scheduler.framework.interface import Code, Status
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import PodInfo

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from machinery import kinds
+from machinery.api import kinds
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Candidate, Code, Handle, NodeStatuses, Status
 from scheduler.framework.types import PodInfo

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from machinery import kinds
-from machinery.clock import to_time
-from machinery.errors import FailpointError, StatusError, is_not_found
-from machinery.objects import ObjectKey, get_condition, set_condition
-from machinery.pb import core
-from machinery.strategic_diff import diff_strategic
+from machinery.api import kinds
+from machinery.api.errors import FailpointError, StatusError, is_not_found
+from machinery.api.objects import ObjectKey, get_condition, set_condition
+from machinery.api.pb import core
+from machinery.patch.strategic_diff import diff_strategic
+from machinery.runtime.clock import to_time
 from machinery.wire import codec
 from scheduler.framework.interface import Candidate, Handle, Status
 from scheduler.framework.io_steps import Concurrently, Delete, Failpoint, IoSteps, Patch

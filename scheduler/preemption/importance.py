@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from machinery.clock import from_time
+from machinery.runtime.clock import from_time
 from scheduler.framework.types import PodInfo
 
 

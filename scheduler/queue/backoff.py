@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from machinery.objects import ObjectKey
+from machinery.api.objects import ObjectKey
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.keyed_heap import KeyedHeap
 

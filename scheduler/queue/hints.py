@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import Message
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from machinery.objects import ObjectKey
-from machinery.pb import core
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from scheduler.framework.interface import NominatingInfo, PreEnqueuePlugin, QueueSortPlugin, is_success
 from scheduler.framework.nominator import Nominator

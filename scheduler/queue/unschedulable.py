@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from machinery.objects import ObjectKey
+from machinery.api.objects import ObjectKey
 from scheduler.framework.types import QueuedPodInfo
 
 NOBODY: Final = ""  # stands for the rejector of pods that nobody refused

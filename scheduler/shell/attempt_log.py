@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from machinery.clock import rfc3339_micro
-from machinery.objects import ObjectKey
+from machinery.api.objects import ObjectKey
+from machinery.runtime.clock import rfc3339_micro
 from scheduler.cycle import Failed, Scheduled
 from scheduler.framework.diagnosis import FitError
 from scheduler.framework.types import PodInfo

@@ -18,10 +18,11 @@ from typing import Final
 import anyio
 import anyio.abc
 
-from machinery import kinds, logs
-from machinery.client import retry_unavailable
-from machinery.errors import StatusError, is_retryable
-from machinery.failpoints import FailpointError
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_retryable
+from machinery.client.api_client import retry_unavailable
+from machinery.runtime import logs
+from machinery.runtime.failpoints import FailpointError
 from scheduler.attempt_states import BindingPlan, Effect, Event, State, next_event
 from scheduler.cycle import Scheduled, failed_by
 from scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from machinery.clock import rfc3339_micro
-from machinery.objects import ObjectKey
-from machinery.serving import Serving
+from machinery.api.objects import ObjectKey
+from machinery.process.serving import Serving
+from machinery.runtime.clock import rfc3339_micro
 from scheduler.explanation import verdict as verdicts
 from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.shell.scheduler import Scheduler

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import anyio
 
-from machinery.client import Client
-from machinery.clock import Clock
-from machinery.objects import ObjectKey
-from machinery.pb import core
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
+from machinery.client.api_client import Client
+from machinery.runtime.clock import Clock
 from scheduler.extenders.client import ExtenderClient
 from scheduler.framework.cache import Cache
 from scheduler.framework.runtime import Framework

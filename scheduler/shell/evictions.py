@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import anyio.abc
 
-from machinery import logs
-from machinery.errors import StatusError
-from machinery.failpoints import FailpointError
+from machinery.api.errors import StatusError
+from machinery.runtime import logs
+from machinery.runtime.failpoints import FailpointError
 from scheduler import cycle
 from scheduler.cycle import Failed
 from scheduler.framework.interface import PostFilterResult, Status, is_success

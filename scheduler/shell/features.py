@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.versions import Gates, Version
+from machinery.features.gates import Gates, Version
 from scheduler.framework.pod_requests import ResourceOptions
 from scheduler.framework.types import DEFAULT_OPTIONS
 

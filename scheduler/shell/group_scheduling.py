@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import anyio.abc
 
-from machinery import kinds
-from machinery.errors import StatusError
-from machinery.failpoints import FailpointError
-from machinery.objects import ObjectKey, key_of
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.objects import ObjectKey, key_of
+from machinery.runtime.failpoints import FailpointError
 from scheduler import group_cycle
 from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
 from scheduler.framework.cycle_state import CycleState

@@ -10,13 +10,14 @@ from typing import Final
 
 from anyio.abc import TaskGroup
 
-from machinery import kinds, logs
-from machinery.client import Client, retry_unavailable
-from machinery.clock import Clock, to_time
-from machinery.errors import StatusError
-from machinery.objects import ObjectKey
-from machinery.pb import meta, workloads
-from machinery.strategic_diff import diff_strategic
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import meta, workloads
+from machinery.client.api_client import Client, retry_unavailable
+from machinery.patch.strategic_diff import diff_strategic
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock, to_time
 from machinery.wire import codec
 from scheduler.framework.runtime import Framework
 from scheduler.group_cycle import Verdict

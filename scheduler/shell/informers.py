@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import anyio
 
-from machinery import kinds
-from machinery.client import Client
-from machinery.clock import Clock
-from machinery.informer import Informer
-from machinery.kinds import Kind
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.pb import core
+from machinery.client.api_client import Client
+from machinery.client.informer import Informer
+from machinery.runtime.clock import Clock
 from scheduler.event_handlers import EventHandlers
 from scheduler.framework.events import ActionType, EventResource
 

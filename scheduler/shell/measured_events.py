@@ -12,8 +12,8 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from machinery.clock import Clock
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.runtime.clock import Clock
 from scheduler.framework.events import ClusterEvent, QueueingHint
 from scheduler.framework.types import PodInfo
 from scheduler.queue.hints import AskHint, Registration, ask

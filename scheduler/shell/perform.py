@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import anyio
 
-from machinery import logs
-from machinery.client import Client, retry_unavailable
-from machinery.clock import Clock
+from machinery.client.api_client import Client, retry_unavailable
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 from scheduler.framework import io_steps
 from scheduler.framework.io_steps import ApiCall, IoStep, IoSteps
 from scheduler.shell import steps

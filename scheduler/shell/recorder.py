@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from machinery.events import EventRecorder
+from machinery.events.recorder import EventRecorder
 from scheduler.pod_status import note as cut
 
 

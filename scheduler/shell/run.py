@@ -10,9 +10,9 @@ from typing import Any
 
 import anyio
 
-from machinery.client import Client
-from machinery.leader_election import LeaderElector, LeadershipLostError, Timing
-from machinery.process import BadConfiguration, Fatal, Process
+from machinery.client.api_client import Client
+from machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
+from machinery.process.component import BadConfiguration, Fatal, Process
 from scheduler.config import SchedulerConfig
 from scheduler.config_reading import plugin_folders, read_config, read_profiles
 from scheduler.framework.interface import Plugin

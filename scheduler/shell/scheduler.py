@@ -14,9 +14,9 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from machinery import logs
-from machinery.errors import StatusError
-from machinery.failpoints import FailpointError
+from machinery.api.errors import StatusError
+from machinery.runtime import logs
+from machinery.runtime.failpoints import FailpointError
 from scheduler import cycle
 from scheduler.attempt_states import Event, Progress
 from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled

@@ -11,12 +11,13 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from machinery import kinds, logs
-from machinery.client import Client, retry_unavailable
-from machinery.clock import Clock
-from machinery.errors import StatusError
-from machinery.objects import ObjectKey
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
+from machinery.client.api_client import Client, retry_unavailable
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 from machinery.wire.scalars import format_duration
 from scheduler.framework.columns import Rows
 from scheduler.framework.cycle_state import CycleState

@@ -19,12 +19,13 @@ from typing import Any, Final
 import anyio
 import anyio.abc
 
-from machinery import failpoints, kinds, logs
-from machinery.client import Client, retry_unavailable
-from machinery.clock import Clock
-from machinery.errors import StatusError
-from machinery.objects import ObjectKey
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
+from machinery.client.api_client import Client, retry_unavailable
+from machinery.runtime import failpoints, logs
+from machinery.runtime.clock import Clock
 from scheduler.cycle import Failed
 from scheduler.framework.interface import NominatingInfo, NominatingMode
 from scheduler.pending_nominations import PendingNominations, revision_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from machinery import failpoints
+from machinery.runtime import failpoints
 from scheduler.plugins import volume_binder
 from scheduler.plugins.dynamic_resources import plugin as dynamic_resources
 from scheduler.preemption import evictions

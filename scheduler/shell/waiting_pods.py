@@ -11,7 +11,7 @@ from typing import Final
 
 import anyio
 
-from machinery.clock import Clock
+from machinery.runtime.clock import Clock
 from machinery.wire.scalars import format_duration
 from scheduler.framework.interface import Code, Status
 from scheduler.framework.types import PodInfo

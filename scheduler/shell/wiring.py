@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import anyio
 
-from machinery.client import Client
-from machinery.objects import ObjectKey
-from machinery.pb import core
-from machinery.process import BadConfiguration, Process
-from machinery.series_recorder import SeriesRecorder
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
+from machinery.client.api_client import Client
+from machinery.events.series_recorder import SeriesRecorder
+from machinery.process.component import BadConfiguration, Process
 from scheduler.config import SchedulerConfig
 from scheduler.event_handlers import EventHandlers
 from scheduler.extenders.client import ExtenderClient

@@ -9,8 +9,8 @@ import pytest
 
 from apiserver.compaction import compact_regularly
 from apiserver.storage.interface import Compacted
-from machinery import kinds
-from machinery.clock import FakeClock
+from machinery.api import kinds
+from machinery.runtime.clock import FakeClock
 from tests.apiserver.test_watch_cache import LIMIT_SECONDS, pod, running
 from tests.support.etcd import ThrowawayEtcd
 

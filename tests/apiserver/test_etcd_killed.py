@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from machinery import errors, kinds
-from machinery.client import Client, retry_unavailable
-from machinery.errors import StatusError
-from machinery.pb import core
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.client.api_client import Client, retry_unavailable
 from tests.apiserver.test_grpc_front import serving
 from tests.apiserver.test_watch_cache import pod
 from tests.support.etcd import ThrowawayEtcd, skip_if_etcd_loses_writes

@@ -7,8 +7,8 @@ import anyio
 from apiserver.storage.channel import connect
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import WatchCache
-from machinery import kinds
-from machinery.clock import SystemClock
+from machinery.api import kinds
+from machinery.runtime.clock import SystemClock
 from tests.apiserver.test_watch_cache import Bench, pod, take
 from tests.support.etcd_trio import EtcdTrio
 from tests.support.patience import PATIENCE_SECONDS

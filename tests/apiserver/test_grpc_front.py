@@ -22,11 +22,11 @@ from apiserver.requests import RegistryAPI
 from apiserver.server import ApiServer, ServerOptions
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import CacheLimits, WatchCache
-from machinery import errors, kinds
-from machinery.client import Client, WatchEvent
-from machinery.clock import SystemClock
-from machinery.errors import StatusError
-from machinery.pb import core
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.client.api_client import Client, WatchEvent
+from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
 from tests.apiserver.test_watch_cache import LIMIT_SECONDS, pod
 from tests.support.etcd import ThrowawayEtcd

@@ -14,9 +14,9 @@ from apiserver.access.access import Access
 from apiserver.access.authentication import Authenticator
 from apiserver.access.user import User
 from apiserver.grpc_front import SERVICE
-from machinery import errors
-from machinery.clock import SystemClock
-from machinery.errors import StatusError
+from machinery.api import errors
+from machinery.api.errors import StatusError
+from machinery.runtime.clock import SystemClock
 from tests.apiserver.test_grpc_front import serving
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from apiserver.cached_object import CachedObject
 from apiserver.kind_cache import KindCache
-from machinery import kinds
+from machinery.api import kinds
 from machinery.wire import envelope
 from tests.apiserver.test_watch_cache import pod
 

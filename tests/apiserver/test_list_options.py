@@ -10,10 +10,10 @@ from apiserver.fields import UnknownFieldLabel, field_label, fields_of
 from apiserver.list_options import check_list, parse_revision, parse_selectors, predicate_of
 from apiserver.requests import ListOptions
 from apiserver.rest.http import Request
-from machinery import kinds
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import batch, core, devices, meta
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import batch, core, devices, meta
 
 META = meta.ObjectMeta(name="x", namespace="ns")
 

@@ -10,7 +10,7 @@ import pytest
 from apiserver import freed_memory
 from apiserver.freed_memory import FREED_BYTES_MIN, FreedMemory
 from apiserver.open_files import GRPC_MAX, REST_MAX, ConnectionLimits, shared
-from machinery.clock import SystemClock
+from machinery.runtime.clock import SystemClock
 from tests.support.patience import PATIENCE_SECONDS
 
 MIB = 1 << 20

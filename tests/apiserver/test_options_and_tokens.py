@@ -10,8 +10,8 @@ from apiserver import continue_token
 from apiserver.continue_token import ContinueToken, InvalidToken
 from apiserver.fields import UnknownFieldLabel, field_label, fields_of
 from apiserver.list_options import InvalidResourceVersion, parse_revision
-from machinery import kinds
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.pb import core
 
 
 @given(

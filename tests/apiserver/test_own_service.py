@@ -12,12 +12,12 @@ import pytest
 
 from apiserver import own_service
 from apiserver.registry import Registry, bootstrap
-from machinery import kinds
-from machinery.clock import FakeClock
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import meta
-from machinery.versions import Gates, Version
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 from tests.support.patience import PATIENCE_SECONDS
 

@@ -7,10 +7,10 @@ from contextlib import aclosing
 import anyio
 import pytest
 
-from machinery import errors, kinds
-from machinery.client import Client, retry_unavailable
-from machinery.errors import StatusError
-from machinery.pb import core, events
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core, events
+from machinery.client.api_client import Client, retry_unavailable
 from tests.apiserver.test_etcd_killed import Ledger, Seen, write
 from tests.apiserver.test_watch_cache import pod
 from tests.support.cluster import Cluster

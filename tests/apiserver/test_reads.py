@@ -12,10 +12,10 @@ import pytest
 from apiserver.reads import Reads
 from apiserver.requests import ListOptions, WatchOptions
 from apiserver.watch_cache import CacheLimits
-from machinery import errors, kinds
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import core
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import core
 from machinery.wire import codec, envelope
 from tests.apiserver.test_watch_cache import Bench, pod, running, take
 from tests.support.etcd import ThrowawayEtcd

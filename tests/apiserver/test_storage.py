@@ -20,7 +20,7 @@ from apiserver.storage.interface import (
     ValueTooLarge,
 )
 from apiserver.storage.status import to_status
-from machinery.clock import SystemClock
+from machinery.runtime.clock import SystemClock
 from tests.support.etcd import ThrowawayEtcd
 
 

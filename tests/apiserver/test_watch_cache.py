@@ -15,10 +15,10 @@ from apiserver.storage.channel import connect
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import CacheLimits, WatchCache
 from apiserver.watcher import EventType, Watcher, WatchEvent
-from machinery import kinds
-from machinery.clock import SystemClock
-from machinery.errors import StatusError
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS

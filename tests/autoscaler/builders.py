@@ -11,10 +11,10 @@ from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat, Options
 from autoscaler.planning import marks
 from autoscaler.planning.observation import ControllerKey
-from machinery.clock import FakeClock, to_time
-from machinery.kinds import Kind
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery.api.kinds import Kind
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock, to_time
 from scheduler.framework.interface import Lister
 from tests.autoscaler.golden import GROUP_LABEL, World
 

@@ -33,11 +33,11 @@ from autoscaler.planning.observation import (
 from autoscaler.planning.scale_up import ScaleUpResult
 from autoscaler.ports import CloudError
 from autoscaler.result import LoopResult
-from machinery import errors
-from machinery.clock import FakeClock
-from machinery.pb import apps, core, meta, policy
-from machinery.selectors import LabelSelector
-from machinery.versions import Gates, Version
+from machinery.api import errors
+from machinery.api.pb import apps, core, meta, policy
+from machinery.api.selectors import LabelSelector
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
 from machinery.wire.codec import from_json
 from machinery.wire.scalars import parse_time
 

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat
 from autoscaler.result import SCALE_DOWN_IN_COOLDOWN
-from machinery.clock import FakeClock, to_time
+from machinery.runtime.clock import FakeClock, to_time
 from tests.autoscaler.builders import Spawned, add_group, autoscaler, node, pod, world
 from tests.autoscaler.golden import World
 

@@ -11,11 +11,11 @@ from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat
 from autoscaler.planning.device_utilization import device_utilization
 from autoscaler.planning.devices import Devices, Table
-from machinery import kinds
-from machinery.clock import FakeClock
-from machinery.kinds import Kind
-from machinery.objects import ObjectKey, key_of
-from machinery.pb import core, devices
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey, key_of
+from machinery.api.pb import core, devices
+from machinery.runtime.clock import FakeClock
 from machinery.wire.codec import from_json
 from tests.autoscaler.builders import autoscaler, node, pod, world
 from tests.autoscaler.golden import World

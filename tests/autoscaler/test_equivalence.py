@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.planning.equivalence import equivalence_groups
-from machinery.pb import core
+from machinery.api.pb import core
 
 
 def _pod(name: str, *, volume: str = "", kind: str = "projected", cpu: str = "1") -> core.Pod:

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.options import Compat
 from autoscaler.planning.observation import CREATING, Instance
-from machinery.clock import FakeClock
+from machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, node, pod, world
 from tests.autoscaler.golden import World
 

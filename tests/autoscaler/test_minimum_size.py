@@ -9,8 +9,8 @@ import pytest
 from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat
 from autoscaler.planning.observation import CloudView
-from machinery.clock import FakeClock
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import Spawned, autoscaler, node, pod, world
 from tests.autoscaler.golden import World
 

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.options import Compat
 from autoscaler.planning.scale_up import ScaleUpResult
-from machinery.clock import FakeClock
+from machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import Spawned, autoscaler, node, pod, world
 
 ALL = (Compat.V1_35, Compat.V1_36, Compat.FIXED)

@@ -13,9 +13,9 @@ from autoscaler.planning.budgets import RemainingBudgets
 from autoscaler.planning.drainability import Rules, moves
 from autoscaler.planning.observation import ControllerKey
 from autoscaler.planning.scale_up import ScaleUpResult
-from machinery.clock import FakeClock
-from machinery.pb import core, policy
-from machinery.versions import Version
+from machinery.api.pb import core, policy
+from machinery.features.gates import Version
+from machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import Spawned, autoscaler, node, pod, world
 
 NOW = FakeClock().now()

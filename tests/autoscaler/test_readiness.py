@@ -7,8 +7,8 @@ import pytest
 from autoscaler.loop import EMPTY_CLUSTER_SECONDS
 from autoscaler.options import Compat
 from autoscaler.planning.scale_up import ScaleUpResult
-from machinery.clock import FakeClock
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, node, pod, world
 
 STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/agent"

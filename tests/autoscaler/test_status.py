@@ -16,7 +16,7 @@ from autoscaler.planning.status import (
     initializing,
     timestamp,
 )
-from machinery.clock import FakeClock, rfc3339
+from machinery.runtime.clock import FakeClock, rfc3339
 from tests.autoscaler.builders import add_group, autoscaler, node, pod, world
 from tests.autoscaler.golden import World
 

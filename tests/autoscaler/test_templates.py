@@ -6,8 +6,8 @@ import pytest
 
 from autoscaler.options import Compat
 from autoscaler.planning.observation import DaemonSet
-from machinery.clock import FakeClock
-from machinery.pb import apps, core
+from machinery.api.pb import apps, core
+from machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, node, pod, world
 from tests.autoscaler.golden import World
 

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.options import Compat
 from autoscaler.planning.utilization import Utilization
-from machinery.clock import FakeClock
+from machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, node, pod, world
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from machinery.clock import rfc3339, rfc3339_micro
-from machinery.pb import apps, coordination, core, policy, storage
+from machinery.api.pb import apps, coordination, core, policy, storage
+from machinery.runtime.clock import rfc3339, rfc3339_micro
 from machinery.wire import codec
 
 EPOCH = 1_700_000_000

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import cast
 
 from controllers.controller import Context, InformerSet, Recorders
-from machinery import logs, versions
-from machinery.client import Client
-from machinery.clock import FakeClock
+from machinery.client.api_client import Client
+from machinery.features import gates as versions
+from machinery.runtime import logs
+from machinery.runtime.clock import FakeClock
 from tests.scheduler.shell.fake_api import FakeApi
 
 

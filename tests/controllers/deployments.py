@@ -7,7 +7,7 @@ from typing import Any
 
 from controllers.workloads.deployments import rollout, sets
 from controllers.workloads.deployments.rollout import CreateSet, DeleteSet, UpdateDeployment, UpdateSet
-from machinery.pb import apps
+from machinery.api.pb import apps
 from machinery.wire import codec
 from tests.controllers.builders import EPOCH, stamp
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from machinery.pb import core, discovery
+from machinery.api.pb import core, discovery
 from machinery.wire import codec
 from tests.controllers.builders import node, pod
 

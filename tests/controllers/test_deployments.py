@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from controllers.workloads.deployments import progress, rollout, sets, sizes
 from controllers.workloads.deployments.rollout import CreateSet, DeleteSet, Tell, UpdateDeployment
-from machinery.pb import apps
+from machinery.api.pb import apps
 from machinery.wire import codec
 from machinery.wire.codec import to_json
 from tests.controllers.builders import owned_by, stamp

@@ -12,12 +12,13 @@ import pytest
 from controllers.controller import Context, InformerSet, Recorders
 from controllers.devices.eviction import DeviceTaintEviction
 from controllers.devices.taints import ends_at, executing
-from machinery import kinds, logs
-from machinery.client import Client
-from machinery.clock import FakeClock, rfc3339
-from machinery.objects import ObjectKey, get_condition
-from machinery.pb import core, devices
-from machinery.versions import Gates, Version
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey, get_condition
+from machinery.api.pb import core, devices
+from machinery.client.api_client import Client
+from machinery.features.gates import Gates, Version
+from machinery.runtime import logs
+from machinery.runtime.clock import FakeClock, rfc3339
 from tests.controllers.builders import pod
 from tests.scheduler.shell.fake_api import FakeApi
 from tests.support.devices import allocation, claim, device, resource_slice, using

@@ -8,12 +8,12 @@ import pytest
 
 from controllers.controller import Context
 from controllers.workloads.disruption import Disruption
-from machinery import errors, kinds
-from machinery.clock import FakeClock
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.objects import ObjectKey, key_of
-from machinery.pb import policy
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey, key_of
+from machinery.api.pb import policy
+from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
 from tests.controllers.builders import pod
 

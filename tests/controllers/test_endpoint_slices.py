@@ -10,8 +10,8 @@ import pytest
 from controllers.endpoints.filling import Writes
 from controllers.endpoints.slices import Plan, name_prefix, plan
 from controllers.endpoints.trigger_time import TriggerTimes, annotate
-from machinery.objects import key_of
-from machinery.pb import core, discovery, meta
+from machinery.api.objects import key_of
+from machinery.api.pb import core, discovery, meta
 from machinery.wire.codec import to_json
 from tests.controllers.builders import EPOCH
 from tests.controllers.endpoints import NODES, PORT, backend, service, sizes, stored

@@ -13,10 +13,10 @@ from controllers.endpoints.mirroring import Warned, is_mirrored, plan
 from controllers.endpoints.pending_writes import PendingWrites
 from controllers.endpoints.subsets import desired, desired_subsets, repacked, truncate
 from controllers.manager import TABLE, Options
-from machinery import kinds
-from machinery.clock import FakeClock
-from machinery.objects import ObjectKey, key_of
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey, key_of
+from machinery.api.pb import core
+from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
 from machinery.wire.codec import to_json
 from tests.controllers.builders import EPOCH

@@ -27,9 +27,9 @@ from controllers.garbage.pod_gc import (
     too_many_ended,
     unscheduled_terminating,
 )
-from machinery.clock import to_time
-from machinery.objects import get_condition
-from machinery.pb import core
+from machinery.api.objects import get_condition
+from machinery.api.pb import core
+from machinery.runtime.clock import to_time
 from machinery.wire import codec
 from tests.controllers.builders import EPOCH, condition, node, owned_by, pod
 

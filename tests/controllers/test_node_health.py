@@ -7,10 +7,10 @@ from typing import Any
 import anyio
 
 from controllers.nodes.lifecycle import NodeLifecycle
-from machinery import errors, kinds
-from machinery.clock import FakeClock
-from machinery.kinds import Kind
-from machinery.objects import condition_is
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
+from machinery.api.objects import condition_is
+from machinery.runtime.clock import FakeClock
 from tests.controllers.builders import lease, node
 from tests.controllers.contexts import context_of
 from tests.scheduler.shell.fake_api import FakeApi

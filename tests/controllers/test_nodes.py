@@ -11,8 +11,8 @@ from controllers.nodes.eviction import seconds_to_live
 from controllers.nodes.health import observe, unknown_status, unready_pod
 from controllers.nodes.metadata import TTL_ANNOTATION, patch, ttl_seconds
 from controllers.nodes.taints import plan_no_execute, plan_no_schedule
-from machinery.clock import to_time
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.runtime.clock import to_time
 from tests.controllers.builders import EPOCH, condition, lease, node, pod, stamp
 
 NOW = to_time(float(EPOCH + 100))

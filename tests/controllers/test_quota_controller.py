@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 
 from controllers.workloads.quotas import COALESCE_SECONDS, RESYNC_SECONDS, QuotaController, is_charged
-from machinery import kinds
-from machinery.clock import FakeClock
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.pb import core
+from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
 from tests.controllers.builders import claim, pod
 from tests.controllers.contexts import context_of

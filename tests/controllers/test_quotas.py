@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from controllers.workloads.quotas import measured_kinds, recounted, used
-from machinery import kinds
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.pb import core
 from machinery.wire import codec
 from tests.controllers.builders import pod
 

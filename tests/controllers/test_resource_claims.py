@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from controllers.devices import reservations, templates
-from machinery.claim_templates import POD_CLAIM_NAME, claim_from
-from machinery.pb import devices
+from machinery.api.claim_templates import POD_CLAIM_NAME, claim_from
+from machinery.api.pb import devices
 from tests.controllers.builders import owned_by, pod
 from tests.support.devices import allocation, claim, template, using
 

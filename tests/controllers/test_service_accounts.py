@@ -10,10 +10,10 @@ import anyio
 
 from controllers.service_accounts.accounts import ServiceAccountController
 from controllers.service_accounts.root_certificate import ANNOTATION, RootCertificatePublisher
-from machinery import kinds
-from machinery.clock import FakeClock
-from machinery.kinds import Kind
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.pb import core
+from machinery.runtime.clock import FakeClock
 from tests.controllers.contexts import context_of
 from tests.scheduler.shell.fake_api import FakeApi
 

@@ -29,8 +29,8 @@ from controllers.volumes.steps import (
     UpdateVolume,
     UpdateVolumeStatus,
 )
-from machinery.pb import core, storage
-from machinery.volume_matching import BIND_COMPLETED, NO_PROVISIONER, SELECTED_NODE
+from machinery.api.pb import core, storage
+from machinery.scheduling.volume_matching import BIND_COMPLETED, NO_PROVISIONER, SELECTED_NODE
 from tests.controllers.builders import claim, node, pod, storage_class, volume
 
 DELAYED = names.DELAYED_PROVISIONER

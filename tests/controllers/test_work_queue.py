@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from controllers.work_queue import BACKOFF_MAX_SECONDS, WorkQueue
-from machinery.clock import FakeClock
+from machinery.runtime.clock import FakeClock
 
 
 @pytest.fixture

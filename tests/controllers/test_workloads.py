@@ -21,9 +21,9 @@ from controllers.workloads.budget import (
 from controllers.workloads.replica_set import EXPECTATION_SECONDS_MAX, Expectations
 from controllers.workloads.replicas import BURST_MAX, claim, is_available, plan, pod_of, to_delete
 from controllers.workloads.replicas import status_of as replicas_status
-from machinery.clock import to_time
-from machinery.objects import ObjectKey, get_condition
-from machinery.pb import core, policy
+from machinery.api.objects import ObjectKey, get_condition
+from machinery.api.pb import core, policy
+from machinery.runtime.clock import to_time
 from tests.controllers.builders import EPOCH, budget, owned_by, pod, replica_set, stamp
 
 NOW = to_time(float(EPOCH + 1000))

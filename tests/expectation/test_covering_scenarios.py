@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from machinery import kinds
-from machinery.client import Client
-from machinery.pb import core, scheduling
+from machinery.api import kinds
+from machinery.api.pb import core, scheduling
+from machinery.client.api_client import Client
 from machinery.wire import codec
 from tests.scheduler.e2e.objects import (
     CLAIM_VOLUMES,

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from machinery import kinds
-from machinery.client import Client, retry_unavailable
-from machinery.errors import StatusError, is_already_exists
-from machinery.pb import storage
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_already_exists
+from machinery.api.pb import storage
+from machinery.client.api_client import Client, retry_unavailable
 from machinery.wire import codec
 from tests.scheduler.e2e.objects import SELECTED_NODE, arm, claim, pod, pod_when, until
 from tests.support.cluster import Cluster

@@ -16,7 +16,7 @@ from kubelet.pod_conditions import write_resize_conditions
 from kubelet.pod_resources import PodResources, desired_resources
 from kubelet.resource_status import write_resources
 from kubelet.runtime import Container, PodSandbox
-from machinery.pb import core
+from machinery.api.pb import core
 from tests.kubelet.golden import Case
 
 CREATED = 1_700_000_000

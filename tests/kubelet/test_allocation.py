@@ -9,7 +9,7 @@ from kubelet import actuation, events, predicates
 from kubelet.node_state import PodRecord
 from kubelet.pod_resources import PodResources
 from kubelet.requirements import Requirements
-from machinery.pb import core, meta
+from machinery.api.pb import core, meta
 from tests.kubelet.golden_player import Player
 
 CAPACITY = {"cpu": "4", "memory": "4Gi", "pods": "3"}

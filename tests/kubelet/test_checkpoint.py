@@ -18,7 +18,7 @@ from kubelet.checkpoint import Checkpoint, CheckpointFile, CorruptCheckpointErro
 from kubelet.pod_resources import PodResources
 from kubelet.requirements import Requirements, ResourceList
 from kubelet.runtime import PodSandbox
-from machinery.pb import core
+from machinery.api.pb import core
 from tests.support.patience import PATIENCE_SECONDS
 
 SMALL = Requirements(ResourceList.of({"cpu": "100m", "memory": "64Mi"}), ResourceList.of({"cpu": "1"}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubelet.deadline import seconds_left
-from machinery.pb import core
+from machinery.api.pb import core
 
 TAKEN = 1_700_000_000.5
 

@@ -10,8 +10,8 @@ from kubelet.features import status_features
 from kubelet.pod_resources import desired_resources
 from kubelet.pod_status import View, build
 from kubelet.runtime import PodSandbox
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
 
 NOW = 1_700_000_000.0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubelet.lifecycle import restarting, started, stopping
-from machinery.pb import core
-from machinery.versions import Version
+from machinery.api.pb import core
+from machinery.features.gates import Version
 from machinery.wire import codec
 
 POD = codec.from_json(

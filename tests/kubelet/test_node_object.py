@@ -6,8 +6,8 @@ import pytest
 
 from kubelet.node_object import Identity, NodeFacts, new_node, write_status
 from kubelet.options import NodeShape
-from machinery.pb import core
-from machinery.versions import Version
+from machinery.api.pb import core
+from machinery.features.gates import Version
 
 NOW = 1_700_000_000.0
 GPU, FPGA = "example.com/gpu", "example.com/fpga"

@@ -12,9 +12,9 @@ from kubelet.features import features, status_features
 from kubelet.pod_resources import PodResources, desired_resources
 from kubelet.pod_status import Outcome, View, build
 from kubelet.requirements import Requirements, ResourceList
-from machinery import objects
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery.api import objects
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
 
 NOW = 1_700_000_000.0
 ALPHA_RESIZE = {"InPlacePodVerticalScaling": True}

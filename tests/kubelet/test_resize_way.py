@@ -8,7 +8,7 @@ from kubelet.conditions import ResizeCondition
 from kubelet.node_state import PodRecord
 from kubelet.pod_resources import PodResources
 from kubelet.resize_way import WAY, Cause, ResizeState, UnknownStepError, diagram
-from machinery.pb import core
+from machinery.api.pb import core
 
 DEFERRED = ResizeCondition(reason="Deferred")
 PROGRESS = ResizeCondition()

@@ -13,9 +13,9 @@ from kubelet.pod_resources import desired_resources
 from kubelet.pod_status import View, build
 from kubelet.shell.timers import Timers
 from kubelet.shell.work_queue import WorkQueue
-from machinery.clock import FakeClock
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
 
 
 async def test_timers_call_in_order_of_time() -> None:

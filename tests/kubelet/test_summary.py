@@ -10,7 +10,7 @@ from kubelet import runtime
 from kubelet.pod_resources import PodResources
 from kubelet.requirements import Requirements
 from kubelet.summary import summary
-from machinery.pb import core
+from machinery.api.pb import core
 from machinery.wire import codec
 
 

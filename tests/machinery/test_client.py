@@ -10,13 +10,13 @@ from contextlib import aclosing, asynccontextmanager
 import anyio
 import pytest
 
-from machinery import client as client_module
-from machinery import errors, kinds
-from machinery.client import Client, retry_unavailable
-from machinery.clock import FakeClock
-from machinery.errors import StatusError
-from machinery.patch_type import PatchType
-from machinery.pb import core
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.client import api_client as client_module
+from machinery.client.api_client import Client, retry_unavailable
+from machinery.patch.patch_type import PatchType
+from machinery.runtime.clock import FakeClock
 from tests.support.cluster import Cluster, eventually
 from tests.support.patience import PATIENCE_SECONDS
 

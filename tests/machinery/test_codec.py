@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery import kinds
-from machinery.pb import core, meta
+from machinery.api import kinds
+from machinery.api.pb import core, meta
 from machinery.wire import codec, envelope, scalars
 from machinery.wire.manifests import parse_manifests
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from machinery import kinds
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 from machinery.defaults import apply
-from machinery.kinds import Kind
-from machinery.versions import Gates, Version
+from machinery.features.gates import Gates, Version
 from machinery.wire import codec
 
 CONTAINERS = [{"name": "c", "image": "i"}]

@@ -9,8 +9,8 @@ import grpc
 import grpc.aio
 import pytest
 
-from machinery import errors, kinds
-from machinery.errors import Cause, GroupKind, StatusError
+from machinery.api import errors, kinds
+from machinery.api.errors import Cause, GroupKind, StatusError
 from tests.support.patience import PATIENCE_SECONDS
 
 POD, PDB = kinds.POD, kinds.POD_DISRUPTION_BUDGET

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from machinery.clock import from_time, to_time
-from machinery.event_correlator import Correlated, CorrelatorOptions, EventCorrelator
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.events.correlator import Correlated, CorrelatorOptions, EventCorrelator
+from machinery.runtime.clock import from_time, to_time
 
 START = 1_000_000.0
 

@@ -9,15 +9,15 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from machinery import errors
-from machinery.client import Client
-from machinery.clock import FakeClock, from_time, to_micro_time
-from machinery.errors import StatusError
-from machinery.event_series import REMEMBERED_MAX, EventSeriesCache
-from machinery.events import QUEUE_MAX, EventRecorder
-from machinery.pb import core, events
-from machinery.series_recorder import NOTE_BYTES_MAX, SeriesRecorder
-from machinery.token_bucket import TokenBucket
+from machinery.api import errors
+from machinery.api.errors import StatusError
+from machinery.api.pb import core, events
+from machinery.client.api_client import Client
+from machinery.events.recorder import QUEUE_MAX, EventRecorder
+from machinery.events.series import REMEMBERED_MAX, EventSeriesCache
+from machinery.events.series_recorder import NOTE_BYTES_MAX, SeriesRecorder
+from machinery.runtime.clock import FakeClock, from_time, to_micro_time
+from machinery.runtime.token_bucket import TokenBucket
 from tests.support.patience import PATIENCE_SECONDS
 
 LIMIT_SECONDS = PATIENCE_SECONDS

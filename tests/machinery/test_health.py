@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import anyio
 import pytest
 
-from machinery import health
-from machinery.health import Health
+from machinery.process import health
+from machinery.process.health import Health
 
 
 def broken() -> None:

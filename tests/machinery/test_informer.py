@@ -10,13 +10,13 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from machinery import errors, kinds
-from machinery.client import Client, ListResult, WatchEvent
-from machinery.clock import FakeClock
-from machinery.errors import StatusError
-from machinery.informer import Informer
-from machinery.pb import core
-from machinery.reflector import Backoff
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.client.api_client import Client, ListResult, WatchEvent
+from machinery.client.informer import Informer
+from machinery.client.reflector import Backoff
+from machinery.runtime.clock import FakeClock
 from tests.support.patience import PATIENCE_SECONDS
 
 LIMIT_SECONDS = PATIENCE_SECONDS

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from grpc._cython import cygrpc  # type: ignore[attr-defined]  # not in its stubs
 
-from machinery import client
-from machinery.client import CHANNEL_OPTIONS, SERVER_OPTIONS
+from machinery.client import api_client as client
+from machinery.client.api_client import CHANNEL_OPTIONS, SERVER_OPTIONS
 
 
 def test_every_option_is_one_that_grpc_knows() -> None:

@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from machinery import errors, kinds
-from machinery.client import Client, retry_unavailable
-from machinery.correlating_recorder import CorrelatingRecorder
-from machinery.errors import StatusError
-from machinery.informer import Informer
-from machinery.leader_election import LeaderElector, LeadershipLostError, Timing
-from machinery.pb import core
-from machinery.series_recorder import SeriesRecorder
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.client.api_client import Client, retry_unavailable
+from machinery.client.informer import Informer
+from machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
+from machinery.events.correlating_recorder import CorrelatingRecorder
+from machinery.events.series_recorder import SeriesRecorder
 from tests.support.cluster import Cluster, eventually
 from tests.support.etcd import skip_if_etcd_loses_writes
 from tests.support.patience import PATIENCE_SECONDS

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from machinery import logs
-from machinery.clock import FakeClock
-from machinery.objects import ObjectKey
+from machinery.api.objects import ObjectKey
+from machinery.runtime import logs
+from machinery.runtime.clock import FakeClock
 from tests.support.patience import PATIENCE_SECONDS
 
 
@@ -67,5 +67,7 @@ def test_an_exception_keeps_its_traceback_and_the_standard_library_is_heard() ->
 
 
 def test_it_does_not_load_rich_and_does_not_forbid_it() -> None:
-    script = "import sys; import machinery.logs; assert 'rich' not in sys.modules; import rich.console"
+    script = (
+        "import sys; import machinery.runtime.logs; assert 'rich' not in sys.modules; import rich.console"
+    )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_SECONDS)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from machinery import objects
-from machinery.objects import ObjectKey
-from machinery.pb import apps, core, meta
+from machinery.api import objects
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import apps, core, meta
 
 
 def pod_with(*conditions: core.PodCondition) -> core.Pod:

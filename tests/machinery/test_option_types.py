@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from machinery.option_types import Duration
+from machinery.process.option_types import Duration
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery.patch import PatchError, diff_strategic, merge_patch, strategic_merge_patch
-from machinery.pb import apps, core, policy
-from machinery.strategic_schema import Shape, root, rule
+from machinery.api.pb import apps, core, policy
+from machinery.patch.json_patch import PatchError, diff_strategic, merge_patch, strategic_merge_patch
+from machinery.patch.strategic_schema import Shape, root, rule
 from machinery.wire import codec
 
 GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))

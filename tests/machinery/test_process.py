@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from machinery.clock import SystemClock
-from machinery.process import Process, component_command
-from machinery.run_files import RunFile, is_alive
+from machinery.process.component import Process, component_command
+from machinery.process.run_files import RunFile, is_alive
+from machinery.runtime.clock import SystemClock
 from tests.support.patience import PATIENCE_SECONDS
 
 COMPONENT = """
 import sys, anyio, click
-from machinery import failpoints
-from machinery.process import BadConfiguration, Fatal, component_command
+from machinery.runtime import failpoints
+from machinery.process.component import BadConfiguration, Fatal, component_command
 
 POINT = failpoints.declare("echo.step.before")
 
@@ -262,7 +262,7 @@ def test_it_dies_with_its_parent(tmp_path: Path) -> None:
 def test_nonsense_is_a_usage_error(
     arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("machinery.process.die_with_parent", lambda: None)
+    monkeypatch.setattr("machinery.process.component.die_with_parent", lambda: None)
 
     @component_command("echo")
     def main(process: Process) -> None:
@@ -274,7 +274,7 @@ def test_nonsense_is_a_usage_error(
 
 
 def test_a_run_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    from machinery import run_files
+    from machinery.process import run_files
 
     run_files.write(tmp_path, "x", {"name": "x", "component": "x", "pid": os.getppid()})
     run_files.remove(tmp_path, "x", os.getpid())

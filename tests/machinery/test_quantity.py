@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery import quantity
-from machinery.pb import resource
-from machinery.quantity import Format, Quantity, QuantityError
+from machinery.api.pb import resource
+from machinery.resources import quantity
+from machinery.resources.quantity import Format, Quantity, QuantityError
 
 GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))
 CASES = [json.loads(line) for line in (GOLDEN / "quantity.jsonl").read_text().splitlines()]

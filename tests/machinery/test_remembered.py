@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.pb import core
-from machinery.remembered import BYTES_MAX, ENTRIES_MAX, MADE_BYTES_MAX, Changes, Verdicts
+from machinery.api.pb import core
+from machinery.runtime.memo import BYTES_MAX, ENTRIES_MAX, MADE_BYTES_MAX, Changes, Verdicts
 
 
 def _spec(image: str) -> core.PodSpec:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery import resources
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.resources import pod_resources as resources
 from machinery.wire import codec
 
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from machinery import node_affinity, priority, qos, resources, taints
-from machinery.node_affinity import NodeTerm, PreferredTerms, RequiredNodeAffinity
-from machinery.pb import core
-from machinery.selectors import SelectorError
+from machinery.api.pb import core
+from machinery.api.selectors import SelectorError
+from machinery.resources import pod_resources as resources
+from machinery.resources import qos
+from machinery.scheduling import node_affinity, priority, taints
+from machinery.scheduling.node_affinity import NodeTerm, PreferredTerms, RequiredNodeAffinity
 from machinery.wire import codec
 
 GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machinery.pb import meta
-from machinery.selectors import FieldSelector, LabelSelector, Operator, Requirement, SelectorError
+from machinery.api.pb import meta
+from machinery.api.selectors import FieldSelector, LabelSelector, Operator, Requirement, SelectorError
 
 GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))
 LINES = [json.loads(line) for line in (GOLDEN / "api_list.jsonl").read_text().splitlines()]

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from machinery import failpoints
-from machinery.serving import Serving
+from machinery.process.serving import Serving
+from machinery.runtime import failpoints
 from tests.support.patience import PATIENCE_SECONDS
 
 TOKEN = "secret"
@@ -201,7 +201,7 @@ async def test_stop_ends_it_too() -> None:
 
 def test_it_imports_no_http_until_it_runs() -> None:
     script = (
-        "import sys, machinery.serving;"
+        "import sys, machinery.process.serving;"
         "assert not {'starlette', 'uvicorn', 'prometheus_client', 'grpc'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_SECONDS)

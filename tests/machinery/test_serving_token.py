@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from machinery import serving_token
-from machinery.serving_client import ServingPort
+from machinery.process import serving_token
+from machinery.process.serving_client import ServingPort
 from tests.support.patience import PATIENCE_SECONDS
 
 PROCESSES = 4

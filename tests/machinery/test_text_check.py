@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf.message import Message
 
-from machinery.pb import core, meta
+from machinery.api.pb import core, meta
 from machinery.wire.text_check import unreadable
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from controllers.volumes.binding import ClaimView, best_match
-from machinery.pb import core
-from machinery.selectors import SelectorError
-from machinery.volume_matching import BETA_STORAGE_CLASS, bound_copy
+from machinery.api.pb import core
+from machinery.api.selectors import SelectorError
+from machinery.scheduling.volume_matching import BETA_STORAGE_CLASS, bound_copy
 from machinery.wire import codec
 from scheduler.plugins.volume_candidates import candidates
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from machinery.kinds import by_kind
+from machinery.api.kinds import by_kind
 from machinery.wire import envelope, protos
 
 GOLDEN = Path(__file__).parents[1] / "golden"

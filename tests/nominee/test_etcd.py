@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from machinery.run_files import RunFile, is_alive
+from machinery.process.run_files import RunFile, is_alive
 from nominee import etcd
 from nominee.etcd import EtcdAddresses, EtcdBinary, EtcdError
 from tests.support.etcd import ThrowawayEtcd

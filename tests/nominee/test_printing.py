@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.kinds import NODE, POD
-from machinery.pb import core
+from machinery.api.kinds import NODE, POD
+from machinery.api.pb import core
 from nominee.printing import columns
 from nominee.printing.tables import age, aligned, table
 

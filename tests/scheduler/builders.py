@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from machinery.clock import FakeClock
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from machinery.pb import core
+from machinery.api.pb import core
 from machinery.wire import codec
 
 ZONES = ("a", "b", "c")

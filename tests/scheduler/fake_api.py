@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from machinery import errors, kinds
-from machinery.clock import to_time
-from machinery.kinds import Kind
-from machinery.objects import ObjectKey, key_of
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey, key_of
+from machinery.runtime.clock import to_time
 
 
 class FakeApi:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from machinery.clock import FakeClock
-from machinery.versions import Gates, Version
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
 from nominee.explain import world as explain_world
 from nominee.explain.world import ObjectLister as ListLister
 from nominee.explain.world import World, options_of, read_object

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from machinery.client import Client
+from machinery.client.api_client import Client
 from scheduler.framework.runtime import Framework
 from scheduler.shell.binding_plugins import BindingPlugins
 from scheduler.shell.perform import Performer

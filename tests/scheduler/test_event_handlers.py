@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from machinery.pb import core
+from machinery.api.pb import core
 from machinery.wire import codec
 from scheduler.event_handlers import EventHandlers
 from scheduler.framework.cache import Cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf.message import Message
 
-from machinery.pb import core, devices, storage
+from machinery.api.pb import core, devices, storage
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.inter_pod_affinity_hints import after_pod_change

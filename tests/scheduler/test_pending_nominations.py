@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.event_handlers import EventHandlers
 from scheduler.failure import requeue_failed
 from scheduler.framework.cache import Cache

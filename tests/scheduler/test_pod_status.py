@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from machinery.clock import parse_rfc3339, to_time
-from machinery.objects import set_condition
-from machinery.pb import core
-from machinery.strategic_diff import diff_strategic
-from machinery.strategic_merge import strategic_merge_patch
+from machinery.api.objects import set_condition
+from machinery.api.pb import core
+from machinery.patch.strategic_diff import diff_strategic
+from machinery.patch.strategic_merge import strategic_merge_patch
+from machinery.runtime.clock import parse_rfc3339, to_time
 from machinery.wire import codec
 from scheduler.framework.interface import NominatingInfo, NominatingMode
 from scheduler.pod_status import note, status_patch

@@ -25,10 +25,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from machinery.client import Client, connect
-from machinery.clock import SystemClock
-from machinery.run_files import RunFile
-from machinery.serving_client import HttpAnswer, ServingPort, request
+from machinery.client.api_client import Client, connect
+from machinery.process.run_files import RunFile
+from machinery.process.serving_client import HttpAnswer, ServingPort, request
+from machinery.runtime.clock import SystemClock
 from nominee import identities
 from nominee.pki import Pki
 from nominee.plan import AUTHORIZATION_MODE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from machinery.pb import core, devices
+from machinery.api.pb import core, devices
 from machinery.wire import codec
 
 DRIVER = "gpu.example.com"

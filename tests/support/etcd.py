@@ -22,7 +22,7 @@ import grpc
 import pytest
 from aetcd.rpc import DeleteRangeRequest, KVStub
 
-from machinery.clock import SystemClock
+from machinery.runtime.clock import SystemClock
 from nominee import etcd as nominee_etcd
 from tests.support.patience import PATIENCE_SECONDS
 

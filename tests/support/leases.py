@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from machinery import errors, kinds
-from machinery.client import Client
-from machinery.errors import StatusError
-from machinery.pb import coordination
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import coordination
+from machinery.client.api_client import Client
 
 
 class LeaseServer:

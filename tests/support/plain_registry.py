@@ -22,10 +22,10 @@ from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.storage.interface import KeyExists, RevisionMismatch
 from apiserver.watch_cache import WatchCache
 from apiserver.watcher import Watcher
-from machinery import errors
-from machinery.kinds import Kind
-from machinery.objects import metadata_of
-from machinery.pb import meta
+from machinery.api import errors
+from machinery.api.kinds import Kind
+from machinery.api.objects import metadata_of
+from machinery.api.pb import meta
 from machinery.wire import envelope
 
 

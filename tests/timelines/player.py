@@ -15,12 +15,12 @@ from typing import Any
 
 import anyio
 
-from machinery import kinds
-from machinery.client import Client
-from machinery.informer import Informer
-from machinery.objects import get_condition, is_terminating
-from machinery.patch_type import PatchType
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.objects import get_condition, is_terminating
+from machinery.api.pb import core
+from machinery.client.api_client import Client
+from machinery.client.informer import Informer
+from machinery.patch.patch_type import PatchType
 from machinery.wire import manifests
 from tests.support.cluster import Cluster, eventually
 from tests.support.patience import PATIENCE_SECONDS

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from apiserver.access.node.identity import NodeIdentity
-from machinery import kinds
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 
 Reference = tuple[str, str]
 """Resource and name, in the pod's own namespace."""

@@ -11,15 +11,16 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from apiserver.requests import PatchKind
-from machinery import errors, kinds, logs
-from machinery.errors import StatusError
-from machinery.selectors import LabelSelector, SelectorError
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.selectors import LabelSelector, SelectorError
+from machinery.runtime import logs
 from machinery.wire.codec import to_json
 
 if TYPE_CHECKING:
     from apiserver.requests import RegistryAPI
     from apiserver.watch_cache import WatchCache
-    from machinery.clock import Clock
+    from machinery.runtime.clock import Clock
 
 _log = logs.get()
 _AGAIN_SECONDS = 1.0

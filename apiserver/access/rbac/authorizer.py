@@ -15,8 +15,8 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.authorizer import NO_OPINION, Decision, RulesFor
 from apiserver.access.rbac.role_index import RoleIndex
 from apiserver.access.user import User
-from machinery import kinds
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 
 _REMEMBERED_MAX = 50_000
 _KINDS = (kinds.ROLE, kinds.ROLE_BINDING, kinds.CLUSTER_ROLE, kinds.CLUSTER_ROLE_BINDING)

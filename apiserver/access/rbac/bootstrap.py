@@ -12,9 +12,9 @@ import anyio
 from apiserver.access.rbac import aggregation
 from apiserver.access.rbac.bootstrap_policy import AUTOUPDATE, load
 from apiserver.access.rbac.rules import Rule, uncovered
-from machinery import errors, kinds
-from machinery.errors import StatusError
-from machinery.kinds import Kind
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
 
 if TYPE_CHECKING:
     from apiserver.requests import RegistryAPI

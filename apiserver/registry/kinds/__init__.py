@@ -25,7 +25,7 @@ from apiserver.registry.kinds import (
     workloads,
 )
 from apiserver.registry.strategy import Strategy
-from machinery.kinds import Kind
+from machinery.api.kinds import Kind
 
 STRATEGIES: dict[Kind[Any], Strategy] = {
     strategy.kind: strategy

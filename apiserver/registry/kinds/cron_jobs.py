@@ -9,9 +9,9 @@ from typing import Any
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
 from apiserver.validation import cron_schedule, field, job_specs, metadata, pod_options, pod_warnings
 from apiserver.validation.pod_options import PodOptions
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.pb import batch
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import batch
 from machinery.wire import codec
 
 # A Job's name is the CronJob's and eleven characters more, and makes a label of 63.

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from apiserver.validation import field
-from machinery import names
-from machinery.errors import Cause
+from machinery.api import names
+from machinery.api.errors import Cause
 from machinery.wire import codec
 
 M = TypeVar("M", bound=Message)

@@ -7,9 +7,9 @@ from typing import Any
 from apiserver.registry.kinds.typed_references import typed_reference
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import field, metadata, names, paths
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.pb import core, networking
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import core, networking
 
 _CONTROLLER_BYTES_MAX = 250
 _SCOPES = ("Cluster", "Namespace")

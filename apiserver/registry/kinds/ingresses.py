@@ -9,9 +9,9 @@ from typing import Any
 from apiserver.registry.kinds.typed_references import typed_reference
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
 from apiserver.validation import addresses, field, metadata, names
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.pb import networking
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import networking
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")

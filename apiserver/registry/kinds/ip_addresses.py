@@ -8,9 +8,9 @@ from apiserver.registry.kinds.typed_references import segment
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import addresses, field, metadata, names
 from apiserver.validation.go_dump import dump
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.pb import networking
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import networking
 
 
 class IPAddressStrategy(Strategy):

@@ -11,11 +11,11 @@ from apiserver.validation.equality import same
 from apiserver.validation.go_dump import dump
 from apiserver.validation.pod_options import PodOptions
 from apiserver.validation.selectors import label_selector
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.pb import batch, core
-from machinery.selectors import LabelSelector, SelectorError
-from machinery.versions import Gates
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import batch, core
+from machinery.api.selectors import LabelSelector, SelectorError
+from machinery.features.gates import Gates
 from machinery.wire import codec
 
 _PREFIX = "batch.kubernetes.io/"

@@ -8,9 +8,9 @@ from typing import Any
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import addresses, field, metadata
 from apiserver.validation.selectors import label_selector
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.pb import networking
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import networking
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _TYPES = ("Ingress", "Egress")

@@ -11,9 +11,9 @@ from typing import Any
 
 from apiserver.registry.kinds import declarative
 from apiserver.validation import field
-from machinery.errors import Cause
-from machinery.pb import workloads
-from machinery.versions import Gates
+from machinery.api.errors import Cause
+from machinery.api.pb import workloads
+from machinery.features.gates import Gates
 
 _CLAIMS_MAX = 4
 _CONSTRAINTS_MAX = 1

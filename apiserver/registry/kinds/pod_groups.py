@@ -7,10 +7,10 @@ from typing import Any
 from apiserver.registry.kinds import declarative, pod_group_terms
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy, keep_metadata
 from apiserver.validation import conditions, field, metadata
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.pb import workloads
-from machinery.versions import Gates
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import workloads
+from machinery.features.gates import Gates
 from machinery.wire import codec
 
 _FIELDS = ("podGroupTemplateRef", *pod_group_terms.checks())

@@ -8,8 +8,8 @@ from typing import Any
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import metadata, pod_options, pod_warnings, templates
 from apiserver.validation.equality import same
-from machinery import kinds
-from machinery.errors import Cause
+from machinery.api import kinds
+from machinery.api.errors import Cause
 
 
 class PodTemplateStrategy(Strategy):

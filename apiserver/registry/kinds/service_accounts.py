@@ -7,9 +7,9 @@ from typing import Any
 
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import metadata
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 _ENFORCE_ANNOTATION = "kubernetes.io/enforce-mountable-secrets"
 

@@ -7,9 +7,9 @@ from typing import Any
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy, keep_metadata
 from apiserver.validation import addresses, field, metadata
 from apiserver.validation.go_dump import dump
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.pb import networking
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import networking
 
 _RANGES_MAX = 2
 _PATH = "spec.cidrs"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from apiserver.validation import field, names
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 
 def typed_reference(path: str, reference: core.TypedLocalObjectReference) -> list[Cause]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import field, metadata, storage
-from machinery import kinds
-from machinery.errors import Cause
+from machinery.api import kinds
+from machinery.api.errors import Cause
 
 
 class VolumeAttributesClassStrategy(Strategy):

@@ -9,10 +9,10 @@ from apiserver.registry.kinds import declarative, pod_group_terms
 from apiserver.registry.kinds.typed_references import segment
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import field, metadata
-from machinery import kinds
-from machinery.errors import Cause
-from machinery.pb import workloads
-from machinery.versions import Gates
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import workloads
+from machinery.features.gates import Gates
 from machinery.wire import codec
 
 _TEMPLATES_MAX = 8

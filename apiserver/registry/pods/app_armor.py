@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apiserver.validation import security, windows
-from machinery.pb import core
+from machinery.api.pb import core
 
 _PREFIX = "container.apparmor.security.beta.kubernetes.io/"
 _LOCALHOST = "localhost/"

@@ -11,12 +11,12 @@ from apiserver.cached_object import CachedObject
 from apiserver.registry.store import Preconditions, Store
 from apiserver.registry.strategy import Environment
 from apiserver.validation import field
-from machinery import errors
-from machinery.errors import GroupResource, StatusError
-from machinery.kinds import POD
-from machinery.objects import set_condition
-from machinery.pb import core
-from machinery.versions import Version
+from machinery.api import errors
+from machinery.api.errors import GroupResource, StatusError
+from machinery.api.kinds import POD
+from machinery.api.objects import set_condition
+from machinery.api.pb import core
+from machinery.features.gates import Version
 from machinery.wire import presence
 
 _RESOURCE = GroupResource("", "pods/binding")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from machinery import errors
-from machinery.errors import Cause, GroupResource, StatusError
-from machinery.objects import get_condition
-from machinery.pb import meta, policy
+from machinery.api import errors
+from machinery.api.errors import Cause, GroupResource, StatusError
+from machinery.api.objects import get_condition
+from machinery.api.pb import meta, policy
 
 DISRUPTED_PODS_MAX = 2000
 RETRY_AFTER_SECONDS = 10

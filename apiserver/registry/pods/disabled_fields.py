@@ -1,14 +1,14 @@
 """Fields of a pod that this version, or its gates, do not know: dropped on write unless stored before.
 
-Source: kube-apiserver 1.36, DropDisabledPodFields; facts of gates by version in machinery.gate_table.
+Source: kube-apiserver 1.36, DropDisabledPodFields; gates by version: machinery.features.gate_table.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from machinery.pb import core
-from machinery.versions import Gates
+from machinery.api.pb import core
+from machinery.features.gates import Gates
 
 _SPEC_FIELDS: tuple[tuple[Literal["resources", "schedulingGates", "schedulingGroup"], str], ...] = (
     ("resources", "PodLevelResources"),

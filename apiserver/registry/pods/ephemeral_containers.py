@@ -7,9 +7,9 @@ from typing import Any
 from apiserver.registry.pods.strategy import PodStrategy, bump_generation
 from apiserver.registry.strategy import Environment, keep, keep_metadata
 from apiserver.validation import ephemeral_containers
-from machinery.errors import Cause
-from machinery.kinds import POD
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.kinds import POD
+from machinery.api.pb import core
 
 
 class PodEphemeralContainersStrategy(PodStrategy):

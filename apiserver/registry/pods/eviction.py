@@ -16,13 +16,13 @@ from apiserver.registry.pods import budget
 from apiserver.registry.store import Store
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import field
-from machinery import errors
-from machinery.clock import Clock
-from machinery.errors import GroupKind, StatusError
-from machinery.kinds import POD, POD_DISRUPTION_BUDGET
-from machinery.objects import condition_is, set_condition
-from machinery.pb import core, meta, policy
-from machinery.selectors import LabelSelector, SelectorError
+from machinery.api import errors
+from machinery.api.errors import GroupKind, StatusError
+from machinery.api.kinds import POD, POD_DISRUPTION_BUDGET
+from machinery.api.objects import condition_is, set_condition
+from machinery.api.pb import core, meta, policy
+from machinery.api.selectors import LabelSelector, SelectorError
+from machinery.runtime.clock import Clock
 
 TRIES_MAX = 20
 RETRY_SECONDS = 0.5

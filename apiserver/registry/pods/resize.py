@@ -8,10 +8,10 @@ from typing import Any
 from apiserver.registry.pods.strategy import PodStrategy, bump_generation
 from apiserver.registry.strategy import Environment, keep, keep_metadata
 from apiserver.validation import pod_resize
-from machinery.errors import Cause
-from machinery.kinds import POD
-from machinery.pb import core
-from machinery.versions import Version
+from machinery.api.errors import Cause
+from machinery.api.kinds import POD
+from machinery.api.pb import core
+from machinery.features.gates import Version
 
 RESIZE_SINCE = Version(1, 32)
 """Before it there was no such subresource: the spec itself was patched."""

@@ -11,12 +11,12 @@ from apiserver.registry.strategy import Environment, Strategy, keep
 from apiserver.validation import pod as validation
 from apiserver.validation import pod_options, pod_status, pod_warnings
 from apiserver.validation.equality import same
-from machinery import qos
-from machinery.errors import Cause
-from machinery.kinds import POD
-from machinery.label_keys import merge_label_keys
-from machinery.pb import core, meta
-from machinery.remembered import Verdicts
+from machinery.api.errors import Cause
+from machinery.api.kinds import POD
+from machinery.api.pb import core, meta
+from machinery.resources import qos
+from machinery.runtime.memo import Verdicts
+from machinery.scheduling.label_keys import merge_label_keys
 
 GATED_REASON = "SchedulingGated"
 _GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"

@@ -19,10 +19,10 @@ from apiserver.registry.services import carry_over, families
 from apiserver.validation import field as fields
 from apiserver.validation import services as validation
 from apiserver.validation.service_addresses import NONE
-from machinery import errors
-from machinery.errors import Cause, StatusError
-from machinery.kinds import SERVICE
-from machinery.pb import core
+from machinery.api import errors
+from machinery.api.errors import Cause, StatusError
+from machinery.api.kinds import SERVICE
+from machinery.api.pb import core
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apiserver.validation import services as validation
-from machinery.pb import core
+from machinery.api.pb import core
 
 _ADDRESSED = ("ClusterIP", "NodePort", "LoadBalancer")
 _ON_NODES = ("NodePort", "LoadBalancer")

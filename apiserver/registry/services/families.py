@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from apiserver.validation import field, service_addresses
 from apiserver.validation.service_addresses import NONE, family_of
-from machinery.errors import Cause
-from machinery.pb import core
+from machinery.api.errors import Cause
+from machinery.api.pb import core
 
 FAMILY = "IPv4"
 

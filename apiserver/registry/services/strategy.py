@@ -8,8 +8,8 @@ from apiserver.registry.services import carry_over
 from apiserver.registry.strategy import Environment, StatusStrategy, Strategy
 from apiserver.validation import metadata, names
 from apiserver.validation import services as validation
-from machinery.errors import Cause
-from machinery.kinds import SERVICE
+from machinery.api.errors import Cause
+from machinery.api.kinds import SERVICE
 
 
 class ServiceStrategy(Strategy):

@@ -16,12 +16,13 @@ from controllers.workloads.deployments.rollout import (
     UpdateSet,
 )
 from controllers.workloads.deployments.sets import Claims, claim
-from machinery import failpoints, kinds
-from machinery.errors import StatusError, is_already_exists, is_not_found
-from machinery.objects import ObjectKey, controller_of, owner_reference
-from machinery.patch_type import PatchType
-from machinery.pb import apps, core
-from machinery.selectors import LabelSelector
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_already_exists, is_not_found
+from machinery.api.objects import ObjectKey, controller_of, owner_reference
+from machinery.api.pb import apps, core
+from machinery.api.selectors import LabelSelector
+from machinery.patch.patch_type import PatchType
+from machinery.runtime import failpoints
 from machinery.wire.codec import to_json
 
 CREATE_BEFORE = failpoints.declare("controllers.deployment.create.before")

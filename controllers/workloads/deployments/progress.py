@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from controllers.workloads.deployments.sizes import unavailable_max, wanted
-from machinery.clock import to_time
-from machinery.objects import get_condition, remove_condition
-from machinery.pb import apps
+from machinery.api.objects import get_condition, remove_condition
+from machinery.api.pb import apps
+from machinery.runtime.clock import to_time
 
 AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controllers.workloads.deployments import progress, sets, sizes
-from machinery.objects import get_condition, is_terminating
-from machinery.pb import apps
-from machinery.selectors import parse_int64
+from machinery.api.objects import get_condition, is_terminating
+from machinery.api.pb import apps
+from machinery.api.selectors import parse_int64
 from machinery.wire.codec import to_json
 
 _NO_LIMIT: Final = 2**31 - 1

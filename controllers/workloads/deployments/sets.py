@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from machinery.objects import controller_of, is_terminating, owner_reference
-from machinery.pb import apps, core
-from machinery.selectors import LabelSelector
+from machinery.api.objects import controller_of, is_terminating, owner_reference
+from machinery.api.pb import apps, core
+from machinery.api.selectors import LabelSelector
 from machinery.wire.codec import to_json
 
 T = TypeVar("T", apps.Deployment, apps.ReplicaSet)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from controllers.workloads.deployments.sets import age_order, max_replicas
-from machinery.pb import apps, intstr
+from machinery.api.pb import apps, intstr
 
 
 def is_rolling(deployment: apps.Deployment) -> bool:

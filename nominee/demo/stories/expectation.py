@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import anyio
 
-from machinery import kinds
-from machinery.objects import get_condition
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.objects import get_condition
+from machinery.api.pb import core
 from nominee.demo.machines import Machines, nodes_of
 from nominee.demo.plugins import DELAY
 from nominee.demo.stage import NAMESPACE, Stage

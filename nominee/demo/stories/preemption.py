@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery import kinds
-from machinery.objects import get_condition, is_terminating
+from machinery.api import kinds
+from machinery.api.objects import get_condition, is_terminating
 from nominee.demo.machines import Machines
 from nominee.demo.stage import Stage
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from machinery import kinds, quantity
-from machinery.objects import get_condition
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.objects import get_condition
+from machinery.api.pb import core
+from machinery.resources import quantity
 from nominee.demo.machines import Machines
 from nominee.demo.stage import NAMESPACE, Stage
 

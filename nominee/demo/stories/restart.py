@@ -6,7 +6,7 @@ scheduler knows is nominatedNodeName alone. A variant kills it while the provisi
 
 from __future__ import annotations
 
-from machinery import kinds
+from machinery.api import kinds
 from nominee.demo.machines import Machines
 from nominee.demo.stage import Stage
 

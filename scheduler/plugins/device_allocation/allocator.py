@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
+from machinery.api.pb import devices
 from machinery.cel.errors import CompileError, EvaluationError
-from machinery.pb import devices
 from scheduler.plugins.device_allocation import capacity, taints
 from scheduler.plugins.device_allocation.constraints import Constraint, constraints_of
 from scheduler.plugins.device_allocation.counters import Counters, CounterSets

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from machinery.pb import devices
-from machinery.quantity import Format, Quantity
+from machinery.api.pb import devices
+from machinery.resources.quantity import Format, Quantity
 from scheduler.plugins.device_allocation.model import Amounts, DeviceView
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from machinery.pb import devices
+from machinery.api.pb import devices
 from scheduler.plugins.device_allocation.model import DeviceView, Request
 
 Values = frozenset[tuple[str, object]]

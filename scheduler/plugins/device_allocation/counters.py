@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from machinery.quantity import Quantity
+from machinery.resources.quantity import Quantity
 from scheduler.plugins.device_allocation.capacity import add, subtract
 from scheduler.plugins.device_allocation.model import AllocatedState, Amounts, DeviceView, PoolId
 from scheduler.plugins.device_allocation.pools import Pool

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.plugins.device_allocation.model import Amounts, DeviceView, Features, Node, PoolId, SliceView
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from machinery.pb import core, devices
+from machinery.api.pb import core, devices
 from scheduler.plugins.device_allocation.model import (
     AllocationError,
     Amounts,

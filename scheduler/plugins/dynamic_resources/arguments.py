@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from machinery.versions import Gates
+from machinery.features.gates import Gates
 from scheduler.framework.profile import ArgumentError
 
 FILTER_TIMEOUT_SECONDS = 10.0

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from machinery import kinds
-from machinery.clock import Clock, to_time
-from machinery.errors import StatusError
-from machinery.pb import core, devices
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core, devices
+from machinery.runtime.clock import Clock, to_time
 from scheduler.framework.io_steps import RETRIED, Create, Delete, Get, IoSteps, Patch, Sleep, Update
 from scheduler.framework.scheduling_groups import group_of
 from scheduler.plugins.device_allocation.results import FINALIZER

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from machinery.objects import owner_reference
-from machinery.pb import core
-from machinery.quantity import value
+from machinery.api.objects import owner_reference
+from machinery.api.pb import core
+from machinery.resources.quantity import value
 from scheduler.plugins.dynamic_resources.class_map import ClassMap, is_extended
 from scheduler.plugins.dynamic_resources.pod_claims import Claim
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from machinery.node_affinity import NodeSelector
-from machinery.pb import devices
-from machinery.versions import Version
+from machinery.api.pb import devices
+from machinery.features.gates import Version
+from machinery.scheduling.node_affinity import NodeSelector
 from scheduler.framework.interface import Code, Handle, Status
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.device_allocation.allocator import Allocator, Solution

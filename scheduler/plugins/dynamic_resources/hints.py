@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from google.protobuf.message import Message
 
-from machinery.pb import core, devices
+from machinery.api.pb import core, devices
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,

@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from machinery.errors import FailpointError, StatusError, is_not_found, is_retryable
-from machinery.versions import Version
+from machinery.api.errors import FailpointError, StatusError, is_not_found, is_retryable
+from machinery.features.gates import Version
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.events import ClusterEventWithHint
 from scheduler.framework.interface import (

@@ -6,9 +6,9 @@ long a wait, sends the pod back, and the claim is deallocated so that other devi
 
 from __future__ import annotations
 
-from machinery.clock import from_time
-from machinery.objects import condition_is, get_condition
-from machinery.pb import devices
+from machinery.api.objects import condition_is, get_condition
+from machinery.api.pb import devices
+from machinery.runtime.clock import from_time
 from scheduler.plugins.dynamic_resources.pod_claims import BindingFailedError, Claim, is_allocated
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from machinery.node_affinity import NodeSelector
-from machinery.pb import devices
+from machinery.api.pb import devices
+from machinery.scheduling.node_affinity import NodeSelector
 from scheduler.framework.interface import Status
 from scheduler.plugins.device_allocation.allocator import Allocator, Solution
 from scheduler.plugins.dynamic_resources.extended import IN_MEMORY_NAME, Asked

@@ -14,11 +14,11 @@ from weakref import WeakValueDictionary
 
 from google.protobuf.message import Message
 
-from machinery import kinds
-from machinery.kinds import Kind
-from machinery.objects import ObjectKey, key_of
-from machinery.pb import core, devices
-from machinery.quantity import Quantity
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey, key_of
+from machinery.api.pb import core, devices
+from machinery.resources.quantity import Quantity
 from scheduler.framework.environment import EmptyLister
 from scheduler.framework.interface import Lister
 from scheduler.framework.scheduling_groups import group_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from apiserver.admission.interface import Lookup
-from machinery.kinds import Kind
+from machinery.api.kinds import Kind
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
 from apiserver.access.service_accounts import ISSUER, Claims, ServiceAccountTokens
 from apiserver.access.user import ANONYMOUS, User
 from apiserver.registry import token_requests
-from machinery import errors, kinds
-from machinery.clock import FakeClock
-from machinery.errors import StatusError
-from machinery.pb import core
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
 from nominee.pki import Identity, Pki
 from tests.apiserver.access.fakes import Objects

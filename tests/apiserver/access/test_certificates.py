@@ -11,9 +11,9 @@ from apiserver.access.rbac.authorizer import RBAC
 from apiserver.access.user import CURRENT
 from apiserver.admission.certificates import CertificateApproval, CertificateSigning
 from apiserver.admission.interface import Request
-from machinery import kinds
-from machinery.errors import StatusError
-from machinery.pb import certificates
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import certificates
 from tests.apiserver.access.fakes import Objects
 from tests.apiserver.access.test_rbac import JANE, bind, role
 

@@ -14,9 +14,9 @@ from apiserver.access.rbac.bootstrap_policy import load
 from apiserver.access.user import ADMIN, CURRENT
 from apiserver.admission.escalation import Escalation
 from apiserver.admission.interface import Request
-from machinery import kinds
-from machinery.errors import StatusError
-from machinery.pb import rbac as pb
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import rbac as pb
 from tests.apiserver.access.fakes import Objects
 from tests.apiserver.access.test_rbac import JANE, bind, role, store
 

@@ -13,8 +13,8 @@ import anyio.to_thread
 import pytest
 
 from apiserver.open_files import GRPC_MAX
-from machinery import kinds
-from machinery.accepting import PENDING_MAX
+from machinery.api import kinds
+from machinery.process.accepting import PENDING_MAX
 from tests.apiserver.access.test_secure_cluster import pod
 from tests.support.cluster import Cluster, eventually, pss_kib
 

@@ -16,10 +16,10 @@ from apiserver.access.node.identity import NodeIdentity, identify
 from apiserver.access.user import CURRENT, User
 from apiserver.admission.interface import Operation, Request
 from apiserver.admission.node_restriction import NodeRestriction
-from machinery import kinds
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import coordination, core, policy, storage
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import coordination, core, policy, storage
 from tests.apiserver.access.fakes import Objects
 
 N1 = User("system:node:n1", ("system:nodes", "system:authenticated"))

@@ -14,8 +14,8 @@ from apiserver.access.rbac.bootstrap import mended
 from apiserver.access.rbac.bootstrap_policy import Policy, load
 from apiserver.access.rbac.rules import Rule, compact, uncovered
 from apiserver.access.user import ADMIN, ANONYMOUS, User
-from machinery import kinds
-from machinery.pb import rbac as pb
+from machinery.api import kinds
+from machinery.api.pb import rbac as pb
 from tests.apiserver.access.fakes import Objects
 
 AUTHENTICATED = "system:authenticated"

@@ -18,8 +18,8 @@ from apiserver.access.rbac.authorizer import RBAC
 from apiserver.access.rbac.bootstrap_policy import load
 from apiserver.access.user import ADMIN, User
 from apiserver.rest.reviews import answer
-from machinery.clock import FakeClock
-from machinery.errors import StatusError
+from machinery.api.errors import StatusError
+from machinery.runtime.clock import FakeClock
 from tests.apiserver.access.fakes import Objects
 from tests.apiserver.access.test_rbac import JANE, bind, role, store
 

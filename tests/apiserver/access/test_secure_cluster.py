@@ -20,13 +20,13 @@ import anyio.to_thread
 import pytest
 from click.testing import CliRunner
 
-from machinery import kinds
-from machinery.client import Client, connect
-from machinery.clock import SystemClock
-from machinery.errors import StatusError
-from machinery.informer import Informer
-from machinery.pb import core
-from machinery.run_files import RunFile
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.client.api_client import Client, connect
+from machinery.client.informer import Informer
+from machinery.process.run_files import RunFile
+from machinery.runtime.clock import SystemClock
 from nominee import identities
 from nominee.commands.kubeconfig import kubeconfig
 from nominee.pki import Pki

@@ -11,9 +11,9 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Credentials
 from apiserver.access.options import AccessOptions
 from apiserver.access.user import ADMIN, User
-from machinery.clock import FakeClock
-from machinery.errors import StatusError
-from machinery.process import BadConfiguration
+from machinery.api.errors import StatusError
+from machinery.process.component import BadConfiguration
+from machinery.runtime.clock import FakeClock
 from tests.apiserver.access.fakes import Objects
 
 TOKEN = Credentials(authorization="Bearer t")

@@ -19,7 +19,7 @@ from apiserver.flow_control.controller import TOO_MANY, FlowControl, Limits, Tic
 from apiserver.flow_control.metrics import collect
 from apiserver.metrics import RequestMetrics
 from apiserver.rest.front import FrontOptions, RestFront
-from machinery.clock import FakeClock
+from machinery.runtime.clock import FakeClock
 from tests.apiserver.rest.asgi import VERSION, Rest, in_memory
 
 ALICE = User("alice", ("system:authenticated",))

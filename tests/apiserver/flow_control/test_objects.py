@@ -12,8 +12,8 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
 from apiserver.flow_control import bootstrap, stored
 from apiserver.flow_control.controller import FlowControl
-from machinery.clock import SystemClock
-from machinery.kinds import FLOW_SCHEMA, PRIORITY_LEVEL_CONFIGURATION
+from machinery.api.kinds import FLOW_SCHEMA, PRIORITY_LEVEL_CONFIGURATION
+from machinery.runtime.clock import SystemClock
 from machinery.wire import codec
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started

@@ -11,11 +11,11 @@ from apiserver.access.user import User
 from apiserver.flow_control.controller import FlowControl, Limits
 from apiserver.grpc_front import ServerIdentity
 from apiserver.server import ApiServer, ServerOptions
-from machinery import client as client_module
-from machinery import kinds
-from machinery.client import Client
-from machinery.clock import SystemClock
-from machinery.errors import StatusError
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.client import api_client as client_module
+from machinery.client.api_client import Client
+from machinery.runtime.clock import SystemClock
 from tests.apiserver.test_grpc_front import _plain
 from tests.apiserver.test_watch_cache import pod
 from tests.support.etcd import ThrowawayEtcd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from apiserver.watch_cache import WatchCache
-from machinery.clock import SystemClock
+from machinery.runtime.clock import SystemClock
 from tests.apiserver.fronts.adapter import Api
 from tests.apiserver.fronts.over_grpc import GrpcApi
 from tests.apiserver.fronts.over_rest import RestApi

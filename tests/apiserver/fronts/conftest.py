@@ -18,8 +18,8 @@ from apiserver.requests import RegistryAPI
 from apiserver.server import ApiServer, ServerOptions
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import CacheLimits, WatchCache
-from machinery.kinds import NAMESPACE
-from machinery.versions import Gates
+from machinery.api.kinds import NAMESPACE
+from machinery.features.gates import Gates
 from tests.apiserver.fronts.adapter import Api
 from tests.apiserver.fronts.both import AheadClock, Both
 from tests.apiserver.fronts.over_grpc import GrpcApi

@@ -14,9 +14,9 @@ from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
 from apiserver.registry.scale import KIND as SCALE
-from machinery import errors
-from machinery.kinds import Kind
-from machinery.pb import core, meta, policy
+from machinery.api import errors
+from machinery.api.kinds import Kind
+from machinery.api.pb import core, meta, policy
 from machinery.wire import codec, envelope, presence
 from tests.apiserver.fronts.adapter import END, Api, Call, Document, Event, Outcome, Stream, patiently
 from tests.support.patience import PATIENCE_SECONDS

@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from machinery import kinds
-from machinery.kinds import CONFIG_MAP, DEPLOYMENT, NAMESPACE, NODE, POD, POD_DISRUPTION_BUDGET, REPLICA_SET
+from machinery.api import kinds
+from machinery.api.kinds import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    NAMESPACE,
+    NODE,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    REPLICA_SET,
+)
 from tests.apiserver.fronts.adapter import END, Api, Document, Outcome
 from tests.apiserver.fronts.both import Both
 

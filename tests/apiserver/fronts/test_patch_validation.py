@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from machinery.kinds import CONFIG_MAP
+from machinery.api.kinds import CONFIG_MAP
 from tests.apiserver.fronts.adapter import Api, Outcome
 from tests.apiserver.fronts.test_fronts import config_map, made, refused
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from machinery.kinds import DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
+from machinery.api.kinds import DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
 from tests.apiserver.fronts.adapter import Api, Document, Outcome
 from tests.apiserver.fronts.both import Both
 from tests.apiserver.fronts.test_fronts import made, refused, replica_set

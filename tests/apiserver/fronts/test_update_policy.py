@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from machinery import kinds
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 from tests.apiserver.fronts.adapter import Api, Document
 from tests.apiserver.fronts.test_fronts import made, refused, replica_set
 from tests.apiserver.fronts.test_orphaning_kinds import OBJECTS

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from machinery.kinds import (
+from machinery.api.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,
     EVENT,

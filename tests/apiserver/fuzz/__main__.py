@@ -7,7 +7,7 @@ import re
 
 import anyio
 
-from machinery.clock import SystemClock
+from machinery.runtime.clock import SystemClock
 from tests.apiserver.fuzz.player import Broken, Player
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from machinery.kinds import Kind
+from machinery.api.kinds import Kind
 from machinery.wire import codec, envelope, presence
 from machinery.wire.schema import Field, messages
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apiserver.managed_fields.manager import Endpoint, Who, apply, track_create, track_update
-from machinery import kinds
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import meta
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
 from machinery.wire import codec
 
 KEYS = st.sampled_from("abcdef")

@@ -6,7 +6,7 @@ from typing import Any
 
 from apiserver.cached_object import CachedObject
 from apiserver.storage.interface import KeyExists, RangeResult, RevisionMismatch, StoredValue
-from machinery.kinds import Kind
+from machinery.api.kinds import Kind
 
 
 class MemoryStorage:

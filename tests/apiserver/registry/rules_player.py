@@ -13,11 +13,11 @@ from apiserver.admission.chain import NAMES
 from apiserver.registry import Registry
 from apiserver.requests import WriteOptions
 from apiserver.watcher import Watcher, WatchEvent
-from machinery import kinds
-from machinery.clock import FakeClock, rfc3339
-from machinery.errors import StatusError
-from machinery.pb import core, meta, policy
-from machinery.versions import Gates, Version, parse_gates
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core, meta, policy
+from machinery.features.gates import Gates, Version, parse_gates
+from machinery.runtime.clock import FakeClock, rfc3339
 from machinery.wire import codec, envelope
 from tests.apiserver.test_watch_cache import LIMIT_SECONDS, Bench
 

@@ -10,10 +10,10 @@ import pytest
 
 from apiserver.registry import patching
 from apiserver.requests import PatchKind, WriteOptions
-from machinery import errors, kinds
-from machinery.errors import StatusError
-from machinery.patch import merge_patch, strategic_merge_patch
-from machinery.pb import core
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
+from machinery.patch.json_patch import merge_patch, strategic_merge_patch
 from machinery.wire import codec, presence
 from tests.apiserver.registry.test_registry import POD, create, started
 from tests.apiserver.test_watch_cache import LIMIT_SECONDS, running

@@ -6,8 +6,8 @@ import pytest
 
 from apiserver.validation import ephemeral_containers, pod_status
 from apiserver.validation import pod as pods
-from machinery.pb import core
-from machinery.versions import Gates
+from machinery.api.pb import core
+from machinery.features.gates import Gates
 from machinery.wire import codec
 
 GATES = Gates("apiserver")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from machinery import errors, kinds
-from machinery.errors import StatusError
-from machinery.pb import core, meta, policy
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core, meta, policy
 from machinery.wire import codec, envelope
 from tests.apiserver.registry.rule_cases import CASES, PENDING, RUNNING, bind, budget, evict
 from tests.apiserver.registry.rules_player import Meddled, Player, QuickClock, registry_of

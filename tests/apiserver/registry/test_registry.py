@@ -11,11 +11,11 @@ from apiserver.admission.chain import NAMES
 from apiserver.registry import Registry, bootstrap
 from apiserver.registry.generate_name import ALPHABET
 from apiserver.requests import ListOptions, PatchKind, WatchOptions, WriteOptions
-from machinery import errors, kinds
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import coordination, core, events, meta, policy, scheduling, storage
-from machinery.versions import DEFAULT, Version
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import coordination, core, events, meta, policy, scheduling, storage
+from machinery.features.gates import DEFAULT, Version
 from machinery.wire import codec
 from tests.apiserver.registry.rules_player import QuickClock, registry_of
 from tests.apiserver.test_watch_cache import Bench, running

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from apiserver.validation import pod as validation
 from apiserver.validation import pod_warnings
-from machinery import defaults, kinds
-from machinery.pb import core
-from machinery.versions import Gates
+from machinery import defaults
+from machinery.api import kinds
+from machinery.api.pb import core
+from machinery.features.gates import Gates
 from machinery.wire import envelope, presence
 
 _TEXTS = st.sampled_from(["", "a", "b-c", "A_", "x" * 64])

@@ -19,12 +19,14 @@ from apiserver.cached_object import CachedObject
 from apiserver.registry import rules
 from apiserver.registry.pods.resize import POD_RESIZE
 from apiserver.registry.strategy import Environment
-from machinery import defaults, kinds, qos
-from machinery.clock import to_time
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery import defaults
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
+from machinery.resources import qos
+from machinery.runtime.clock import to_time
 from machinery.wire import codec, envelope, presence
 from machinery.wire.scalars import DecodeError
 

@@ -16,11 +16,11 @@ from apiserver.access.user import User
 from apiserver.reads import Reads
 from apiserver.registry import Registry
 from apiserver.requests import PatchKind, WriteOptions
-from machinery import errors, kinds
-from machinery.clock import SystemClock
-from machinery.errors import StatusError
-from machinery.kinds import Kind
-from machinery.versions import DEFAULT, Gates
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.features.gates import DEFAULT, Gates
+from machinery.runtime.clock import SystemClock
 from machinery.wire import codec
 from tests.apiserver.registry.test_registry import create, own, put, started
 from tests.apiserver.test_watch_cache import running

@@ -8,9 +8,9 @@ import random
 import pytest
 
 from apiserver.registry.services.allocation import Allocator
-from machinery import errors, kinds
-from machinery.errors import StatusError
-from machinery.pb import core
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
 
 
 def service(name: str) -> core.Service:

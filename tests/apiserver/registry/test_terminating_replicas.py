@@ -8,9 +8,9 @@ import pytest
 
 from apiserver.registry.other_kinds import DeploymentStatusStrategy, ReplicaSetStatusStrategy
 from apiserver.registry.strategy import Environment
-from machinery import kinds
-from machinery.clock import to_time
-from machinery.versions import Gates, Version
+from machinery.api import kinds
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import to_time
 
 
 @pytest.mark.parametrize("strategy", [

@@ -8,11 +8,12 @@ import pytest
 
 from apiserver.validation import containers, field, names, quantities
 from apiserver.validation import pod as pods
-from machinery import defaults, kinds
+from machinery import defaults
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import core
 from machinery.defaults.pod import pull_policy
-from machinery.errors import StatusError
-from machinery.pb import core
-from machinery.versions import Gates
+from machinery.features.gates import Gates
 from machinery.wire import codec
 
 GATES = Gates("apiserver")

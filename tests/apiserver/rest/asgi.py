@@ -17,8 +17,8 @@ from apiserver.admission.interface import Plugin
 from apiserver.metrics import RequestMetrics
 from apiserver.registry import Registry, bootstrap
 from apiserver.rest.front import FrontOptions, RestFront
-from machinery.clock import FakeClock
-from machinery.versions import Gates, Version
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 
 VERSION = Version(1, 36)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from machinery.clock import SystemClock
+from machinery.runtime.clock import SystemClock
 from tests.support.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from typing import Any
 from apiserver.reads import Reads
 from apiserver.registry import Registry, bootstrap
 from apiserver.watch_cache import CacheLimits
-from machinery import kinds
-from machinery.clock import SystemClock
-from machinery.versions import Gates
+from machinery.api import kinds
+from machinery.features.gates import Gates
+from machinery.runtime.clock import SystemClock
 from tests.apiserver.registry.rules_player import registry_of
 from tests.apiserver.rest.asgi import VERSION, Rest, front_over, golden
 from tests.apiserver.test_watch_cache import Bench, running

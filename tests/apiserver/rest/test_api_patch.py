@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from machinery import kinds
+from machinery.api import kinds
 from tests.apiserver.rest.asgi import Reply, Rest, golden, in_memory
 from tests.apiserver.rest.recorded import comparable, expand, without_diff
 

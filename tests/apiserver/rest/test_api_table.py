@@ -11,10 +11,10 @@ import pytest
 
 from apiserver.registry import Registry
 from apiserver.rest.row import duration
-from machinery import kinds
-from machinery.clock import FakeClock
-from machinery.kinds import Kind
-from machinery.versions import Gates
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.features.gates import Gates
+from machinery.runtime.clock import FakeClock
 from machinery.wire import codec, envelope
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 from tests.apiserver.rest.asgi import VERSION, Reply, front_over, golden

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from machinery import kinds
+from machinery.api import kinds
 from tests.apiserver.rest.asgi import Reply, Rest, golden, in_memory
 from tests.apiserver.rest.recorded import apply_change, comparable, drop, expand, without_diff
 

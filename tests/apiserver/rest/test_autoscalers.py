@@ -9,8 +9,8 @@ import pytest
 from k8s.io.api.autoscaling.v1 import generated_pb2 as v1
 
 from apiserver.registry import autoscalers
-from machinery import kinds
-from machinery.pb import autoscaling as v2
+from machinery.api import kinds
+from machinery.api.pb import autoscaling as v2
 from machinery.wire import codec, envelope
 from tests.apiserver.rest.asgi import Rest, in_memory
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from apiserver.rest.columns_of_watched_kinds import LAYOUTS
-from machinery import kinds
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 from machinery.wire import codec
 
 AGED = {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"}

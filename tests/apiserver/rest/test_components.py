@@ -18,10 +18,10 @@ from apiserver.rest import text
 from apiserver.rest.media import negotiate
 from apiserver.rest.watching import Frames
 from apiserver.watch_cache import CacheLimits
-from machinery import errors, kinds
-from machinery.clock import FakeClock
-from machinery.kinds import Kind
-from machinery.pb import coordination, core, events, meta
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
+from machinery.api.pb import coordination, core, events, meta
+from machinery.runtime.clock import FakeClock
 from machinery.wire import codec, envelope
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started

@@ -6,7 +6,7 @@ import pytest
 
 from apiserver.rest import deadline
 from apiserver.rest.http import Request
-from machinery import failpoints
+from machinery.runtime import failpoints
 from tests.apiserver.rest.asgi import in_memory
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

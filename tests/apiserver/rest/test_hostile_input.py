@@ -16,7 +16,7 @@ from apiserver.continue_token import InvalidToken
 from apiserver.list_options import InvalidResourceVersion, parse_revision
 from apiserver.managed_fields import paths
 from apiserver.managed_fields.paths import BadElement
-from machinery.clock import FakeClock
+from machinery.runtime.clock import FakeClock
 from tests.apiserver.rest.asgi import Rest, in_memory
 
 DIGITS = "9" * 5000

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from machinery.clock import SystemClock
+from machinery.runtime.clock import SystemClock
 from tests.support.patience import PATIENCE_SECONDS
 
 KUBECTL = shutil.which("kubectl")

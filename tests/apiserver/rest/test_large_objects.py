@@ -13,8 +13,8 @@ import anyio.to_thread
 import pytest
 
 from apiserver.managed_fields import manager
-from machinery import kinds
-from machinery.clock import SystemClock
+from machinery.api import kinds
+from machinery.runtime.clock import SystemClock
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.support.cluster import Cluster
 from tests.support.patience import PATIENCE_SECONDS

@@ -18,9 +18,10 @@ from apiserver.rest import watching
 from apiserver.rest.media import Media
 from apiserver.watch_cache import CacheLimits
 from apiserver.watcher import EventType, Watcher, WatchEvent
-from machinery import accepting, http_server, kinds
-from machinery.clock import SystemClock
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.pb import core
+from machinery.process import accepting, http_server
+from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started

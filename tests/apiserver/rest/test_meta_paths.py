@@ -29,8 +29,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from apiserver.access.service_accounts import Claims, ServiceAccountTokens
 from apiserver.metrics import RequestMetrics
 from apiserver.rest.front import FrontOptions, RestFront
-from machinery.clock import FakeClock
-from machinery.health import Health
+from machinery.process.health import Health
+from machinery.runtime.clock import FakeClock
 from nominee.pki import Pki
 from tests.apiserver.rest.asgi import VERSION, Rest, in_memory
 from tests.apiserver.rest.test_wire import serving

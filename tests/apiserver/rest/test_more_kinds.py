@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from machinery import kinds
-from machinery.kinds import Kind
+from machinery.api import kinds
+from machinery.api.kinds import Kind
 from tests.apiserver.rest.asgi import Reply, Rest, in_memory
 from tests.apiserver.rest.recorded import apply_change
 

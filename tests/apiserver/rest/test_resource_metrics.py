@@ -12,8 +12,8 @@ from apiserver.reads import Reads
 from apiserver.registry import Registry, bootstrap
 from apiserver.rest.front import FrontOptions, RestFront
 from apiserver.watch_cache import CacheLimits
-from machinery.clock import SystemClock
-from machinery.versions import Gates
+from machinery.features.gates import Gates
+from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
 from tests.apiserver.rest.asgi import VERSION, Rest
 from tests.apiserver.test_watch_cache import Bench, running

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from apiserver.admission.service_account import ENFORCE, TOKEN_PATH, ServiceAccount
-from machinery.clock import FakeClock
+from machinery.runtime.clock import FakeClock
 from tests.apiserver.rest.asgi import Reply, Rest, in_memory
 from tests.support.patience import PATIENCE_SECONDS
 

@@ -11,10 +11,10 @@ from apiserver import version_fields
 from apiserver.metrics import RequestMetrics
 from apiserver.registry import Registry, bootstrap
 from apiserver.rest.front import FrontOptions, RestFront
-from machinery import kinds
-from machinery.clock import FakeClock
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery.api import kinds
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
 from machinery.wire import envelope
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 from tests.apiserver.rest.asgi import Rest, in_memory

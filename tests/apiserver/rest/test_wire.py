@@ -21,8 +21,8 @@ from apiserver.rest import server as rest_server
 from apiserver.rest.media import Media, negotiate
 from apiserver.rest.target import parse
 from apiserver.watch_cache import CacheLimits
-from machinery import errors, kinds
-from machinery.pb import core, meta, runtime
+from machinery.api import errors, kinds
+from machinery.api.pb import core, meta, runtime
 from machinery.wire import codec, envelope
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started

@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from apiserver import served
-from machinery import kinds
-from machinery.versions import Gates
+from machinery.api import kinds
+from machinery.features.gates import Gates
 from tests.apiserver.rest.asgi import VERSION, Reply, Rest, in_memory
 
 _TEMPLATE = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "img"}]}}

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import anyio
 
-from machinery import kinds
-from machinery.client import Client
-from machinery.objects import condition_is
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.objects import condition_is
+from machinery.api.pb import core
+from machinery.client.api_client import Client
 from machinery.wire.manifests import parse_manifests
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 

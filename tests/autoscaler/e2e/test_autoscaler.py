@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.planning import marks
-from machinery import kinds
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.pb import core
 from tests.autoscaler.e2e.lab import GROUPS, Lab, lab, usable
 from tests.support.cluster import Cluster, eventually, pss_kib
 from tests.support.devices import claim, device, device_class, resource_slice, using

@@ -12,10 +12,10 @@ import grpc.aio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
-from machinery import kinds
-from machinery.client import Client
-from machinery.objects import condition_is
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.objects import condition_is
+from machinery.api.pb import core
+from machinery.client.api_client import Client
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 
 GROUPS = """

@@ -6,8 +6,8 @@ import pytest
 
 from autoscaler.options import Options
 from autoscaler.shell.event_limits import event_correlator
-from machinery.event_correlator import EventCorrelator
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.events.correlator import EventCorrelator
 
 START = 1_000_000.0
 

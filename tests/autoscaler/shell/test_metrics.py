@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat, Range
 from autoscaler.shell.metrics import Metrics
-from machinery.clock import FakeClock
+from machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import Spawned, add_group, autoscaler, node, pod, world
 from tests.autoscaler.golden import World
 from tests.autoscaler.test_failures import failed

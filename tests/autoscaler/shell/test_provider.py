@@ -17,8 +17,8 @@ from autoscaler.cloud.servicer import CloudServicer
 from autoscaler.cloud.state import CloudState
 from autoscaler.ports import CloudError
 from autoscaler.shell.provider import CloudConfig, ExternalProvider, status_text
-from machinery.clock import FakeClock
-from machinery.pb import core
+from machinery.api.pb import core
+from machinery.runtime.clock import FakeClock
 
 GROUPS = """
 nodeGroups:

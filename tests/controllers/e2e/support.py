@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import anyio
 
-from machinery import kinds
-from machinery.client import Client, retry_unavailable
-from machinery.clock import SystemClock, rfc3339
-from machinery.errors import StatusError, is_not_found
-from machinery.kinds import Kind, M
-from machinery.pb import core, events
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.kinds import Kind, M
+from machinery.api.pb import core, events
+from machinery.client.api_client import Client, retry_unavailable
+from machinery.runtime.clock import SystemClock, rfc3339
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from controllers.workloads.deployments.sets import new_set
-from machinery import kinds
-from machinery.objects import controller_of, get_condition
-from machinery.pb import apps
+from machinery.api import kinds
+from machinery.api.objects import controller_of, get_condition
+from machinery.api.pb import apps
 from machinery.wire import codec
 from tests.controllers.deployments import deployment
 from tests.controllers.e2e.support import Lab, running

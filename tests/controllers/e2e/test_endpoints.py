@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from machinery import kinds
-from machinery.objects import is_terminating
-from machinery.pb import core, discovery
+from machinery.api import kinds
+from machinery.api.objects import is_terminating
+from machinery.api.pb import core, discovery
 from machinery.wire import codec
 from tests.controllers.builders import node, pod
 from tests.controllers.e2e.support import Lab, running

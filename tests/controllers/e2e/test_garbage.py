@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from machinery import kinds
-from machinery.objects import controller_of, get_condition
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.objects import controller_of, get_condition
+from machinery.api.pb import core
 from machinery.wire import codec
 from tests.controllers.builders import node, owned_by, pod, replica_set
 from tests.controllers.e2e.support import Lab, running

@@ -10,11 +10,11 @@ from typing import Any
 
 import anyio
 
-from machinery import kinds, objects
-from machinery.client import Client, retry_unavailable
-from machinery.errors import StatusError, is_not_found
-from machinery.informer import Informer
-from machinery.pb import core
+from machinery.api import kinds, objects
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.pb import core
+from machinery.client.api_client import Client, retry_unavailable
+from machinery.client.informer import Informer
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster, eventually
 
 KUBELET = "kubelet-0"

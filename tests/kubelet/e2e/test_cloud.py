@@ -10,9 +10,9 @@ import grpc.aio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
 
-from machinery import kinds
-from machinery.errors import StatusError, is_not_found
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.pb import core
 from tests.kubelet.e2e.support import KUBELET, Lab, is_ready, lab, pod
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster, eventually
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from machinery import kinds
+from machinery.api import kinds
 from tests.kubelet.e2e.support import KUBELET, is_ready, lab, pod
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 

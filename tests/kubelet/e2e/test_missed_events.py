@@ -5,8 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from machinery import kinds
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.pb import core
 from tests.kubelet.e2e.support import KUBELET, Lab, condition, is_ready, lab, pod
 from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
 

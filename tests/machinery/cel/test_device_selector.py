@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
+from machinery.api.pb import devices
 from machinery.cel import device_selector
 from machinery.cel.device_selector import Features, compile_selector, device_value
 from machinery.cel.errors import CompileError, CostError, EvaluationError
 from machinery.cel.semver import Semver, SemverError
 from machinery.cel.tokens import with_empty_domains
-from machinery.pb import devices
 from machinery.wire import codec
 
 GPU = codec.from_json(

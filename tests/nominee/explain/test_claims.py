@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from machinery.clock import FakeClock
-from machinery.versions import Gates, Version
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
 from nominee.explain import what_if
 from nominee.explain.world import World, build_world

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from machinery.clock import FakeClock
+from machinery.runtime.clock import FakeClock
 from nominee.explain.cases import Case
 from scheduler.explanation.verdict import explain
 from scheduler.plugins.registry import IN_TREE

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import anyio
 
-from machinery import kinds
-from machinery.client import Client, retry_unavailable
-from machinery.errors import StatusError, is_not_found
-from machinery.pb import core, storage
-from machinery.serving_client import ServingPort, request
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.pb import core, storage
+from machinery.client.api_client import Client, retry_unavailable
+from machinery.process.serving_client import ServingPort, request
 from machinery.wire import codec
 from tests.support.patience import PATIENCE_SECONDS
 

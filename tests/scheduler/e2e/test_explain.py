@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from machinery.client import retry_unavailable
+from machinery.client.api_client import retry_unavailable
 from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition
 from tests.support.cluster import Cluster
 from tests.support.patience import PATIENCE_SECONDS

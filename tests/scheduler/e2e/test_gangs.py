@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from machinery import kinds
-from machinery.client import Client
-from machinery.errors import StatusError, is_not_found
-from machinery.pb import workloads
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.pb import workloads
+from machinery.client.api_client import Client
 from machinery.wire import codec
 from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition, until
 from tests.support.cluster import Cluster

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import anyio
 
-from machinery import kinds
-from machinery.client import Client, retry_unavailable
-from machinery.quantity import milli
+from machinery.api import kinds
+from machinery.client.api_client import Client, retry_unavailable
+from machinery.resources.quantity import milli
 from tests.scheduler.e2e.objects import node, pod, scheduled_condition, until
 from tests.support.cluster import Cluster
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from machinery import kinds
+from machinery.api import kinds
 from tests.scheduler.e2e.objects import bound, debug_queue, node, pod, pod_when, scheduled_condition, until
 from tests.support.cluster import Cluster
 

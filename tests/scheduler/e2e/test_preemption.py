@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery import kinds
-from machinery.pb import scheduling
+from machinery.api import kinds
+from machinery.api.pb import scheduling
 from machinery.wire import codec
 from tests.scheduler.e2e.objects import (
     CLAIM_VOLUMES,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from machinery import kinds
+from machinery.api import kinds
 from scheduler.config import Extender, SchedulerConfig
 from tests.scheduler.builders import node, pod
 from tests.scheduler.extenders.conftest import Outside

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from machinery.clock import SystemClock
+from machinery.runtime.clock import SystemClock
 from scheduler.config import ConfigError, Extender, ExtenderTls, load
 from scheduler.extenders.client import ExtenderClient
 from scheduler.extenders.transport import Transport, TransportError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.cache import Cache, CacheError
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import PodInfo

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.algorithm import find_feasible
 from scheduler.framework.contended_nodes import PRIORITIES_MAX
 from scheduler.framework.cycle_state import CycleState

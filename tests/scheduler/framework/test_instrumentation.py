@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from machinery.clock import FakeClock
+from machinery.runtime.clock import FakeClock
 from scheduler.framework.algorithm import find_feasible, prioritize
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.instrumentation import FAILED, PluginHooks, PluginObserver, PointHooks

@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from machinery.pb import core
-from machinery.selectors import LabelSelector
+from machinery.api.pb import core
+from machinery.api.selectors import LabelSelector
 from machinery.wire import codec
 from scheduler.framework import label_groups
 from scheduler.framework.label_groups import pods_matching

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from machinery.clock import FakeClock
-from machinery.versions import Gates
+from machinery.features.gates import Gates
+from machinery.runtime.clock import FakeClock
 from scheduler.framework.simulation import Simulator
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.registry import IN_TREE, default_profile

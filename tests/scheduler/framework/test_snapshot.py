@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.cache import Cache
 from scheduler.framework.columns import Column
 from scheduler.framework.snapshot import Snapshot

@@ -11,8 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from machinery.pb import core
-from machinery.selectors import LabelSelector
+from machinery.api.pb import core
+from machinery.api.selectors import LabelSelector
 from machinery.wire import codec
 
 KEYS = ("zone", "host", "rack")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from machinery.clock import FakeClock
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import FilterPlugin

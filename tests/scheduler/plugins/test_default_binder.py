@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from machinery import errors, kinds
+from machinery.api import errors, kinds
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Code
 from tests.scheduler.builders import desk, pod

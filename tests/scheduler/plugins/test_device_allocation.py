@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from machinery.pb import devices
+from machinery.api.pb import devices
 from scheduler.plugins.device_allocation.allocator import Allocator
 from scheduler.plugins.device_allocation.model import (
     AllocatedState,

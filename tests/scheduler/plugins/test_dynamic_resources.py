@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
-from machinery import errors, kinds
-from machinery.clock import FakeClock, to_time
-from machinery.kinds import Kind
-from machinery.pb import devices
-from machinery.versions import Gates, Version
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
+from machinery.api.pb import devices
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock, to_time
 from scheduler.framework.algorithm import pre_filter
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Code, FilterError, PostFilterResult, Status

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from machinery import kinds
-from machinery.clock import FakeClock
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery.api import kinds
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState

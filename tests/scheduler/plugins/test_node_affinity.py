@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from machinery.selectors import SelectorError
+from machinery.api.selectors import SelectorError
 from scheduler.framework.events import QueueingHint
 from scheduler.framework.types import PodInfo
 from tests.scheduler.builders import desk, node, pod

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from machinery.pb import core
-from machinery.versions import Gates, Version
+from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
 from machinery.wire import codec
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.types import PodInfo

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from machinery.pb import core
+from machinery.api.pb import core
 from machinery.wire import codec
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.types import NodeInfo, PodInfo

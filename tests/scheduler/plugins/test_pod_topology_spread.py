@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from machinery import kinds
-from machinery.node_affinity import RequiredNodeAffinity
-from machinery.pb import apps, core, meta
-from machinery.selectors import LabelSelector
-from machinery.taints import find_untolerated
+from machinery.api import kinds
+from machinery.api.pb import apps, core, meta
+from machinery.api.selectors import LabelSelector
+from machinery.scheduling.node_affinity import RequiredNodeAffinity
+from machinery.scheduling.taints import find_untolerated
 from machinery.wire import codec
 from scheduler.framework.algorithm import schedule_pod
 from scheduler.framework.cycle_state import CycleState

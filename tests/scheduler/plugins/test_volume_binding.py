@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from machinery import errors, kinds
-from machinery.clock import FakeClock
-from machinery.pb import core, storage
+from machinery.api import errors, kinds
+from machinery.api.pb import core, storage
+from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
 from scheduler.framework.algorithm import find_feasible
 from scheduler.framework.cycle_state import CycleState

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 
-from machinery import kinds
+from machinery.api import kinds
 from nominee.explain.world import ObjectLister
 from scheduler.framework.algorithm import find_feasible
 from scheduler.framework.diagnosis import FitError

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from machinery import kinds
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.pb import core
 from machinery.wire import codec
 from scheduler.framework.algorithm import find_feasible
 from scheduler.framework.cycle_state import CycleState

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from machinery import errors, kinds
-from machinery.pb import core
+from machinery.api import errors, kinds
+from machinery.api.pb import core
 from scheduler.framework.algorithm import find_feasible
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import FitError

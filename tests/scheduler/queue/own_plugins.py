@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from machinery.clock import FakeClock
-from machinery.versions import Gates, Version
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.runtime import Environment, Framework
 from scheduler.framework.snapshot import Snapshot

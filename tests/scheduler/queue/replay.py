@@ -15,9 +15,9 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery import kinds
-from machinery.objects import ObjectKey
-from machinery.pb import core
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
 from machinery.wire import codec
 from scheduler.event_handlers import ASSIGNED_POD_DELETE, EventHandlers, assigned_copy
 from scheduler.failure import requeue_failed

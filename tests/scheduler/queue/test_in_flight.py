@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from machinery.pb import core
+from machinery.api.pb import core
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from scheduler.queue import in_flight
 from scheduler.queue.in_flight import InFlight

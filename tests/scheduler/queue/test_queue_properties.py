@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from machinery.objects import ObjectKey
-from machinery.pb import core
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
 from scheduler.event_handlers import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from scheduler.framework.interface import NominatingInfo, NominatingMode

@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from machinery.objects import ObjectKey
-from machinery.pb import core
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
 from scheduler.event_handlers import ASSIGNED_POD_DELETE
 from scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from scheduler.framework.interface import Handle

@@ -11,10 +11,10 @@ import anyio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from machinery import failpoints
-from machinery.client import Client
-from machinery.process import Process
-from machinery.versions import Gates, Version
+from machinery.client.api_client import Client
+from machinery.features.gates import Gates, Version
+from machinery.process.component import Process
+from machinery.runtime import failpoints
 from scheduler.config import SchedulerConfig
 from scheduler.config_profiles import Named, PluginSet, ProfileConfig, build_profile
 from scheduler.framework.interface import BindPlugin, Plugin

@@ -13,19 +13,19 @@ import anyio
 import anyio.lowlevel
 from google.protobuf.message import Message
 
-from machinery import errors, kinds
-from machinery.client import ListResult, WatchEvent
-from machinery.kinds import Kind
-from machinery.objects import ObjectKey, key_of
-from machinery.pb import core, events
-from machinery.strategic_merge import strategic_merge_patch
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey, key_of
+from machinery.api.pb import core, events
+from machinery.client.api_client import ListResult, WatchEvent
+from machinery.patch.strategic_merge import strategic_merge_patch
 from machinery.wire import codec
 from tests.support.patience import PATIENCE_SECONDS
 
 
 @dataclass
 class FakeApi:
-    """Stands in for `machinery.client.Client`."""
+    """Stands in for `machinery.client.api_client.Client`."""
 
     clears_nomination: bool = True
     lost_answers: int = 0  # bindings that are done and answered with 503

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from machinery.objects import ObjectKey
+from machinery.api.objects import ObjectKey
 from scheduler.cycle import Failed, Reason, Scheduled
 from scheduler.framework.types import PodInfo
 from scheduler.shell.attempt_log import ATTEMPTS_MAX, PODS_MAX, AttemptLog

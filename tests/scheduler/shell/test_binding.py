@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import anyio
 import pytest
 
-from machinery import errors, failpoints, kinds
-from machinery.pb import core
-from machinery.versions import Version
+from machinery.api import errors, kinds
+from machinery.api.pb import core
+from machinery.features.gates import Version
+from machinery.runtime import failpoints
 from scheduler.framework.interface import Code, Status
 from tests.scheduler.builders import Scripted, node, pod
 from tests.scheduler.shell.conftest import running

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from machinery import failpoints, kinds
-from machinery.objects import ObjectKey
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey
+from machinery.runtime import failpoints
 from tests.scheduler.builders import pod
 from tests.scheduler.shell.conftest import running
 from tests.scheduler.shell.fake_api import FakeApi

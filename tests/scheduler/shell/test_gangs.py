@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from machinery import kinds
-from machinery.objects import ObjectKey
-from machinery.pb import core, devices, workloads
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core, devices, workloads
 from machinery.wire import codec
 from scheduler.shell.wiring import Parts
 from tests.scheduler.builders import node, pod

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from machinery.objects import ObjectKey
+from machinery.api.objects import ObjectKey
 from scheduler.framework.interface import Code, Status
 from scheduler.framework.types import PodInfo
 from scheduler.shell import debug

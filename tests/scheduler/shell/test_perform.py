@@ -7,11 +7,12 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from machinery import errors, failpoints, kinds
-from machinery.client import Client
-from machinery.clock import FakeClock
-from machinery.errors import FailpointError, StatusError
-from machinery.pb import core
+from machinery.api import errors, kinds
+from machinery.api.errors import FailpointError, StatusError
+from machinery.api.pb import core
+from machinery.client.api_client import Client
+from machinery.runtime import failpoints
+from machinery.runtime.clock import FakeClock
 from scheduler.framework import io_steps
 from scheduler.framework.io_steps import (
     BindPod,

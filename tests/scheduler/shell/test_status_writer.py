@@ -8,8 +8,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from machinery import errors, kinds
-from machinery.clock import SystemClock
+from machinery.api import errors, kinds
+from machinery.runtime.clock import SystemClock
 from scheduler.shell.scheduler import TURNS_MAX, turns_after
 from scheduler.shell.status_writer import ATTEMPTS_MAX, WORKERS_MAX
 from tests.scheduler.builders import node, pod

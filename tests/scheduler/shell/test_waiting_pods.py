@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from machinery.clock import FakeClock
+from machinery.runtime.clock import FakeClock
 from scheduler.framework.interface import Status
 from scheduler.shell.waiting_pods import WaitingPod, WaitingPods
 from tests.scheduler.builders import pod

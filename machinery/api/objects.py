@@ -1,0 +1,146 @@
+"""What every object has: a key, owners, conditions.
+
+Works on any Kubernetes message with `metadata`. Nothing here changes a message unless its name says `set`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableSequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from google.protobuf.message import Message
+
+from machinery.api.kinds import Object, of
+from machinery.api.pb import meta
+
+
+class ObjectKey(NamedTuple):
+    """Where an object is: namespace ("" for cluster-scoped kinds) and name; printed `ns/name`."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @classmethod
+    def parse(cls, text: str) -> ObjectKey:
+        """`ns/name` or `name`; ValueError as client-go's SplitMetaNamespaceKey words it."""
+        parts = text.split("/")
+        if len(parts) > 2:
+            raise ValueError(f'unexpected key format: "{text}"')
+        return cls("", parts[0]) if len(parts) == 1 else cls(parts[0], parts[1])
+
+
+def metadata_of(obj: Object | Message) -> meta.ObjectMeta:
+    """The metadata of a message that is known to be an object, as those of every kind are."""
+    metadata: meta.ObjectMeta = obj.metadata  # type: ignore[union-attr]  # Message does not declare it
+    return metadata
+
+
+def key_of(obj: Object | Message) -> ObjectKey:
+    """The object's key."""
+    metadata: meta.ObjectMeta = obj.metadata  # type: ignore[union-attr]  # as above, without another call
+    return ObjectKey(metadata.namespace, metadata.name)
+
+
+def is_terminating(obj: Object) -> bool:
+    """Whether deletion has begun (deletionTimestamp is set)."""
+    return obj.metadata.HasField("deletionTimestamp")
+
+
+def controller_of(obj: Object) -> meta.OwnerReference | None:
+    """The owner reference with `controller: true`, or None."""
+    for reference in obj.metadata.ownerReferences:
+        if reference.controller:
+            return reference
+    return None
+
+
+def is_controlled_by(obj: Object, owner: Object) -> bool:
+    """Whether `owner` is the object's controller, by uid."""
+    reference = controller_of(obj)
+    return reference is not None and reference.uid == owner.metadata.uid
+
+
+def is_owned_by(obj: Object, owner: Object) -> bool:
+    """Whether any owner reference names `owner`, by uid."""
+    return any(reference.uid == owner.metadata.uid for reference in obj.metadata.ownerReferences)
+
+
+def owner_reference(owner: Any, *, controller: bool = True, block: bool = True) -> meta.OwnerReference:
+    """A reference to `owner`, by default as its controller (metav1.NewControllerRef)."""
+    kind = of(owner)
+    return meta.OwnerReference(
+        apiVersion=kind.api_version,
+        kind=kind.kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=controller,
+        blockOwnerDeletion=block,
+    )
+
+
+class Condition(Protocol):
+    """A row of `status.conditions` of any kind."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+    @property
+    def lastTransitionTime(self) -> meta.Time: ...
+
+    def HasField(self, field_name: Any) -> bool: ...
+
+
+C = TypeVar("C", bound=Condition)
+
+
+def get_condition(conditions: Iterable[C], condition_type: str) -> C | None:
+    """The first condition of a type, or None. The shared row itself: copy before changing it."""
+    for condition in conditions:
+        if condition.type == condition_type:
+            return condition
+    return None
+
+
+def condition_is(conditions: Iterable[Condition], condition_type: str, status: str = "True") -> bool:
+    """Whether the condition exists and has this status."""
+    condition = get_condition(conditions, condition_type)
+    return condition is not None and condition.status == status
+
+
+def set_condition(conditions: MutableSequence[C], new: C, now: meta.Time) -> bool:
+    """Adds or replaces the condition of `new.type` in place; True when something changed.
+
+    The transition time becomes `now` when the status changes (or the condition is new) and is kept
+    otherwise, whatever `new` carries. Source: podutil.UpdatePodCondition, 1.36: a condition that differs
+    only in its transition time is no change; lastProbeTime is replaced.
+    """
+    old = get_condition(conditions, new.type)
+    row: Any = type(new)()
+    row.CopyFrom(new)
+    if old is None or old.status != new.status or not old.HasField("lastTransitionTime"):
+        row.lastTransitionTime.CopyFrom(now)
+    else:
+        row.lastTransitionTime.CopyFrom(old.lastTransitionTime)
+    if old is None:
+        # A repeated field of messages has append, but Python's MutableSequence needs insert: it has that too.
+        conditions.append(row)
+        return True
+    if row == old:
+        return False
+    target: Any = old
+    target.CopyFrom(row)
+    return True
+
+
+def remove_condition(conditions: MutableSequence[C], condition_type: str) -> bool:
+    """Removes all conditions of a type in place; True when there was one."""
+    before = len(conditions)
+    for index in reversed(range(before)):
+        if conditions[index].type == condition_type:
+            del conditions[index]
+    return len(conditions) != before

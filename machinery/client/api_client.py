@@ -1,0 +1,540 @@
+"""How a component reaches the API server: one asyncio client for every kind.
+
+Calls raise `StatusError` only (and let cancellation through). A call the server never answered is 503
+ServiceUnavailable, or 504 where its deadline passed; nothing is retried here, see `retry_unavailable`, but
+what flow control sends away for some seconds. When the connection fails, the client reads
+D/run/apiserver.json again: a restarted server may have another port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import anyio
+import anyio.lowlevel
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+from nominee_api.v1 import api_pb2 as api
+from nominee_api.v1 import api_pb2_grpc as api_grpc
+
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind, M
+from machinery.api.objects import key_of
+from machinery.api.pb import core, meta, policy
+from machinery.client import credentials
+from machinery.patch.patch_type import PatchType
+from machinery.process.run_files import RunFile, wait_for_run_file
+from machinery.runtime.clock import Clock, SystemClock
+from machinery.wire import envelope, presence
+
+T = TypeVar("T")
+
+UNARY_SECONDS_MAX = 30.0
+LIST_SECONDS_MAX = 60.0
+METADATA_BYTES_MAX = 1 << 20
+REFUSED_MAX = 10
+"""How often a call is made that the server has no room for (429 with Retry-After)."""
+KEEPALIVE_MILLISECONDS = 15_000
+"""After this much silence the server is asked whether it lives, and given half as long to answer."""
+
+CHANNEL_OPTIONS: tuple[tuple[str, int | str], ...] = (
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_metadata_size", METADATA_BYTES_MAX),
+    ("grpc.absolute_max_metadata_size", METADATA_BYTES_MAX),
+    ("grpc.keepalive_time_ms", KEEPALIVE_MILLISECONDS),
+    ("grpc.keepalive_timeout_ms", KEEPALIVE_MILLISECONDS // 2),
+    ("grpc.keepalive_permit_without_calls", 0),
+    ("grpc.http2.max_pings_without_data", 0),
+    # A server that was restarted on the same port is back within half a second, not after a minute.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    # In spite of its name how long a connection may take to be made.
+    ("grpc.min_reconnect_backoff_ms", 5000),
+    # Each client has its own connection, also two in one process: one dies, one is closed.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+)
+SERVER_OPTIONS: tuple[tuple[str, int | str], ...] = (
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_metadata_size", METADATA_BYTES_MAX),
+    ("grpc.absolute_max_metadata_size", METADATA_BYTES_MAX),
+    # Pings as often as clients send them; otherwise the server answers with too_many_pings and hangs up.
+    ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MILLISECONDS // 2),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.so_reuseport", 0),
+    # For TLS and HTTP/2's first frame; two minutes by default, and 20 KB each.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+)
+"""For the server at the other end of this client."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListResult(Generic[M]):
+    """A list at one revision; `continue_token` is "" at its end."""
+
+    items: list[M]
+    resource_version: str
+    continue_token: str = ""
+    remaining_item_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent(Generic[M]):
+    """ADDED, MODIFIED, DELETED or BOOKMARK; a bookmark's object has only its resourceVersion."""
+
+    type: str
+    object: M
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """The API server's emulated version ("1.37"), its gates, and etcd's revision now."""
+
+    version: str
+    feature_gates: Mapping[str, bool]
+    revision: int
+
+
+async def connect(
+    directory: Path | str,
+    component: str = "apiserver",
+    *,
+    user_agent: str = "",
+    credential: str = credentials.ADMIN,
+    limit_seconds: float = 60.0,
+    clock: Clock | None = None,
+) -> Client:
+    """A client of the API server of a state directory; waits for its run file, or raises TimeoutError."""
+    run_file = await wait_for_run_file(directory, component, limit_seconds=limit_seconds, clock=clock)
+    return Client(
+        run_file.grpc,
+        directory=directory,
+        component=component,
+        user_agent=user_agent,
+        credential=credential,
+    )
+
+
+async def retry_unavailable(
+    call: Callable[[], Awaitable[T]],
+    *,
+    clock: Clock | None = None,
+    attempts_max: int = 10,
+    seconds_first: float = 0.1,
+    seconds_max: float = 2.0,
+) -> T:
+    """Do `call`, and again while the API server cannot be reached or is overloaded (503, 504, 429, ...).
+
+    Waits `seconds_first` after the first failure and twice as long after each, or what the server asks for.
+    The call must bear being done twice: its answer may have been lost. Raises the last error.
+    """
+    watch = clock or SystemClock()
+    wait = seconds_first
+    for attempt in range(1, attempts_max + 1):
+        try:
+            return await call()
+        except errors.StatusError as error:
+            if attempt == attempts_max or not errors.is_retryable(error):
+                raise
+            await watch.sleep(max(wait, min(error.retry_after_seconds, seconds_max)))
+            wait = min(wait * 2, seconds_max)
+    raise AssertionError("attempts_max must be at least 1")
+
+
+class Client:
+    """One connection to the API server; may be used by many tasks at once.
+
+    With `directory` it follows the API server to another address, and shows the credential of that name there
+    if the server wants one; without, `address` is all there is.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        directory: Path | str | None = None,
+        component: str = "apiserver",
+        user_agent: str = "",
+        credential: str = credentials.ADMIN,
+    ) -> None:
+        self._directory = Path(directory) if directory is not None else None
+        self._component = component
+        self._credential = credential
+        self._user_agent = user_agent
+        self._retired: list[grpc.aio.Channel] = []
+        self._closed = False
+        self._open(address)
+
+    def _open(self, address: str) -> None:
+        self.address = address
+        options: list[tuple[str, int | str]] = list(CHANNEL_OPTIONS)
+        if self._user_agent:
+            options.append(("grpc.primary_user_agent", self._user_agent))
+        known = RunFile.read(self._directory, self._component) if self._directory is not None else None
+        shown = credentials.find(known, self._directory, self._credential)
+        self._metadata = shown.metadata if shown is not None else None
+        self._channel = credentials.channel(address, shown, options)
+        self._stub = api_grpc.APIStub(self._channel)
+
+    async def close(self) -> None:
+        """Ends open watches and calls."""
+        self._closed = True
+        for channel in [*self._retired, self._channel]:
+            await channel.close()
+        self._retired.clear()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with anyio.CancelScope(shield=True):
+            await self.close()
+
+    # Requests.
+
+    async def get(self, kind: Kind[M], name: str, namespace: str = "", *, resource_version: str = "") -> M:
+        """One object; `resource_version` "" reads the newest, "0" whatever the server has at hand."""
+        request = api.GetRequest(target=_target(kind, namespace, name), resource_version=resource_version)
+        answer = await self._call(lambda stub: stub.Get, request)
+        return _decode(kind, answer.body)
+
+    async def list(
+        self,
+        kind: Kind[M],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+        resource_version: str = "",
+        resource_version_match: str = "",
+    ) -> ListResult[M]:
+        """The objects of a namespace ("" for all) at one revision; 410 where the token has expired."""
+        request = api.ListRequest(
+            target=_target(kind, namespace),
+            label_selector=label_selector,
+            field_selector=field_selector,
+            limit=limit,
+            resource_version=resource_version,
+            resource_version_match=resource_version_match,
+            **{"continue": continue_token},
+        )
+        answer = await self._call(lambda stub: stub.List, request, LIST_SECONDS_MAX)
+        return ListResult(
+            [_decode(kind, body) for body in answer.items],
+            answer.resource_version,
+            getattr(answer, "continue"),
+            answer.remaining_item_count if answer.HasField("remaining_item_count") else None,
+        )
+
+    async def watch(
+        self,
+        kind: Kind[M],
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        allow_bookmarks: bool = True,
+        timeout_seconds: int = 0,
+    ) -> AsyncGenerator[WatchEvent[M], None]:
+        """Changes after a revision, in order; ends when the server says so.
+
+        Raises StatusError: 410 where the revision is compacted (list again), 503 where the connection broke.
+        Leave it by `aclosing`, or by closing the client.
+        """
+        batches = self.watch_batches(
+            kind,
+            namespace,
+            resource_version=resource_version,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            allow_bookmarks=allow_bookmarks,
+            timeout_seconds=timeout_seconds,
+        )
+        async with aclosing(batches):
+            async for batch in batches:
+                for event in batch:
+                    yield event
+
+    async def watch_batches(
+        self,
+        kind: Kind[M],
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        allow_bookmarks: bool = True,
+        timeout_seconds: int = 0,
+    ) -> AsyncGenerator[Sequence[WatchEvent[M]], None]:
+        """As `watch`, a message at a time: first an empty list once the watch is established, then events."""
+        request = api.WatchRequest(
+            target=_target(kind, namespace),
+            label_selector=label_selector,
+            field_selector=field_selector,
+            resource_version=resource_version,
+            allow_bookmarks=allow_bookmarks,
+            timeout_seconds=timeout_seconds,
+        )
+        channel = self._open_channel()
+        # No wait for ready: an informer's own back-off decides when to try again.
+        call = self._stub.Watch(request, metadata=self._metadata)
+        try:
+            while True:
+                response = await _await_call(call.read())
+                if response is grpc.aio.EOF:
+                    return
+                events = []
+                failure: errors.StatusError | None = None
+                for event in response.events:
+                    if event.type == _ERROR:
+                        failure = errors.StatusError.from_message(meta.Status.FromString(event.error))
+                        break
+                    events.append(WatchEvent(_TYPES[event.type], _decode(kind, event.body), event.revision))
+                if events or failure is None:
+                    yield events
+                if failure is not None:
+                    raise failure
+        except grpc.aio.AioRpcError as error:
+            raise self._status(error, channel) from None
+        finally:
+            call.cancel()
+
+    async def create(self, obj: M, *, dry_run: bool = False) -> M:
+        """Create, and return what is stored; 409 AlreadyExists."""
+        kind, key = kinds.of(obj), key_of(obj)
+        request = api.CreateRequest(
+            target=_target(kind, key.namespace, key.name),
+            body=envelope.encode(obj),
+            options=_options(dry_run),
+        )
+        return _decode(kind, (await self._call(lambda stub: stub.Create, request)).body)
+
+    async def update(self, obj: M, *, subresource: str = "", dry_run: bool = False) -> M:
+        """Replace; 409 Conflict where metadata.resourceVersion is set and is not the newest."""
+        kind, key = kinds.of(obj), key_of(obj)
+        request = api.UpdateRequest(
+            target=_target(kind, key.namespace, key.name, subresource),
+            body=envelope.encode(obj),
+            options=_options(dry_run),
+        )
+        return _decode(kind, (await self._call(lambda stub: stub.Update, request)).body)
+
+    async def patch(
+        self,
+        kind: Kind[M],
+        name: str,
+        namespace: str,
+        patch: object,
+        *,
+        patch_type: PatchType = PatchType.STRATEGIC,
+        subresource: str = "",
+        dry_run: bool = False,
+        field_manager: str = "",
+        force: bool = False,
+    ) -> M:
+        """Apply a patch, given as what its JSON says (a dict or list), as text, or as bytes."""
+        if isinstance(patch, bytes):
+            text = patch
+        else:
+            text = (patch if isinstance(patch, str) else json.dumps(patch, separators=(",", ":"))).encode()
+        request = api.PatchRequest(
+            target=_target(kind, namespace, name, subresource),
+            type=_PATCH_TYPES[patch_type],
+            patch=text,
+            options=api.WriteOptions(dry_run=dry_run, field_manager=field_manager, force=force or None),
+        )
+        return _decode(kind, (await self._call(lambda stub: stub.Patch, request)).body)
+
+    async def delete(
+        self,
+        kind: Kind[Any],
+        name: str,
+        namespace: str = "",
+        *,
+        grace_period_seconds: int | None = None,
+        uid: str = "",
+        resource_version: str = "",
+        propagation_policy: str = "",
+        dry_run: bool = False,
+    ) -> bool:
+        """Delete; true if it is gone at once, false if it stays for its grace period or finalizers.
+
+        404 where there is none, 409 where `uid` or `resource_version` is given and another's.
+        """
+        options = meta.DeleteOptions()
+        if grace_period_seconds is not None:
+            options.gracePeriodSeconds = grace_period_seconds
+        if uid:
+            options.preconditions.uid = uid
+        if resource_version:
+            options.preconditions.resourceVersion = resource_version
+        if propagation_policy:
+            options.propagationPolicy = propagation_policy
+        if dry_run:
+            options.dryRun.append("All")
+        request = api.DeleteRequest(
+            target=_target(kind, namespace, name), options=options.SerializeToString()
+        )
+        return bool((await self._call(lambda stub: stub.Delete, request)).deleted)
+
+    async def bind(self, namespace: str, name: str, node: str, *, uid: str = "") -> None:
+        """Bind a pod to a node; 409 where it is bound already, is being deleted, or its uid is another."""
+        binding = core.Binding()
+        binding.metadata.namespace, binding.metadata.name = namespace, name
+        if uid:
+            binding.metadata.uid = uid
+        binding.target.kind, binding.target.name = "Node", node
+        await self._create_subresource(namespace, name, "binding", _wrap(_BINDING, binding))
+
+    async def evict(
+        self, namespace: str, name: str, *, grace_period_seconds: int | None = None, uid: str = ""
+    ) -> None:
+        """Evict a pod; 429 where its disruption budget does not allow that now."""
+        eviction = policy.Eviction()
+        eviction.metadata.namespace, eviction.metadata.name = namespace, name
+        if grace_period_seconds is not None:
+            eviction.deleteOptions.gracePeriodSeconds = grace_period_seconds
+        if uid:
+            eviction.deleteOptions.preconditions.uid = uid
+        await self._create_subresource(namespace, name, "eviction", _wrap(_EVICTION, eviction))
+
+    async def _create_subresource(self, namespace: str, name: str, subresource: str, body: bytes) -> None:
+        request = api.CreateRequest(target=_target(kinds.POD, namespace, name, subresource), body=body)
+        await self._call(lambda stub: stub.Create, request)
+
+    async def server_info(self) -> ServerInfo:
+        """The server's version, its gates, and the newest revision by a linearizable read."""
+        answer = await self._call(lambda stub: stub.ServerInfo, api.ServerInfoRequest())
+        return ServerInfo(answer.version, dict(answer.feature_gates), answer.revision)
+
+    # The one door.
+
+    async def _call(
+        self,
+        method: Callable[[Any], Callable[..., Awaitable[Any]]],
+        request: Any,
+        seconds_max: float = 0.0,
+    ) -> Any:
+        """A unary call's answer; a server that has no seat for it now is asked again, as client-go does."""
+        for attempt in range(REFUSED_MAX):
+            channel = self._open_channel()
+            try:
+                return await _await_call(
+                    method(self._stub)(
+                        request, timeout=seconds_max or UNARY_SECONDS_MAX, metadata=self._metadata
+                    )
+                )
+            except grpc.aio.AioRpcError as error:
+                status = self._status(error, channel)
+            if not _later(status) or attempt + 1 == REFUSED_MAX:
+                raise status
+            await anyio.sleep(status.retry_after_seconds)
+        raise AssertionError("unreachable")
+
+    def _open_channel(self) -> grpc.aio.Channel:
+        if self._closed:
+            raise errors.service_unavailable("the client is closed")
+        return self._channel
+
+    def _status(self, error: grpc.aio.AioRpcError, channel: grpc.aio.Channel) -> errors.StatusError:
+        """The status of a failed call; looks for the server elsewhere where the connection failed."""
+        if not errors.from_server(error) and error.code() in _CONNECTION_FAILED:
+            self._follow(channel)
+        return errors.from_rpc_error(error)
+
+    def _follow(self, channel: grpc.aio.Channel) -> None:
+        """Go to where the run file says the API server is now, unless another task has done so."""
+        if self._directory is None or self._closed or channel is not self._channel:
+            return
+        found = RunFile.read(self._directory, self._component)
+        if found is None or not found.grpc or found.grpc == self.address:
+            return
+        # The old channel may still carry other tasks' calls, which end by themselves. One that is dropped
+        # closes itself.
+        self._retired.append(self._channel)
+        del self._retired[:-_RETIRED_MAX]
+        self._open(found.grpc)
+
+
+async def _await_call(call: Awaitable[Any]) -> Any:
+    """Wait for a call, and keep cancellation whole.
+
+    grpc raises a CancelledError of its own where a call is cancelled: it lacks the message by which anyio
+    knows a scope's, and it also comes where nobody cancelled this task, but the channel was closed.
+    """
+    try:
+        return await call
+    except asyncio.CancelledError:
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise errors.service_unavailable("the connection was closed") from None
+    except (grpc.aio.UsageError, grpc.aio.InternalError):
+        raise errors.service_unavailable("the client is closed") from None
+
+
+def _later(status: errors.StatusError) -> bool:
+    """Whether the server wants to be asked again in some seconds: it has done nothing yet."""
+    return status.code == 429 and status.retry_after_seconds > 0
+
+
+def _target(kind: Kind[Any], namespace: str = "", name: str = "", subresource: str = "") -> api.Target:
+    return api.Target(
+        group=kind.group,
+        version=kind.version,
+        resource=kind.plural,
+        namespace=namespace if kind.namespaced else "",
+        name=name,
+        subresource=subresource,
+    )
+
+
+def _options(dry_run: bool) -> api.WriteOptions | None:
+    return api.WriteOptions(dry_run=True) if dry_run else None
+
+
+def _decode(kind: Kind[M], body: bytes) -> M:
+    try:
+        return envelope.decode(kind, body)
+    except envelope.EnvelopeError as error:
+        raise errors.internal(f"the API server sent no {kind.kind}: {error}") from error
+
+
+def _wrap(kind: Kind[Any], obj: Message) -> bytes:
+    presence.fill(obj)
+    return envelope.wrap(kind, obj.SerializeToString(deterministic=True))
+
+
+_BINDING = Kind("", "v1", "Binding", "bindings", core.Binding, core.Binding)
+_EVICTION = Kind("policy", "v1", "Eviction", "evictions", policy.Eviction, policy.Eviction)
+_PATCH_TYPES = {
+    PatchType.JSON: api.PatchRequest.JSON,
+    PatchType.MERGE: api.PatchRequest.MERGE,
+    PatchType.STRATEGIC: api.PatchRequest.STRATEGIC,
+    PatchType.APPLY: api.PatchRequest.APPLY,
+}
+_RETIRED_MAX = 2
+_CONNECTION_FAILED = frozenset(
+    {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNKNOWN}
+)
+_ERROR = api.WatchEvent.ERROR
+_TYPES = {
+    api.WatchEvent.ADDED: "ADDED",
+    api.WatchEvent.MODIFIED: "MODIFIED",
+    api.WatchEvent.DELETED: "DELETED",
+    api.WatchEvent.BOOKMARK: "BOOKMARK",
+}

@@ -1,0 +1,160 @@
+"""Follows the objects of one kind: list, then watch from the list's revision, without end.
+
+A watch that ends or breaks is resumed from the last revision that was seen, bookmarks included; so nothing is
+missed while an API server restarts. Where that revision is compacted (410) everything is listed again.
+Source: client-go 1.36, tools/cache Reflector.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Generic, Protocol
+
+from machinery.api.errors import StatusError, is_gone, is_retryable
+from machinery.api.kinds import Kind, M
+from machinery.client.api_client import Client, WatchEvent
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock, SystemClock
+
+WATCH_SECONDS_MIN = 300
+"""A watch is asked to last this long, or up to twice as long, so that not all end together."""
+SHORT_WATCH_SECONDS = 1.0
+_TOO_LARGE = "ResourceVersionTooLarge"
+
+
+@dataclass(slots=True)
+class Backoff:
+    """How long to wait after a failure: twice as long each time, with up to half as much again of chance."""
+
+    rng: random.Random
+    seconds_first: float = 0.05
+    seconds_max: float = 1.0
+    _next: float = 0.0
+
+    def wait_seconds(self) -> float:
+        base = self._next or self.seconds_first
+        self._next = min(base * 2, self.seconds_max)
+        return base * (1 + self.rng.random() / 2)
+
+    def reset(self) -> None:
+        self._next = 0.0
+
+
+class Sink(Protocol[M]):
+    """Where a reflector's findings go."""
+
+    async def replace(self, items: Sequence[M], revision: str) -> None:
+        """These are all objects there are, at a revision."""
+        ...
+
+    async def apply(self, events: Sequence[WatchEvent[M]]) -> None:
+        """These changes came next, in order; bookmarks among them."""
+        ...
+
+
+class Reflector(Generic[M]):
+    """Feeds a sink with the objects of a kind, a namespace and a selector."""
+
+    def __init__(
+        self,
+        client: Client,
+        kind: Kind[M],
+        sink: Sink[M],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._kind = kind
+        self._sink = sink
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._clock = clock or SystemClock()
+        self._rng = rng or random.Random()
+        self._backoff = Backoff(self._rng)
+        self._log = logs.get(kind=kind.group_resource)
+        # What the next list asks for: "0" any state at first, then none older than was seen, "" the newest.
+        self._list_from = "0"
+        self.resource_version = ""
+        self.lists = 0
+        self.watches = 0
+
+    async def run(self) -> None:
+        """Follow until cancelled; errors of the API server are logged and tried again after a back-off."""
+        while True:
+            try:
+                await self._list()
+                await self._watch()
+            except StatusError as error:
+                if is_gone(error) or _is_too_large(error):
+                    self._list_from = ""
+                    self._log.info("Listing again", reason=error.message)
+                else:
+                    self._log.warning("Following failed", code=error.code, reason=error.message)
+                await self._pause(error)
+
+    async def _list(self) -> None:
+        result = await self._client.list(
+            self._kind,
+            self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            resource_version=self._list_from,
+        )
+        self.lists += 1
+        await self._sink.replace(result.items, result.resource_version)
+        self.resource_version = self._list_from = result.resource_version
+
+    async def _watch(self) -> None:
+        """Watch again and again; raises StatusError when it takes a new list to go on."""
+        while True:
+            started = self._clock.monotonic()
+            try:
+                seen = await self._watch_once()
+            except StatusError as error:
+                if not is_retryable(error) or _is_too_large(error):
+                    raise
+                # The server is gone, or not yet back: its revisions stay good.
+                self._log.info("Watch broke", code=error.code, reason=error.message)
+                await self._pause(error)
+            else:
+                if not seen and self._clock.monotonic() - started < SHORT_WATCH_SECONDS:
+                    await self._pause(None)
+
+    async def _watch_once(self) -> bool:
+        """One watch, to its end; whether anything came."""
+        batches = self._client.watch_batches(
+            self._kind,
+            self._namespace,
+            resource_version=self.resource_version,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            timeout_seconds=int(WATCH_SECONDS_MIN * (1 + self._rng.random())),
+        )
+        seen = False
+        self.watches += 1
+        async with aclosing(batches):
+            async for batch in batches:
+                if not batch:
+                    continue
+                await self._sink.apply(batch)
+                self.resource_version = self._list_from = str(batch[-1].revision)
+                seen = True
+                self._backoff.reset()
+        return seen
+
+    async def _pause(self, error: StatusError | None) -> None:
+        asked = min(error.retry_after_seconds, self._backoff.seconds_max) if error is not None else 0.0
+        await self._clock.sleep(max(self._backoff.wait_seconds(), asked))
+
+
+def _is_too_large(error: StatusError) -> bool:
+    """The server has never heard of our revision: its etcd was put back."""
+    return any(cause.reason == _TOO_LARGE for cause in error.causes)

@@ -1,0 +1,124 @@
+"""An event that repeats about the same object becomes a series of one event. Pure: time is an argument.
+
+The first time is sent as an event; the second makes it a series of two, which is sent; further ones are only
+counted, and the count is sent now and then (`refresh`) and when the series has ended (`finish`).
+Source: client-go 1.36, tools/events.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from machinery.api.pb import core, events
+from machinery.runtime.clock import from_time, to_micro_time
+
+SERIES_SECONDS = 6 * 60.0
+"""A series that was not continued for so long has ended; the next time starts a new event."""
+REMEMBERED_MAX = 4096
+
+
+class _Reference(NamedTuple):
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    field_path: str
+
+
+class EventKey(NamedTuple):
+    """What makes two events the same thing told twice; the note is not part of it."""
+
+    type: str
+    action: str
+    reason: str
+    controller: str
+    instance: str
+    regarding: _Reference
+    related: _Reference | None
+
+
+def key_of_event(event: events.Event) -> EventKey:
+    return EventKey(
+        event.type,
+        event.action,
+        event.reason,
+        event.reportingController,
+        event.reportingInstance,
+        _parts(event.regarding),
+        _parts(event.related) if event.HasField("related") else None,
+    )
+
+
+def _parts(ref: core.ObjectReference) -> _Reference:
+    return _Reference(
+        ref.apiVersion, ref.kind, ref.namespace, ref.name, ref.uid, ref.resourceVersion, ref.fieldPath
+    )
+
+
+@dataclass(slots=True)
+class _Remembered:
+    """An event as it was sent; `unsent` counts since."""
+
+    event: events.Event
+    last_seconds: float
+    unsent: int = 0
+
+
+class EventSeriesCache:
+    """Which events were told lately. At most REMEMBERED_MAX; those that were told longest ago go first."""
+
+    def __init__(self) -> None:
+        self._remembered: OrderedDict[EventKey, _Remembered] = OrderedDict()
+
+    def record(self, event: events.Event) -> events.Event | None:
+        """What to send: the event, or the one whose second time it is (with a series), or nothing."""
+        key = key_of_event(event)
+        now = from_time(event.eventTime)
+        known = self._remembered.get(key)
+        if known is None or now - known.last_seconds >= SERIES_SECONDS:
+            self._remembered.pop(key, None)
+            self._remembered[key] = _Remembered(event, now)
+            while len(self._remembered) > REMEMBERED_MAX:
+                self._remembered.popitem(last=False)
+            return event
+        self._remembered.move_to_end(key)
+        known.last_seconds = now
+        first = not known.event.HasField("series")
+        series = known.event.series
+        series.count = 2 if first else series.count + 1
+        series.lastObservedTime.CopyFrom(to_micro_time(now))
+        known.unsent += 1
+        return self._sent(known) if first else None
+
+    def forget(self, event: events.Event) -> None:
+        """The event could not be sent: the next time is a first time again."""
+        self._remembered.pop(key_of_event(event), None)
+
+    def refresh(self) -> list[events.Event]:
+        """Series whose count has grown since it was sent."""
+        return [self._sent(known) for known in self._remembered.values() if known.unsent]
+
+    def finish(self, now: float) -> list[events.Event]:
+        """Forget what was not told again for SERIES_SECONDS; of these, series whose last count is unsent."""
+        last: list[events.Event] = []
+        for key, known in list(self._remembered.items()):
+            if now - known.last_seconds < SERIES_SECONDS:
+                break
+            del self._remembered[key]
+            if known.unsent:
+                last.append(self._sent(known))
+        return last
+
+    def __len__(self) -> int:
+        return len(self._remembered)
+
+    @staticmethod
+    def _sent(known: _Remembered) -> events.Event:
+        known.unsent = 0
+        copy = events.Event()
+        copy.CopyFrom(known.event)
+        return copy

@@ -1,0 +1,1 @@
+"""Emulated versions and feature gates."""

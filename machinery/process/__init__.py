@@ -1,0 +1,1 @@
+"""A component as a process: options, logging, signals, HTTP port, run file, health checks."""

@@ -1,0 +1,97 @@
+"""Run files: `D/run/<name>.json` says that a process serves, and where.
+
+Each process writes its own atomically when it is ready and removes it on a clean exit; a reader checks that
+the process lives, since a killed one leaves its file behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from machinery.runtime.clock import Clock, SystemClock
+
+POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """What a process says of itself; `http` and `grpc` are `host:port`, or "" where it has none."""
+
+    name: str
+    component: str
+    pid: int
+    http: str
+    grpc: str
+    document: Mapping[str, Any]
+
+    @staticmethod
+    def path(directory: Path | str, name: str) -> Path:
+        return Path(directory) / "run" / f"{name}.json"
+
+    @classmethod
+    def read(cls, directory: Path | str, name: str) -> RunFile | None:
+        """The file of a process that lives; None where there is none, or it is dead."""
+        try:
+            document = json.loads(cls.path(directory, name).read_bytes())
+            found = cls(
+                document["name"],
+                document["component"],
+                int(document["pid"]),
+                document.get("http", ""),
+                document.get("grpc", ""),
+                document,
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return found if is_alive(found.pid) else None
+
+
+def write(directory: Path | str, name: str, document: Mapping[str, Any]) -> None:
+    """Write a run file; readers see the old one or the new one, never a part."""
+    path = RunFile.path(directory, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def remove(directory: Path | str, name: str, pid: int) -> None:
+    """Remove a run file if it is still this process's own."""
+    path = RunFile.path(directory, name)
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        if json.loads(path.read_bytes())["pid"] == pid:
+            path.unlink()
+
+
+async def wait_for_run_file(
+    directory: Path | str, name: str, *, limit_seconds: float = 60.0, clock: Clock | None = None
+) -> RunFile:
+    """The run file of a process, as soon as it is there; TimeoutError after the limit."""
+    watch = clock or SystemClock()
+    deadline = watch.monotonic() + limit_seconds
+    while True:
+        found = RunFile.read(directory, name)
+        if found is not None:
+            return found
+        if watch.monotonic() >= deadline:
+            raise TimeoutError(
+                f"{name} does not serve: no {RunFile.path(directory, name)} of a living process "
+                f"after {limit_seconds:g} s"
+            )
+        await watch.sleep(POLL_SECONDS)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process exists and is no zombie."""
+    try:
+        with Path(f"/proc/{pid}/stat").open(encoding="utf-8", errors="replace") as stat:
+            # The state comes after the command, which is in brackets and may hold anything.
+            return stat.read().rpartition(")")[2].split()[0] not in {"Z", "X"}
+    except (OSError, IndexError):
+        return False

@@ -1,0 +1,238 @@
+"""What one object uses up of a ResourceQuota, and which objects a quota counts.
+
+Shared by the API server, which charges, and the controller, which recounts. Source: Kubernetes 1.36's
+quota evaluators (pkg/quota/v1/evaluator/core). A pod is measured by its spec, also
+while a resize is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.pb import core
+from machinery.resources import resource_lists as amounts
+from machinery.resources.pod_resources import is_extended
+from machinery.resources.qos import BEST_EFFORT, qos_class
+from machinery.resources.quantity import Quantity
+from machinery.resources.resource_lists import Amounts
+
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+_OLD_NAMES = (
+    kinds.CONFIG_MAP,
+    kinds.RESOURCE_QUOTA,
+    kinds.REPLICATION_CONTROLLER,
+    kinds.SECRET,
+    kinds.SERVICE,
+    kinds.PERSISTENT_VOLUME_CLAIM,
+)
+"""Kinds that are counted under their plural, too."""
+_CLASS_PART = ".storageclass.storage.k8s.io/"
+_DEVICES = ".deviceclass.resource.k8s.io/devices"
+_DEVICES_OF_ALL = 32
+"""What a claim for all devices of a class may get at most."""
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+
+def count_name(kind: Kind[Any]) -> str:
+    """`count/pods`, `count/deployments.apps`."""
+    return f"count/{kind.group_resource}"
+
+
+def is_measured(kind: Kind[Any], name: str) -> bool:
+    """Whether objects of a kind use up such a resource."""
+    if name == count_name(kind):
+        return True
+    if kind is kinds.POD:
+        base = name.removeprefix("requests.")
+        return (
+            name == "pods"
+            or name in _COMPUTE
+            or name.removeprefix("limits.") in _COMPUTE
+            or base in _COMPUTE
+            or base.startswith("hugepages-")
+            or (base != name and is_extended(base))
+        )
+    if kind is kinds.PERSISTENT_VOLUME_CLAIM:
+        return name in ("persistentvolumeclaims", "requests.storage") or _CLASS_PART in name
+    if kind is kinds.SERVICE:
+        return name in ("services", "services.nodeports", "services.loadbalancers")
+    if kind is kinds.RESOURCE_CLAIM:
+        return name.endswith(_DEVICES)
+    return kind in _OLD_NAMES and name == kind.plural
+
+
+def usage(kind: Kind[Any], obj: Any) -> Amounts:
+    """All that one object uses."""
+    more = _MEASURES.get(kind)
+    counted = _one(count_name(kind))
+    if kind in _OLD_NAMES:
+        counted |= _one(kind.plural)
+    return counted | more(obj) if more is not None else counted
+
+
+def counts(quota: core.ResourceQuota, kind: Kind[Any], obj: Any) -> bool:
+    """Whether a quota's scopes take in an object."""
+    return all(_in_scope(*scope, kind, obj) for scope in _scopes(quota))
+
+
+def may_recount(kind: Kind[Any], old: Any, new: Any) -> bool:
+    """Report whether an update of an object may change what quotas count.
+
+    Source: Kubernetes 1.36, Handles and RequiresQuotaReplenish of the evaluators of pods and claims.
+    """
+    if kind is kinds.POD:
+        return is_over(old) != is_over(new) or _is_terminating(old) != _is_terminating(new)
+    if kind is kinds.PERSISTENT_VOLUME_CLAIM:
+        return _attributes_classes(old) != _attributes_classes(new) or _claim(old) != _claim(new)
+    return usage(kind, old) != usage(kind, new)
+
+
+def unspecified(pod: core.Pod, names: Iterable[str]) -> str:
+    """What a pod must say since a quota bounds it: `cpu for: c1,c2; memory for: c1`, or ""."""
+    required = [name for name in names if name in _REQUIRED]
+    if not required:
+        return ""
+    missing: dict[str, set[str]] = {}
+    whole = _computed(amounts.read(pod.spec.resources.requests), amounts.read(pod.spec.resources.limits))
+    for container in (*pod.spec.containers, *pod.spec.initContainers):
+        resources = container.resources
+        said = _computed(amounts.read(resources.requests), amounts.read(resources.limits))
+        for name in required:
+            if name not in said and name not in whole:
+                missing.setdefault(name, set()).add(container.name)
+    return "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing))
+
+
+def is_over(pod: core.Pod) -> bool:
+    """A pod that has ended uses nothing but its place among the objects."""
+    return pod.status.phase in ("Failed", "Succeeded")
+
+
+def _one(name: str, number: int = 1) -> Amounts:
+    return {name: Quantity.of(number)}
+
+
+def _computed(requests: Amounts, limits: Amounts) -> Amounts:
+    found: Amounts = {}
+    for name, quantity in requests.items():
+        if name in _COMPUTE or name.startswith("hugepages-"):
+            found[name] = found[f"requests.{name}"] = quantity
+        elif is_extended(name):
+            found[f"requests.{name}"] = quantity
+    for name in _COMPUTE:
+        if name in limits:
+            found[f"limits.{name}"] = limits[name]
+    return found
+
+
+def _pod(pod: core.Pod) -> Amounts:
+    if is_over(pod):
+        return {}
+    requests = amounts.of_pod(pod, "requests", overhead=True)
+    return _one("pods") | _computed(requests, amounts.of_pod(pod, "limits", overhead=True))
+
+
+def _claim(claim: core.PersistentVolumeClaim) -> Amounts:
+    found: Amounts = {}
+    name = claim.metadata.annotations.get(_CLASS_ANNOTATION) or claim.spec.storageClassName
+    if name:
+        found |= _one(f"{name}{_CLASS_PART}persistentvolumeclaims")
+    requests = amounts.read(claim.spec.resources.requests)
+    if "storage" in requests:
+        size = requests["storage"]
+        allocated = amounts.read(claim.status.allocatedResources).get("storage", size)
+        found["requests.storage"] = max(size, allocated)
+        if name:
+            found[f"{name}{_CLASS_PART}requests.storage"] = found["requests.storage"]
+    return found
+
+
+def _service(service: core.Service) -> Amounts:
+    spec = service.spec
+    ports, balancers = 0, 0
+    if spec.type == "NodePort":
+        ports = len(spec.ports)
+    elif spec.type == "LoadBalancer":
+        balancers, ports = 1, len(spec.ports)
+        if spec.HasField("allocateLoadBalancerNodePorts") and not spec.allocateLoadBalancerNodePorts:
+            ports = sum(1 for port in spec.ports if port.nodePort)
+    return _one("services.nodeports", ports) | _one("services.loadbalancers", balancers)
+
+
+def _devices(claim: Any) -> Amounts:
+    found: Amounts = {}
+    for request in claim.spec.devices.requests:
+        # Of several that will do any may be taken: each class counts with the most it may give.
+        asked: dict[str, int] = {}
+        for each in (request.exactly, *request.firstAvailable):
+            if each.deviceClassName:
+                number = _DEVICES_OF_ALL if each.allocationMode == "All" else each.count
+                asked[each.deviceClassName] = max(number, asked.get(each.deviceClassName, 0))
+        for name, number in asked.items():
+            found = amounts.add(found, _one(f"{name}{_DEVICES}", number))
+    return found
+
+
+_MEASURES: dict[Kind[Any], Callable[[Any], Amounts]] = {
+    kinds.POD: _pod,
+    kinds.PERSISTENT_VOLUME_CLAIM: _claim,
+    kinds.SERVICE: _service,
+    kinds.RESOURCE_CLAIM: _devices,
+}
+
+
+def _scopes(quota: core.ResourceQuota) -> list[tuple[str, str, list[str]]]:
+    selector = quota.spec.scopeSelector.matchExpressions
+    return [
+        *((name, "Exists", []) for name in quota.spec.scopes),
+        *((each.scopeName, each.operator, list(each.values)) for each in selector),
+    ]
+
+
+def _in_scope(scope: str, operator: str, values: list[str], kind: Kind[Any], obj: Any) -> bool:
+    if kind is kinds.PERSISTENT_VOLUME_CLAIM and scope == "VolumeAttributesClass":
+        return any(_says(operator, values, name) for name in _attributes_classes(obj) or {""})
+    if kind is not kinds.POD:
+        return False
+    pod: core.Pod = obj
+    if scope == "PriorityClass":
+        return _says(operator, values, pod.spec.priorityClassName)
+    if scope in ("Terminating", "NotTerminating"):
+        return _is_terminating(pod) == (scope == "Terminating")
+    if scope in ("BestEffort", "NotBestEffort"):
+        return (qos_class(pod) == BEST_EFFORT) == (scope == "BestEffort")
+    return scope == "CrossNamespacePodAffinity" and any(
+        term.namespaces or term.HasField("namespaceSelector") for term in _affinity_terms(pod.spec.affinity)
+    )
+
+
+def _is_terminating(pod: core.Pod) -> bool:
+    return pod.spec.HasField("activeDeadlineSeconds") and pod.spec.activeDeadlineSeconds >= 0
+
+
+def _attributes_classes(claim: core.PersistentVolumeClaim) -> set[str]:
+    """Return the names of the VolumeAttributesClasses that a claim refers to."""
+    return {
+        claim.spec.volumeAttributesClassName,
+        claim.status.currentVolumeAttributesClassName,
+        claim.status.modifyVolumeStatus.targetVolumeAttributesClassName,
+    } - {""}
+
+
+def _says(operator: str, values: list[str], name: str) -> bool:
+    if operator == "Exists":
+        return bool(name)
+    if operator == "DoesNotExist":
+        return not name
+    return (name in values) == (operator == "In") if name else operator == "NotIn"
+
+
+def _affinity_terms(affinity: core.Affinity) -> Iterable[core.PodAffinityTerm]:
+    for each in (affinity.podAffinity, affinity.podAntiAffinity):
+        yield from each.requiredDuringSchedulingIgnoredDuringExecution
+        for weighted in each.preferredDuringSchedulingIgnoredDuringExecution:
+            yield weighted.podAffinityTerm

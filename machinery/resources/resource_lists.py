@@ -1,0 +1,86 @@
+"""Lists of quantities by resource name, and what a pod's containers need in all.
+
+Unlike machinery.resources.pod_resources these keep the quantities as they are written, since messages show
+them. Requests recorded in the status do not count here. Source: Kubernetes 1.36, component-helpers/resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from machinery.api.pb import core, resource
+from machinery.resources.pod_resources import is_pod_level_resource, is_sidecar
+from machinery.resources.quantity import Quantity
+
+Amounts = dict[str, Quantity]
+Side = Literal["requests", "limits"]
+_ZERO = Quantity.parse("0")
+
+
+def read(resource_list: Mapping[str, resource.Quantity]) -> Amounts:
+    """A message's map."""
+    return {name: Quantity.parse(resource_list[name].string) for name in resource_list}
+
+
+def write(found: Mapping[str, Quantity], resource_list: Mapping[str, resource.Quantity]) -> None:
+    """Into a message's map, which should be empty."""
+    for name, quantity in found.items():
+        resource_list[name].string = str(quantity)
+
+
+def add(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
+    """Both; what is in one only counts as it is."""
+    total = dict(one)
+    for name, quantity in other.items():
+        total[name] = total[name] + quantity if name in total else quantity
+    return total
+
+
+def subtract(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
+    """What is left, never below zero; what is in `other` only is zero."""
+    left = {name: max(_ZERO, one[name] - other.get(name, _ZERO)) for name in one}
+    return left | {name: _ZERO for name in other if name not in one}
+
+
+def greatest(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
+    """By name the greater of two."""
+    found = dict(one)
+    for name, quantity in other.items():
+        if name not in found or found[name] < quantity:
+            found[name] = quantity
+    return found
+
+
+def only(found: Mapping[str, Quantity], names: Iterable[str]) -> Amounts:
+    """Those with such names, in the names' order."""
+    return {name: found[name] for name in names if name in found}
+
+
+def of_pod(pod: core.Pod, side: Side, *, pod_level: bool = True, overhead: bool = False) -> Amounts:
+    """What the pod's spec asks for: the containers together, or the neediest moment of the start.
+
+    Limits count the overhead only where there is a limit to add it to.
+    """
+    spec = pod.spec
+    total: Amounts = {}
+    for container in spec.containers:
+        total = add(total, read(getattr(container.resources, side)))
+    beside: Amounts = {}
+    starting: Amounts = {}
+    for container in spec.initContainers:
+        own = read(getattr(container.resources, side))
+        if is_sidecar(container):
+            total, beside = add(total, own), add(beside, own)
+            own = beside
+        else:
+            own = add(own, beside)
+        starting = greatest(starting, own)
+    total = greatest(total, starting)
+    if pod_level and spec.HasField("resources"):
+        whole = read(getattr(spec.resources, side))
+        total |= {name: whole[name] for name in whole if is_pod_level_resource(name)}
+    if overhead and spec.overhead:
+        more = read(spec.overhead)
+        total = add(total, more if side == "requests" else only(more, [n for n in more if n in total]))
+    return total

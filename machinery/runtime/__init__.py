@@ -1,0 +1,1 @@
+"""The environment of a process as arguments: clock, failpoints, logs, rate limits, memos."""

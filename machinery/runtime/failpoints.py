@@ -1,0 +1,300 @@
+"""Named steps at which a process can be made to die, stall or err (actions as in etcd's gofail).
+
+    BEFORE = failpoints.declare("scheduler.bind.before")     # when the module is imported
+    await BEFORE.hit(pod="ns/name")                          # where it happens
+
+An action is a chain of terms joined by `->`: `[P%][N*]ACTION[(ARGUMENT)]`. The first term that still has
+counts left (`N*`) and whose dice fall right (`P%`) acts; ACTION is `off`, `crash` (SIGKILL to this process),
+`error("text")` (FailpointError), `error(503)` (StatusError), `sleep(MILLISECONDS)` or `pause` (until the
+point is armed anew or disarmed). An unarmed point costs an attribute test.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from http import HTTPStatus
+from typing import Literal
+
+import anyio
+
+from machinery.api.errors import FailpointError as FailpointError
+from machinery.api.errors import StatusError
+from machinery.runtime.clock import Clock, SystemClock
+
+ActionName = Literal["off", "crash", "error", "sleep", "pause"]
+_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*(?:\.[a-z0-9]+(?:[-_][a-z0-9]+)*)*")
+_TERM = re.compile(
+    r"\s*(?:(?P<percent>\d+(?:\.\d+)?)%)?\s*(?:(?P<count>\d+)\*)?\s*(?P<action>[a-z]+)"
+    r"\s*(?:\(\s*(?P<argument>\"(?:[^\"\\]|\\.)*\"|[^()\"]*?)\s*\))?\s*"
+)
+_SLEEP_MILLISECONDS_MAX = 3_600_000
+
+
+class ActionError(ValueError):
+    """An action that cannot be read, or a point that is not there; the text says what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of a chain: `percent` 0 to 100, `count` None for without end, `argument` without quotes."""
+
+    action: ActionName
+    argument: str = ""
+    quoted: bool = False
+    percent: float = 100.0
+    count: int | None = None
+
+
+def parse(text: str) -> tuple[Term, ...]:
+    """The terms of an action; ActionError where there is no sense in it."""
+    terms: list[Term] = []
+    at = 0
+    while True:
+        match = _TERM.match(text, at)
+        if match is None:
+            raise ActionError(
+                f"{text!r}: expected [P%][N*]off|crash|error|sleep|pause[(...)] at {text[at:]!r}"
+            )
+        terms.append(_term(match))
+        at = match.end()
+        if at == len(text):
+            return tuple(terms)
+        if not text.startswith("->", at):
+            raise ActionError(f"{text!r}: expected -> at {text[at:]!r}")
+        at += 2
+
+
+def _term(match: re.Match[str]) -> Term:
+    action, argument = match["action"], match["argument"] or ""
+    quoted = argument.startswith('"')
+    if quoted:
+        argument = re.sub(r"\\(.)", r"\1", argument[1:-1])
+    percent = float(match["percent"]) if match["percent"] else 100.0
+    count = int(match["count"]) if match["count"] else None
+    if percent > 100:
+        raise ActionError(f"{percent:g}%: at most 100%")
+    match action:
+        case "off" | "crash" | "pause":
+            if argument:
+                raise ActionError(f"{action} takes no argument")
+            return Term(action, percent=percent, count=count)
+        case "sleep":
+            if not argument.isdigit() or int(argument) > _SLEEP_MILLISECONDS_MAX:
+                raise ActionError(
+                    f"sleep takes whole milliseconds up to {_SLEEP_MILLISECONDS_MAX}, as in sleep(250)"
+                )
+            return Term(action, argument, percent=percent, count=count)
+        case "error":
+            if not quoted and argument and not (argument.isdigit() and 400 <= int(argument) <= 599):
+                raise ActionError('error takes a text or an HTTP code, as in error("boom") or error(503)')
+            return Term(action, argument, quoted, percent, count)
+        case _:
+            raise ActionError(f"{action}: expected off, crash, error, sleep or pause")
+
+
+def parse_list(text: str) -> dict[str, str]:
+    """`NAME=ACTION;NAME=ACTION` as names and actions; every action is checked."""
+    found: dict[str, str] = {}
+    for part in re.findall(r'(?:[^;"]|"(?:[^"\\]|\\.)*")+', text):
+        name, separator, action = part.strip().partition("=")
+        if not part.strip():
+            continue
+        if not separator or not _NAME.fullmatch(name.strip()):
+            raise ActionError(f"{part.strip()!r}: expected NAME=ACTION")
+        parse(action)
+        found[name.strip()] = action.strip()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PointState:
+    """What is known of one point: how often it was passed and how often it acted, and who waits in it now."""
+
+    name: str
+    action: str
+    hits: int
+    fired: int
+    waiting: int
+    last: Mapping[str, str]
+
+
+class Failpoint:
+    """One named step. Made by `declare`."""
+
+    __slots__ = ("_action", "_counts", "_last", "_registry", "_terms", "_waiting", "fired", "hits", "name")
+
+    def __init__(self, name: str, registry: Registry) -> None:
+        self.name = name
+        self.hits = 0
+        self.fired = 0
+        self._registry = registry
+        self._action = ""
+        self._terms: tuple[Term, ...] = ()
+        self._counts: list[int | None] = []
+        self._last: Mapping[str, str] = {}
+        self._waiting: list[anyio.Event] = []
+
+    async def hit(self, **context: object) -> None:
+        """Pass this step; `context` names the object (`pod="ns/name"`) for the log and the list.
+
+        Raises FailpointError or StatusError when armed to; may not return at all.
+        """
+        self.hits += 1
+        if self._terms:
+            term = self._choose()
+            if term is not None and term.action != "off":
+                await self._act(term, context)
+
+    def state(self) -> PointState:
+        return PointState(self.name, self._action, self.hits, self.fired, len(self._waiting), self._last)
+
+    def set(self, action: str) -> None:
+        """Arm with an action, or disarm with ""; whoever is paused here goes on."""
+        self._terms = parse(action) if action else ()
+        self._action = action
+        self._counts = [term.count for term in self._terms]
+        waiting, self._waiting = self._waiting, []
+        for event in waiting:
+            event.set()
+
+    def _choose(self) -> Term | None:
+        for index, term in enumerate(self._terms):
+            left = self._counts[index]
+            if left == 0:
+                continue
+            if term.percent < 100 and self._registry.rng.random() * 100 >= term.percent:
+                continue
+            if left is not None:
+                self._counts[index] = left - 1
+            return term
+        return None
+
+    async def _act(self, term: Term, context: Mapping[str, object]) -> None:
+        self.fired += 1
+        self._last = {key: str(value) for key, value in context.items()}
+        self._registry.on_fire(self.name, term, self._last)
+        match term.action:
+            case "crash":
+                self._registry.crash()
+            case "sleep":
+                await self._registry.clock.sleep(int(term.argument) / 1000)
+            case "pause":
+                event = anyio.Event()
+                self._waiting.append(event)
+                try:
+                    await event.wait()
+                finally:
+                    if event in self._waiting:
+                        self._waiting.remove(event)
+            case "error" if term.argument and not term.quoted:
+                code = int(term.argument)
+                phrase = _PHRASES.get(code, "")
+                reason = _REASONS.get(code, phrase.replace(" ", ""))
+                raise StatusError(code, reason, f"failpoint {self.name}: {phrase or code}")
+            case "error":
+                raise FailpointError(term.argument or f"failpoint {self.name}")
+            case _:
+                pass
+
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+_REASONS = {
+    422: "Invalid",
+    410: "Expired",
+    413: "RequestEntityTooLarge",
+    500: "InternalError",
+    504: "Timeout",
+}
+
+
+def _kill_self() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _say_nothing(name: str, term: Term, context: Mapping[str, str]) -> None:
+    pass
+
+
+class Registry:
+    """All points of a process.
+
+    A point may be armed before the module that declares it is imported (`arm_early`); it is armed when it is.
+    """
+
+    def __init__(
+        self,
+        *,
+        rng: random.Random | None = None,
+        clock: Clock | None = None,
+        on_fire: Callable[[str, Term, Mapping[str, str]], None] = _say_nothing,
+        crash: Callable[[], None] = _kill_self,
+    ) -> None:
+        self.rng = rng or random.Random(0)
+        self.clock: Clock = clock or SystemClock()
+        self.on_fire = on_fire
+        self.crash = crash
+        self._points: dict[str, Failpoint] = {}
+        self._early: dict[str, str] = {}
+
+    def declare(self, name: str) -> Failpoint:
+        """A new point; a name is declared once."""
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r}: a failpoint is named like scheduler.bind.before")
+        if name in self._points:
+            raise ValueError(f"failpoint {name} is declared twice")
+        point = self._points[name] = Failpoint(name, self)
+        if name in self._early:
+            point.set(self._early.pop(name))
+        return point
+
+    def arm(self, name: str, action: str) -> None:
+        """Arm a declared point ("" and "off" disarm it); ActionError if there is no such point."""
+        action = action.strip()
+        parse(action or "off")
+        point = self._points.get(name)
+        if point is None:
+            raise ActionError(self.no_such(name))
+        point.set("" if action == "off" else action)
+
+    def disarm_all(self) -> None:
+        self._early.clear()
+        for point in self._points.values():
+            point.set("")
+
+    def arm_early(self, actions: Mapping[str, str]) -> None:
+        """Arm points that may not be declared yet."""
+        for name, action in actions.items():
+            if name in self._points:
+                self.arm(name, action)
+            else:
+                parse(action)
+                self._early[name] = action
+
+    def no_such(self, name: str) -> str:
+        """What to tell a person who named a point that is not declared."""
+        near = get_close_matches(name, self._points, n=3) or sorted(self._points)[:10]
+        return f"no failpoint {name}; there are {', '.join(near) or 'none'}"
+
+    def undeclared(self) -> tuple[str, ...]:
+        """Points that were armed early and of which nothing has been seen since."""
+        return tuple(self._early)
+
+    def states(self) -> list[PointState]:
+        return [self._points[name].state() for name in sorted(self._points)]
+
+    def get(self, name: str) -> PointState | None:
+        point = self._points.get(name)
+        return point.state() if point is not None else None
+
+
+REGISTRY = Registry()
+declare = REGISTRY.declare
+arm = REGISTRY.arm
+arm_early = REGISTRY.arm_early
+states = REGISTRY.states

@@ -1,0 +1,130 @@
+"""Structured logs: one line an event on standard error, as text that reads like klog's or as JSON.
+
+    log = logs.get()                       # anywhere; may be called at import
+    log.info("Bound", pod="ns/name", node="n1")
+    I1121 04:38:10.123456 scheduler] Bound pod=ns/name node=n1
+
+Nothing is configured when this is imported: `configure` does that once a process, in `process.run`. Values
+are made strings by `str`, so a key may be given as it is. Never log in a hot loop.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Literal, TextIO
+
+from machinery.runtime.clock import Clock, SystemClock, rfc3339_micro
+
+# structlog.dev imports rich (35 ms and 3 MB a process) where it is installed, for a console that is not used.
+_RICH_WAS_LOADED = "rich" in sys.modules
+if not _RICH_WAS_LOADED:
+    sys.modules["rich"] = None  # type: ignore[assignment]  # None: its import fails
+try:
+    import structlog
+finally:
+    if not _RICH_WAS_LOADED:
+        del sys.modules["rich"]
+
+Format = Literal["text", "json"]
+Level = Literal["debug", "info", "warning", "error"]
+FORMATS: tuple[Format, ...] = ("text", "json")
+LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
+Logger = structlog.typing.FilteringBoundLogger
+
+_SEVERITY = {"debug": "D", "info": "I", "warning": "W", "error": "E", "critical": "F"}
+_PLAIN = re.compile(r"[^\s\"=]+")
+_RESERVED = frozenset({"event", "level", "timestamp", "component", "exception"})
+
+
+def get(**context: object) -> Logger:
+    """A logger; `context` is added to each of its lines."""
+    logger: Logger = structlog.get_logger(**context)
+    return logger
+
+
+def configure(
+    component: str,
+    *,
+    level: Level = "info",
+    format: Format = "text",
+    stream: TextIO | None = None,
+    clock: Clock | None = None,
+) -> None:
+    """Send all lines of this process to `stream` (standard error), each with the component's name.
+
+    The standard library's loggers (grpc, asyncio, uvicorn) are sent the same way, from WARNING up.
+    """
+    out = stream if stream is not None else sys.stderr
+    watch = clock or SystemClock()
+
+    def stamp(_: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        event["timestamp"] = rfc3339_micro(watch.now())
+        event["level"] = "warning" if method == "warn" else "error" if method == "exception" else method
+        event["component"] = component
+        return event
+
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            stamp,
+            structlog.processors.format_exc_info,
+            render_json if format == "json" else render_text,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+        context_class=dict,
+        logger_factory=structlog.WriteLoggerFactory(file=out),
+        cache_logger_on_first_use=True,
+    )
+    root = logging.getLogger()
+    for handler in [each for each in root.handlers if isinstance(each, _ToStructlog)]:
+        root.removeHandler(handler)
+    root.addHandler(_ToStructlog())
+    root.setLevel(logging.WARNING)
+
+
+class _ToStructlog(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = record.getMessage()
+        except (TypeError, ValueError):
+            text = str(record.msg)
+        get().log(record.levelno, text, logger=record.name, exc_info=record.exc_info or None)
+
+
+def render_text(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
+    """`I1121 04:38:10.123456 component] message key=value`; an exception follows on its own lines."""
+    stamp = str(event["timestamp"])
+    severity = _SEVERITY.get(str(event["level"]), "I")
+    head = f"{severity}{stamp[5:7]}{stamp[8:10]} {stamp[11:26]} {event['component']}]"
+    fields = "".join(f" {key}={_quote(value)}" for key, value in event.items() if key not in _RESERVED)
+    line = f"{head} {event.get('event', '')}{fields}"
+    return f"{line}\n{event['exception']}" if event.get("exception") else line
+
+
+def render_json(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
+    """One JSON object a line: timestamp, level, component, msg, and the fields."""
+    line: dict[str, object] = {
+        "timestamp": event.pop("timestamp"),
+        "level": event.pop("level"),
+        "component": event.pop("component"),
+        "msg": event.pop("event", ""),
+    }
+    line.update(event)
+    return json.dumps(line, default=_jsonable, ensure_ascii=False)
+
+
+def _jsonable(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    return str(value)
+
+
+def _quote(value: object) -> str:
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

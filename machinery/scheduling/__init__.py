@@ -1,0 +1,1 @@
+"""Scheduling rules that several components share: taints, node affinity, priority, volume matching."""

@@ -1,0 +1,79 @@
+"""Which taints a pod tolerates.
+
+Source: component-helpers' scheduling package, 1.36; Gt and Lt are KEP-5471.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from machinery.api.pb import core
+from machinery.api.selectors import parse_int64
+
+NO_SCHEDULE: Final = "NoSchedule"
+PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
+NO_EXECUTE: Final = "NoExecute"
+# What keeps a pod away (PreferNoSchedule only costs score).
+FORBIDDING: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
+
+_DECIMAL_INTEGER = re.compile(r"-?[1-9][0-9]*|0", re.ASCII)
+
+
+def _compare(operator: str, tolerated: str, tainted: str) -> bool:
+    """`Gt` tolerates taints above the toleration's value, `Lt` those below; only plain integers compare."""
+    if not _DECIMAL_INTEGER.fullmatch(tolerated) or not _DECIMAL_INTEGER.fullmatch(tainted):
+        return False
+    bound, number = parse_int64(tolerated), parse_int64(tainted)
+    if bound is None or number is None:
+        return False
+    return number > bound if operator == "Gt" else number < bound
+
+
+def tolerates(toleration: core.Toleration, taint: core.Taint, *, comparison: bool = False) -> bool:
+    """Whether one toleration covers one taint. `comparison`: gate TaintTolerationComparisonOperators.
+
+    An empty effect covers all effects, an empty key all keys.
+    """
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    operator = toleration.operator
+    if operator in ("", "Equal"):
+        return toleration.value == taint.value
+    if operator == "Exists":
+        return True
+    if operator in ("Gt", "Lt"):
+        return comparison and _compare(operator, toleration.value, taint.value)
+    return False
+
+
+def is_tolerated(
+    tolerations: Iterable[core.Toleration], taint: core.Taint, *, comparison: bool = False
+) -> bool:
+    """Whether any of the tolerations covers the taint."""
+    return any(tolerates(toleration, taint, comparison=comparison) for toleration in tolerations)
+
+
+def find_untolerated(
+    taints: Iterable[core.Taint],
+    tolerations: Collection[core.Toleration],
+    *,
+    effects: Collection[str] = FORBIDDING,
+    comparison: bool = False,
+) -> core.Taint | None:
+    """The first taint with one of `effects` that nothing tolerates, or None."""
+    for taint in taints:
+        if taint.effect in effects and not is_tolerated(tolerations, taint, comparison=comparison):
+            return taint
+    return None
+
+
+def find_taint(taints: Iterable[core.Taint], key: str, effect: str = "") -> core.Taint | None:
+    """The first taint with this key, and this effect unless "", or None."""
+    for taint in taints:
+        if taint.key == key and effect in ("", taint.effect):
+            return taint
+    return None
