@@ -25,6 +25,7 @@ _MAPPED = "must not be an IPv4-mapped IPv6 address"
 _RANGE_ZEROS = "must not have leading 0s in IP or prefix length"
 _RANGE_MAPPED = "must not have an IPv4-mapped IPv6 address"
 _RANGE_BITS = "must not have bits set beyond the prefix length"
+_PREFIX_DIGITS_MAX = 3
 _NEEDLESS_ZEROS = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])")
 
 
@@ -66,15 +67,14 @@ def ip_range(path: str, text: str) -> list[Cause]:
 def _range_problem(text: str) -> str:
     base, _, length = text.partition("/")
     address, problem = _sloppily(base)
-    if address is None or not (length.isascii() and length.isdigit()):
-        return _RANGE_PROBLEM
-    if int(length) > (32 if ":" not in base else 128):
+    bits = _prefix_length(length)
+    if address is None or bits is None or bits > (32 if ":" not in base else 128):
         return _RANGE_PROBLEM
     if problem == _ZEROS or (length[0] == "0" and length != "0"):
         return _RANGE_ZEROS
     if problem == _MAPPED:
         return _RANGE_MAPPED
-    network = ipaddress.ip_network((address, int(length)), strict=False)
+    network = ipaddress.ip_network((address, bits), strict=False)
     return "" if network.network_address == address else _RANGE_BITS
 
 
@@ -82,11 +82,18 @@ def parse_range(text: str) -> Range | None:
     """Return the range without the bits after its prefix, or None for a text that is not a range."""
     base, _, length = text.partition("/")
     address, problem = _sloppily(base)
-    if address is None or problem == _MAPPED or not (length.isascii() and length.isdigit()):
+    bits = _prefix_length(length)
+    if address is None or problem == _MAPPED or bits is None or bits > address.max_prefixlen:
         return None
-    if int(length) > address.max_prefixlen:
+    return ipaddress.ip_network((address, bits), strict=False)
+
+
+def _prefix_length(text: str) -> int | None:
+    """Read the digits after a range's slash, however many zeros come first."""
+    if not (text.isascii() and text.isdigit()):
         return None
-    return ipaddress.ip_network((address, int(length)), strict=False)
+    digits = text.lstrip("0") or "0"
+    return int(digits) if len(digits) <= _PREFIX_DIGITS_MAX else None
 
 
 def canonical_problems(text: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from machinery.wire.scalars import parse_duration
 
 _ATOI = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_INT64_MAX = 2**63 - 1
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _INT64_DIGITS_MAX = 19
 _EVERY = "@every "
 _DESCRIPTORS = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
@@ -123,7 +123,11 @@ def _number(text: str) -> int:
     failed = f'failed to parse int from {text}: strconv.Atoi: parsing "{text}"'
     if not _ATOI.fullmatch(text):
         raise ValueError(f"{failed}: invalid syntax")
-    if len(text.lstrip("+-0")) > _INT64_DIGITS_MAX or abs(number := int(text)) > _INT64_MAX:
+    digits = text.lstrip("+-0") or "0"
+    if len(digits) > _INT64_DIGITS_MAX:
+        raise ValueError(f"{failed}: value out of range")
+    number = -int(digits) if text[0] == "-" else int(digits)
+    if not _INT64_MIN <= number <= _INT64_MAX:
         raise ValueError(f"{failed}: value out of range")
     if number < 0:
         raise ValueError(f"negative number ({number}) not allowed: {text}")

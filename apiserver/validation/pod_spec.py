@@ -128,6 +128,8 @@ def _plain_fields(path: str, spec: core.PodSpec, options: PodOptions) -> list[Ca
         errors += _names(f"{path}.priorityClassName", spec.priorityClassName)
     if spec.HasField("runtimeClassName"):
         errors += _names(f"{path}.runtimeClassName", spec.runtimeClassName)
+    if spec.HasField("schedulingGroup") and (group := spec.schedulingGroup.podGroupName):
+        errors += _names(f"{path}.schedulingGroup.podGroupName", group)
     if spec.HasField("preemptionPolicy") and spec.preemptionPolicy not in _PREEMPTION_POLICIES:
         errors.append(_choice(f"{path}.preemptionPolicy", spec.preemptionPolicy, _PREEMPTION_POLICIES))
     return errors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_NUMBER = r"(0|[1-9][0-9]*)"
+_NUMBER = r"(0|[1-9][0-9]{0,19})"
 _STRICT = re.compile(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}"
     r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
@@ -13,6 +13,7 @@ _STRICT = re.compile(
 )
 _LOOSE = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?((?:[-+].*)?)", re.ASCII)
 _UINT64_MAX = (1 << 64) - 1
+_UINT64_DIGITS = 20
 
 
 class SemverError(ValueError):
@@ -33,7 +34,7 @@ class Semver:
     def parse(cls, text: str, *, normalize: bool = False) -> Semver:
         """SemverError unless strict; with `normalize`, `v1.01` is 1.1.0."""
         if normalize and (loose := _LOOSE.fullmatch(text)):
-            numbers = (str(int(number or 0)) for number in loose.groups()[:3])
+            numbers = ((number or "").lstrip("0") or "0" for number in loose.groups()[:3])
             text = ".".join(numbers) + loose[4]
         match = _STRICT.fullmatch(text)
         if not match:
@@ -41,6 +42,8 @@ class Semver:
         pre = tuple(match[4].split(".")) if match[4] else ()
         if any(part.isdigit() and len(part) > 1 and part[0] == "0" for part in pre):
             raise SemverError("Numeric PreRelease version must not contain leading zeroes")
+        if any(part.isdigit() and len(part) > _UINT64_DIGITS for part in pre):
+            raise SemverError(f'"{text}" is out of range')
         major, minor, patch = (int(number) for number in match.groups()[:3])
         if max(major, minor, patch) > _UINT64_MAX:
             raise SemverError(f'"{text}" is out of range')

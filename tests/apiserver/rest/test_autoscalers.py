@@ -28,7 +28,7 @@ CPU = {
 ALL = [
     {"type": "Object", "object": {
         "describedObject": {"kind": "Ingress", "name": "i", "apiVersion": "networking.k8s.io/v1"},
-        "target": {"type": "AverageValue", "value": "0", "averageValue": "2"}, "metric": {"name": "hits"}}},
+        "target": {"type": "AverageValue", "value": "3", "averageValue": "2"}, "metric": {"name": "hits"}}},
     {"type": "Pods", "pods": {
         "metric": {"name": "p", "selector": {"matchLabels": {"a": "b"}}},
         "target": {"type": "AverageValue", "averageValue": "1k"}}},

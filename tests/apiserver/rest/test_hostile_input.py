@@ -72,6 +72,20 @@ async def test_deletion_costs(rest: Rest) -> None:
     assert (await rest.json("POST", f"{NAMESPACE}/pods", made)).code == 422
 
 
+async def test_prefix_lengths_and_schedules(rest: Rest) -> None:
+    many_zeros, ranges = "0" * 5000, "/apis/networking.k8s.io/v1/servicecidrs"
+    for digits in (DIGITS, many_zeros):
+        made = {"metadata": {"name": "c"}, "spec": {"cidrs": [f"10.0.0.0/{digits}"]}}
+        assert (await rest.json("POST", ranges, made)).code == 422
+    jobs = "/apis/batch/v1/namespaces/default/cronjobs"
+    template = {"spec": {"template": {"spec": {**CONTAINERS, "restartPolicy": "Never"}}}}
+    for digits, code in ((DIGITS, 422), (many_zeros, 201)):
+        schedule = {"schedule": f"{digits} * * * *", "jobTemplate": template}
+        told = await rest.json("POST", jobs, {"metadata": {"name": "j"}, "spec": schedule})
+        assert told.code == code
+        assert code == 201 or "value out of range" in told.document["message"]
+
+
 @pytest.mark.parametrize(("surge", "code"), [("250%", 201), ("100%100%", 422), ("100%x", 422)])
 async def test_a_surge_is_a_percentage_of_any_size(rest: Rest, surge: str, code: int) -> None:
     labels = {"app": "web"}

@@ -197,7 +197,12 @@ def test_lookups_of_domains(expression: str, rewritten: str) -> None:
     assert with_empty_domains(expression).replace(" ", "") == rewritten.replace(" ", "")
 
 
-@pytest.mark.parametrize("text", ["1", "1.2", "01.2.3", "1.2.3-01", "v1.2.3", "1.2.3-", ""])
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "text", ["1", "1.2", "01.2.3", "1.2.3-01", "v1.2.3", "1.2.3-", "", f"1.2.3-{DIGITS}", f"{DIGITS}.0.0"]
+)
 def test_what_is_no_version(text: str) -> None:
     with pytest.raises(SemverError):
         Semver.parse(text)
