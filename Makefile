@@ -21,10 +21,9 @@ $(STAMP): requirements.txt pyproject.toml
 	$(BIN)/python -c "import pathlib, sysconfig; pathlib.Path(sysconfig.get_path('purelib'), 'nominee-wire.pth').write_text(str(pathlib.Path('$(PB)').resolve()) + '\n')"
 	touch $@
 
-$(PB)/.generated: $(STAMP) $(PROTOS)
-	rm -rf $(PB) && mkdir -p $(PB)
-	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=$(PB) --pyi_out=$(PB) $(PROTOS)
-	$(BIN)/python -m grpc_tools.protoc -Iproto --grpc_python_out=$(PB) $(filter-out proto/k8s.io/%,$(PROTOS))
+$(PB)/.generated: $(STAMP) proto/compile.py $(PROTOS)
+	rm -rf $(PB)
+	$(BIN)/python proto/compile.py $(PB)
 	touch $@
 
 check: setup

@@ -60,5 +60,6 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
+@click.version_option(package_name="nominee", message="%(prog)s %(version)s")
 def nominee() -> None:
     """A Kubernetes control plane as real processes, to watch, break and measure where a pod will run."""
