@@ -1,20 +1,20 @@
-"""Calls to extenders, beside the event loop: HTTP in threads, bounded."""
+"""Call extenders for scheduling cycles and bindings."""
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 import anyio
-import anyio.to_thread
 
 from machinery.runtime import logs
 from scheduler.config import Extender
 from scheduler.extenders import wire
 from scheduler.extenders.search import Answer, Asking
-from scheduler.extenders.transport import Transport, TransportError
+from scheduler.extenders.tls import TransportError
+from scheduler.extenders.transport import CallError, Transport
 from scheduler.extenders.wire import Call, ExtenderError
 from scheduler.framework.types import PodInfo
 
@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 
 class ExtenderClient:
-    """Asks the configured extenders."""
+    """Calls the configured extenders."""
 
     def __init__(self, extenders: Sequence[Extender]) -> None:
-        """TransportError with the path of the field that cannot be used."""
+        """Raises TransportError with the path of the field that cannot be used."""
         self.extenders = tuple(extenders)
         self._transports: dict[Extender, Transport] = {}
         for index, extender in enumerate(extenders):
@@ -35,15 +35,15 @@ class ExtenderClient:
                 self._transports[extender] = Transport(extender)
             except TransportError as error:
                 raise TransportError(f"extenders[{index}].{error.field}", str(error)) from None
-        self._threads = anyio.CapacityLimiter(CALLS_MAX)
+        self._slots = anyio.CapacityLimiter(CALLS_MAX)
 
-    def close(self) -> None:
-        """No call may be under way."""
+    async def close(self) -> None:
+        """Close all connections. No call may be under way."""
         for transport in self._transports.values():
-            transport.close()
+            await transport.close()
 
     async def converse(self, asking: Asking[T]) -> T:
-        """Drives a cycle that asks; returns what it comes to."""
+        """Drive a cycle that yields calls and return what it comes to."""
         try:
             calls = next(asking)
             while True:
@@ -53,7 +53,11 @@ class ExtenderClient:
             return result
 
     async def bind(self, pod: PodInfo, node_name: str) -> bool:
-        """Whether an extender has bound the pod; ExtenderError when the one that should could not."""
+        """Return whether an extender has bound the pod.
+
+        Raises:
+            ExtenderError: the extender that should bind it could not.
+        """
         for extender in self.extenders:
             if not extender.bind_verb or not wire.is_interested(extender, pod):
                 continue
@@ -85,31 +89,20 @@ class ExtenderClient:
         return answers
 
     async def _call(self, call: Call) -> Any:
-        """The decoded answer of one call; ExtenderError, also when it takes too long."""
-        limit = call.extender.http_timeout_seconds
-        with anyio.move_on_after(limit):
-            return await anyio.to_thread.run_sync(
-                _post, self._transports[call.extender], call, abandon_on_cancel=True, limiter=self._threads
-            )
-        raise _too_late(call)
+        """Return the decoded answer of one call.
 
-
-def _url(call: Call) -> str:
-    return f"{call.extender.url_prefix.rstrip('/')}/{call.verb}"
-
-
-def _too_late(call: Call) -> ExtenderError:
-    return ExtenderError(f"{_url(call)} did not answer within {call.extender.http_timeout_seconds:g} s")
-
-
-def _post(transport: Transport, call: Call) -> Any:
-    url = _url(call)
-    try:
-        status, body = transport.post(url, call.body)
-        if status != http.client.OK:
-            raise ExtenderError(f"failed {call.verb} with extender at URL {url}, code {status}")
-        return json.loads(body)
-    except TimeoutError:
-        raise _too_late(call) from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise ExtenderError(f"{url}: {error}") from None
+        Raises:
+            ExtenderError: there was no answer in time, or one that cannot be used.
+        """
+        url = f"{call.extender.url_prefix.rstrip('/')}/{call.verb}"
+        try:
+            async with self._slots:
+                status, body = await self._transports[call.extender].post(url, call.body)
+            if status != HTTPStatus.OK:
+                raise ExtenderError(f"failed {call.verb} with extender at URL {url}, code {status}")
+            return json.loads(body)
+        except TimeoutError:
+            seconds = call.extender.http_timeout_seconds
+            raise ExtenderError(f"{url} did not answer within {seconds:g} s") from None
+        except (CallError, ValueError) as error:
+            raise ExtenderError(f"{url}: {error}") from None

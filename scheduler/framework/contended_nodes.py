@@ -7,10 +7,10 @@ copies made for one pod are kept for the next of the same priority.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from scheduler.framework.nominator import Nominator
@@ -49,7 +49,7 @@ class ContendedNodes:
 
     def __init__(self, nominator: Nominator) -> None:
         self._nominator = nominator
-        self._by_priority: OrderedDict[int, _Copies] = OrderedDict()
+        self._by_priority: LRUCache[int, _Copies] = LRUCache(PRIORITIES_MAX)
 
     def rows(self, pod: PodInfo, snapshot: Snapshot) -> list[int]:
         """Return the rows of the nodes where the pod competes with nominated pods."""
@@ -64,10 +64,7 @@ class ContendedNodes:
         """Return the copies of `rows`, except of the node that the pod itself is nominated to."""
         copies = self._by_priority.get(pod.priority)
         if copies is None:
-            if len(self._by_priority) >= PRIORITIES_MAX:
-                self._by_priority.popitem(last=False)
             copies = self._by_priority[pod.priority] = _Copies()
-        self._by_priority.move_to_end(pod.priority)
         own = self._nominator.node_of(pod.uid)
         current: set[str] = set()
         for name, pods in self._nominator.by_node.items():

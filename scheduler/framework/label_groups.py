@@ -9,10 +9,10 @@ Terminating pods are not counted.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -61,18 +61,14 @@ class LabelGroups:
         self._pods: list[dict[str, PodInfo]] = []  # by row: what has been counted
         self._names: list[str] = []  # by row
         self._groups: dict[str, dict[frozenset[tuple[str, str]], _Group]] = {}  # by namespace
-        self._answers: OrderedDict[Question, _Answer] = OrderedDict()
+        self._answers: LRUCache[Question, _Answer] = LRUCache(ANSWERS_MAX)
 
     def ask(self, namespace: str, selector: LabelSelector, row_of: dict[str, int]) -> Counts:
         """Counts by row; longer than there are rows."""
         question = (namespace, selector)
         answer = self._answers.get(question)
         if answer is None:
-            if len(self._answers) >= ANSWERS_MAX:
-                self._answers.popitem(last=False)
             answer = self._answers[question] = self._find(namespace, selector, row_of)
-        else:
-            self._answers.move_to_end(question)
         return answer.counts
 
     def _find(self, namespace: str, selector: LabelSelector, row_of: dict[str, int]) -> _Answer:

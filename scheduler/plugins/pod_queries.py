@@ -6,10 +6,11 @@ snapshot has changed since.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
+
+from cachetools import LRUCache
 
 from machinery.api.pb import core
 from scheduler.framework.affinity_terms import AffinityTerm
@@ -72,16 +73,13 @@ class PodQueries:
     """A companion of a snapshot."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[Queries, _Answer] = OrderedDict()
+        self._answers: LRUCache[Queries, _Answer] = LRUCache(ANSWERS_MAX)
 
     def count(self, snapshot: Snapshot, queries: Queries) -> Counts:
         """`[nodes]`: the pods that all the queries mean. To be read only, and until the snapshot changes."""
         answer = self._answers.get(queries)
         if answer is None:
-            if len(self._answers) >= ANSWERS_MAX:
-                self._answers.popitem(last=False)
             answer = self._answers[queries] = _Answer()
-        self._answers.move_to_end(queries)
         self._follow(snapshot, queries, answer)
         return answer.counts.array(snapshot)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
@@ -57,7 +58,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._comparison = handle.gates.enabled("TaintTolerationComparisonOperators")
         self._reader = Reader.of(handle)
         self._defaults = Defaults.from_args(args, handle)
-        self._known: dict[tuple[str, str], tuple[PodInfo, tuple[Constraint, ...]]] = {}
+        self._known: LRUCache[tuple[str, str], tuple[PodInfo, tuple[Constraint, ...]]] = LRUCache(KNOWN_MAX)
 
     def _constraints(self, pod: PodInfo, action: str) -> tuple[Constraint, ...]:
         """The pod's own constraints if it has any, else the default ones; SelectorError."""
@@ -67,8 +68,6 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         key = (pod.uid, action)
         known = self._known.get(key)
         if known is None or known[0] is not pod:
-            if len(self._known) >= KNOWN_MAX:
-                self._known.clear()
             known = self._known[key] = (pod, self._reader.read(own, pod.labels, action))
         return known[1]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
+
+from cachetools import LRUCache
 
 from machinery.api.objects import ObjectKey
 from machinery.runtime.clock import rfc3339_micro
@@ -74,7 +76,7 @@ class AttemptLog:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._by_pod: OrderedDict[ObjectKey, tuple[str, deque[Record]]] = OrderedDict()
+        self._by_pod: LRUCache[ObjectKey, tuple[str, deque[Record]]] = LRUCache(PODS_MAX)
 
     def decided(self, pod: PodInfo, outcome: Scheduled | Failed) -> None:
         """What a scheduling cycle came to; to be told before the snapshot changes again."""
@@ -112,9 +114,6 @@ class AttemptLog:
         if records is None or uid != pod.uid:
             records = deque(maxlen=ATTEMPTS_MAX)
             self._by_pod[pod.key] = pod.uid, records
-        self._by_pod.move_to_end(pod.key)
-        if len(self._by_pod) > PODS_MAX:
-            self._by_pod.popitem(last=False)
         records.append(record)
 
 

@@ -74,7 +74,8 @@ class Scheduler:
             await self._run()
         finally:
             if self.deps.extenders is not None:
-                self.deps.extenders.close()
+                with anyio.CancelScope(shield=True):
+                    await self.deps.extenders.close()
 
     async def _run(self) -> None:
         clock = self.deps.clock

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import anyio
 import anyio.abc
+from cachetools import LRUCache
 
 from machinery.api import kinds
 from machinery.api.errors import StatusError
@@ -91,7 +92,7 @@ class StatusWriter:
         self._resync = resync
         self._observed_generation = observed_generation
         self._last: dict[str, Ticket] = {}  # by uid, of the writes that are not over
-        self._answers: OrderedDict[str, core.Pod] = OrderedDict()
+        self._answers: LRUCache[str, core.Pod] = LRUCache(ANSWERS_MAX)
         self._line: OrderedDict[str, _Failure] = OrderedDict()  # by uid: failures that no task has begun
         self._workers = 0
 
@@ -191,9 +192,6 @@ class StatusWriter:
             seconds_first=0.02,
         )
         self._answers[pod.metadata.uid] = answer
-        self._answers.move_to_end(pod.metadata.uid)
-        if len(self._answers) > ANSWERS_MAX:
-            self._answers.popitem(last=False)
         return answer
 
     def _settle(self, ticket: Ticket, pod: core.Pod, revision: int | None) -> None:

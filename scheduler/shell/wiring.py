@@ -21,7 +21,7 @@ from scheduler.config import SchedulerConfig
 from scheduler.event_handlers import EventHandlers
 from scheduler.extenders.client import ExtenderClient
 from scheduler.extenders.search import EXTENDER_NAME
-from scheduler.extenders.transport import TransportError
+from scheduler.extenders.tls import TransportError
 from scheduler.framework.cache import Cache
 from scheduler.framework.environment import Environment
 from scheduler.framework.events import ActionType, EventResource

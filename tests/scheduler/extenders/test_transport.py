@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import ipaddress
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from anyio import to_thread
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from machinery.runtime.clock import SystemClock
 from scheduler.config import ConfigError, Extender, ExtenderTls, load
 from scheduler.extenders.client import ExtenderClient
-from scheduler.extenders.transport import Transport, TransportError
+from scheduler.extenders.tls import TransportError
+from scheduler.extenders.transport import CallError, Transport
 from tests.support.patience import PATIENCE_SECONDS
 
 BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
@@ -66,19 +67,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
         )
     )
     return made
-
-
-class StepClock(SystemClock):
-    """A second passes with each look, of which a semaphore tells."""
-
-    def __init__(self) -> None:
-        self.looks = 0
-        self.looked = threading.Semaphore(0)
-
-    def monotonic(self) -> float:
-        self.looks += 1
-        self.looked.release()
-        return float(self.looks)
 
 
 @dataclass
@@ -142,27 +130,35 @@ def with_tls(pair: Pair, *, asks: bool = False) -> ssl.SSLContext:
     return context
 
 
-def posted(extender: Extender, served: Served, times: int = 1) -> None:
-    with closing(Transport(extender)) as transport:
+async def posted(extender: Extender, served: Served, times: int = 1) -> None:
+    async with transport_to(extender) as transport:
         for _ in range(times):
-            assert transport.post(f"{served.url}/filter", {}) == (200, b"{}")
+            assert await transport.post(f"{served.url}/filter", {}) == (200, b"{}")
 
 
-def test_one_connection_serves_call_after_call() -> None:
+@asynccontextmanager
+async def transport_to(extender: Extender, **options: Any) -> AsyncIterator[Transport]:
+    transport = Transport(extender, **options)
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+async def test_one_connection_serves_call_after_call() -> None:
     with serving() as served:
-        posted(Extender(url_prefix=served.url), served, 3)
+        await posted(Extender(url_prefix=served.url), served, 3)
         assert len(served.connections) == 1
 
 
-def test_a_connection_that_was_closed_while_idle_is_replaced() -> None:
-    with serving() as served, closing(Transport(Extender(url_prefix=served.url))) as transport:
+async def test_a_connection_that_was_closed_while_idle_is_replaced() -> None:
+    with serving() as served:
         served.closes = True
-        for number in (1, 2, 3):
-            assert transport.post(f"{served.url}/filter", {}) == (200, b"{}")
-            assert len(served.connections) == number
-            [idle] = transport._idle
-            assert served.closed.acquire(timeout=PATIENCE_SECONDS)
-            assert idle.is_stale()
+        async with transport_to(Extender(url_prefix=served.url)) as transport:
+            for number in (1, 2, 3):
+                assert await transport.post(f"{served.url}/filter", {}) == (200, b"{}")
+                assert len(served.connections) == number
+                assert await to_thread.run_sync(lambda: served.closed.acquire(timeout=PATIENCE_SECONDS))
 
 
 def _read_request(peer: socket.socket) -> bytes:
@@ -212,49 +208,56 @@ def _hangs_up(peer: socket.socket) -> None:
     raise OSError
 
 
-def test_a_call_that_may_have_been_heard_is_not_repeated() -> None:
-    with answering(_fine, _hangs_up) as (url, asked), closing(Transport(Extender(url_prefix=url))) as it:
-        assert it.post(f"{url}/bind", 1) == (200, b"{}")
-        with pytest.raises((OSError, http.client.HTTPException)):
-            it.post(f"{url}/bind", 2)
+async def test_a_call_that_may_have_been_received_is_not_repeated() -> None:
+    with answering(_fine, _hangs_up) as (url, asked):
+        async with transport_to(Extender(url_prefix=url)) as transport:
+            assert await transport.post(f"{url}/bind", 1) == (200, b"{}")
+            with pytest.raises(CallError):
+                await transport.post(f"{url}/bind", 2)
         assert asked == [b"1", b"2"]
 
 
-def test_an_answer_without_end_is_not_kept() -> None:
+async def test_an_answer_without_end_is_not_kept() -> None:
     def floods(peer: socket.socket) -> None:
         peer.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         while True:
             peer.sendall(b"400\r\n" + b"x" * 1024 + b"\r\n")
 
-    with (
-        answering(floods) as (url, _),
-        closing(Transport(Extender(url_prefix=url), answer_bytes_max=10_000)) as it,
-    ):
-        with pytest.raises(http.client.HTTPException, match="larger than 10000 bytes"):
-            it.post(f"{url}/filter", {})
-        assert not it._idle
+    with answering(floods) as (url, _):
+        async with transport_to(Extender(url_prefix=url), answer_bytes_max=10_000) as transport:
+            with pytest.raises(CallError, match="larger than 10000 bytes"):
+                await transport.post(f"{url}/filter", {})
 
 
 @pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"])
-def test_the_time_limit_is_for_the_whole_answer(start: bytes) -> None:
-    """Each byte comes within the limit, of which they take many."""
-    clock = StepClock()
+async def test_the_time_limit_is_for_the_whole_answer(start: bytes) -> None:
+    """Each byte comes within the limit, and they do not end."""
+    over = threading.Event()
 
     def dribbles(peer: socket.socket) -> None:
         peer.sendall(start)
-        while clock.looked.acquire(timeout=PATIENCE_SECONDS):
+        while not over.wait(0.01):
             peer.sendall(b"x")
 
     with answering(dribbles) as (url, _):
-        extender = Extender(url_prefix=url, http_timeout_seconds=50.0)
-        with closing(Transport(extender, clock=clock)) as it, pytest.raises(TimeoutError):
-            it.post(f"{url}/filter", {})
-        clock.looked.release(1000)  # the server finds out that nobody listens
-    assert clock.looks < 60
+        try:
+            async with transport_to(Extender(url_prefix=url, http_timeout_seconds=0.3)) as transport:
+                with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(TimeoutError):
+                    await transport.post(f"{url}/filter", {})
+        finally:
+            over.set()
+
+
+async def test_a_server_that_is_not_there_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+    async with transport_to(Extender(url_prefix=url)) as transport:
+        with pytest.raises(CallError, match=r"[Cc]onnect"):
+            await transport.post(f"{url}/filter", {})
 
 
 @pytest.mark.parametrize("as_data", [False, True])
-def test_both_sides_show_certificates(pair: Pair, as_data: bool) -> None:
+async def test_both_sides_show_certificates(pair: Pair, as_data: bool) -> None:
     def encoded(path: Path) -> str:
         return base64.b64encode(path.read_bytes()).decode()
 
@@ -264,22 +267,22 @@ def test_both_sides_show_certificates(pair: Pair, as_data: bool) -> None:
             ca_data=encoded(pair.cert), cert_data=encoded(pair.cert), key_data=encoded(pair.key)
         )
     with serving(with_tls(pair, asks=True)) as served:
-        posted(Extender(url_prefix=served.url, enable_https=True, tls=tls), served, 2)
+        await posted(Extender(url_prefix=served.url, enable_https=True, tls=tls), served, 2)
         assert served.connections == [NAME]
 
 
-def test_the_certificate_is_verified_for_the_name_that_is_given(pair: Pair) -> None:
+async def test_the_certificate_is_verified_for_the_name_that_is_given(pair: Pair) -> None:
     with serving(with_tls(pair)) as served:
         good = ExtenderTls(ca_file=str(pair.cert), server_name=NAME)
-        posted(Extender(url_prefix=served.url, enable_https=True, tls=good), served)
+        await posted(Extender(url_prefix=served.url, enable_https=True, tls=good), served)
         bad = ExtenderTls(ca_file=str(pair.cert), server_name="else.test")
-        with pytest.raises(ssl.SSLCertVerificationError):
-            posted(Extender(url_prefix=served.url, enable_https=True, tls=bad), served)
+        with pytest.raises(CallError, match="CERTIFICATE_VERIFY_FAILED"):
+            await posted(Extender(url_prefix=served.url, enable_https=True, tls=bad), served)
         # https without enableHTTPS or tlsConfig: the system's authorities, which do not know this one.
-        with pytest.raises(ssl.SSLCertVerificationError):
-            posted(Extender(url_prefix=served.url), served)
+        with pytest.raises(CallError, match="CERTIFICATE_VERIFY_FAILED"):
+            await posted(Extender(url_prefix=served.url), served)
         # enableHTTPS without a CA does not verify, as upstream has it.
-        posted(Extender(url_prefix=served.url, enable_https=True), served)
+        await posted(Extender(url_prefix=served.url, enable_https=True), served)
 
 
 @pytest.mark.parametrize(
