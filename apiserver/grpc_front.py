@@ -12,14 +12,14 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError, Message
 from nominee_api.v1 import api_pb2 as api
 
-from apiserver import bodies, grpc_attributes, request_options, served
+from apiserver import bodies, grpc_attributes, grpc_reviews, request_options, served
 from apiserver.access.access import OPEN, Access
 from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Credentials
@@ -221,9 +221,11 @@ class GrpcFront:
                 remaining = context.time_remaining()
                 await ticket.wait(remaining / 4 if remaining is not None else math.inf)
             self._access.authorize(user, asked)
-            if kind is None:
-                raise errors.unknown_resource()
-            return await method(request, kind)
+            if kind is not None:
+                return await method(request, kind)
+            if isinstance(request, api.CreateRequest) and grpc_reviews.is_access_review(request.target):
+                return cast("_Answer", grpc_reviews.answer(request, self._access, user))
+            raise errors.unknown_resource()
 
         try:
             return await _outcome(served_in_turn, type(request))

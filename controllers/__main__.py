@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
+from controllers.certificates.signer import SigningOptions
 from controllers.manager import Options, chosen, run_manager
 from machinery.process.component import Process, component_command
 from machinery.process.option_types import Duration
 
+_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 _POSITIVE = Duration(above_zero=True)
 
 
@@ -46,10 +48,24 @@ _POSITIVE = Duration(above_zero=True)
 )
 @click.option(
     "--root-ca-file",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    type=_FILE,
     default=None,
     show_default="the API server's authority",
     help="What pods are to trust the API server by; published in each namespace.",
+)
+@click.option(
+    "--cluster-signing-cert-file",
+    type=_FILE,
+    default=None,
+    help="Certificate of the authority that signs CertificateSigningRequests; without it none are signed.",
+)
+@click.option("--cluster-signing-key-file", type=_FILE, default=None, help="The key of that authority.")
+@click.option(
+    "--cluster-signing-duration",
+    type=_POSITIVE,
+    default="8760h",
+    show_default=True,
+    help="How long signed certificates last that do not ask for less.",
 )
 def main(
     process: Process,
@@ -60,9 +76,13 @@ def main(
     terminated_pod_gc_period: float,
     pod_gc_quarantine: float,
     root_ca_file: Path | None,
+    cluster_signing_cert_file: Path | None,
+    cluster_signing_key_file: Path | None,
+    cluster_signing_duration: float,
 ) -> None:
     """Volumes, workloads, disruption budgets, node life cycle and garbage collection."""
     chosen(controllers)
+    signing = _signing(cluster_signing_cert_file, cluster_signing_key_file, cluster_signing_duration)
     options = Options(
         controllers=controllers,
         node_monitor_period=node_monitor_period,
@@ -71,8 +91,20 @@ def main(
         terminated_pod_gc_period=terminated_pod_gc_period,
         pod_gc_quarantine=pod_gc_quarantine,
         root_ca_file=root_ca_file,
+        signing=signing,
     )
     process.run(lambda: run_manager(process, options))
+
+
+def _signing(certificate: Path | None, key: Path | None, seconds_max: float) -> SigningOptions | None:
+    """Return the authority that signs, None without one. Raises: click.UsageError for half of one."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise click.UsageError(
+            "give both --cluster-signing-cert-file and --cluster-signing-key-file, or neither"
+        )
+    return SigningOptions(certificate, key, seconds_max)
 
 
 if __name__ == "__main__":

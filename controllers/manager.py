@@ -10,6 +10,9 @@ from pathlib import Path
 import anyio
 import click
 
+from controllers.certificates.approver import Approver
+from controllers.certificates.cleaner import Cleaner
+from controllers.certificates.signer import Signer, SigningOptions
 from controllers.controller import Context, InformerSet, Recorders, Runner
 from controllers.devices.claims import ResourceClaimController
 from controllers.devices.eviction import DeviceTaintEviction
@@ -48,6 +51,7 @@ class Options:
     terminated_pod_gc_period: float = 20.0
     pod_gc_quarantine: float = 40.0
     root_ca_file: Path | None = None
+    signing: SigningOptions | None = None
 
 
 def _pods(informers: InformerSet) -> Informer[core.Pod]:
@@ -86,10 +90,37 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "serviceaccount-controller": lambda context, _: ServiceAccountController(context),
     "root-ca-certificate-publisher-controller": lambda context, _: RootCertificatePublisher(context),
     "taint-eviction-controller": lambda context, _: TaintEviction(context, _pods(context.informers)),
+    "certificatesigningrequest-approving-controller": lambda context, _: Approver(context),
+    "certificatesigningrequest-signing-controller": lambda context, options: Signer(context, options.signing),
+    "certificatesigningrequest-cleaner-controller": lambda context, _: Cleaner(context),
     "endpoints-controller": lambda context, _: EndpointsController(context),
     "endpointslice-controller": lambda context, _: EndpointSliceController(context),
     "endpointslice-mirroring-controller": lambda context, _: EndpointSliceMirroringController(context),
 }
+
+
+ALIASES: dict[str, str] = {
+    "csrapproving": "certificatesigningrequest-approving-controller",
+    "csrcleaner": "certificatesigningrequest-cleaner-controller",
+    "csrsigning": "certificatesigningrequest-signing-controller",
+    "deployment": "deployment-controller",
+    "disruption": "disruption-controller",
+    "endpoint": "endpoints-controller",
+    "endpointslice": "endpointslice-controller",
+    "endpointslicemirroring": "endpointslice-mirroring-controller",
+    "garbagecollector": "garbage-collector-controller",
+    "namespace": "namespace-controller",
+    "nodelifecycle": "node-lifecycle-controller",
+    "persistentvolume-binder": "persistentvolume-binder-controller",
+    "podgc": "pod-garbage-collector-controller",
+    "pv-protection": "persistentvolume-protection-controller",
+    "pvc-protection": "persistentvolumeclaim-protection-controller",
+    "replicaset": "replicaset-controller",
+    "resourcequota": "resourcequota-controller",
+    "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
+    "serviceaccount": "serviceaccount-controller",
+}
+"""Names of before 1.28, which kube-controller-manager still takes."""
 
 
 def chosen(text: str) -> list[str]:
@@ -97,13 +128,18 @@ def chosen(text: str) -> list[str]:
 
     Raises click.BadParameter for an unknown name. Source: kube-controller-manager's --controllers.
     """
-    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    wanted = [_canonical(part.strip()) for part in text.split(",") if part.strip()]
     for part in wanted:
         if part != "*" and part.removeprefix("-") not in TABLE:
             raise click.BadParameter(
                 f'"{part.removeprefix("-")}" is not in the list of known controllers: {", ".join(TABLE)}'
             )
     return [name for name in TABLE if name in wanted or ("*" in wanted and f"-{name}" not in wanted)]
+
+
+def _canonical(part: str) -> str:
+    name = part.removeprefix("-")
+    return part.removesuffix(name) + ALIASES.get(name, name)
 
 
 def _authority(process: Process, options: Options) -> str:

@@ -62,6 +62,10 @@ class Pki:
         return self.path / "ca.crt"
 
     @property
+    def ca_key(self) -> Path:
+        return self.path / "ca.key"
+
+    @property
     def serving(self) -> tuple[Path, Path]:
         return self.path / "apiserver.crt", self.path / "apiserver.key"
 
@@ -88,6 +92,14 @@ class Pki:
             *("--authorization-mode", authorization_mode),
         ]
 
+    @property
+    def signing_arguments(self) -> list[str]:
+        """What controllers are started with that are to sign certificates with this authority."""
+        return [
+            *("--cluster-signing-cert-file", str(self.ca)),
+            *("--cluster-signing-key-file", str(self.ca_key)),
+        ]
+
     def ensure(
         self,
         certificates: Mapping[str, Identity],
@@ -99,7 +111,7 @@ class Pki:
         """Make what is missing; `names` are further names or addresses of the API server. OSError."""
         for directory in (self.path, self.clients):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        authority = _Authority.ensure(self.ca, self.path / "ca.key", now)
+        authority = _Authority.ensure(self.ca, self.ca_key, now)
         authority.ensure_serving(*self.serving, names)
         if not self.accounts_key.exists():
             _write(self.accounts_key, _key_pem(_new_key()), secret=True)
@@ -131,7 +143,7 @@ class Pki:
 
     def client(self, identity: Identity, *, now: datetime.datetime) -> tuple[bytes, bytes]:
         """A certificate and key (PEM) for anybody, kept nowhere. OSError without an authority."""
-        authority = _Authority.load(self.ca, self.path / "ca.key", now)
+        authority = _Authority.load(self.ca, self.ca_key, now)
         return authority.client(identity)
 
 

@@ -119,6 +119,8 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
             own += _access(options)
             if "controllers" not in options.components:
                 own += ["--disable-admission-plugins", ",".join(_NEED_CONTROLLERS)]
+        elif name == "controllers" and options.secure and "apiserver" in options.components:
+            own += Pki(options.directory / "pki").signing_arguments
         elif name == "scheduler" and options.scheduler_config is not None:
             own += ["--config", str(options.scheduler_config)]
         elif name == "cloud" and options.node_groups is not None:

@@ -1,7 +1,7 @@
 """How CertificateSigningRequests are made, approved and answered (kube-apiserver 1.36,
 registry/certificates/certificates/strategy.go).
 
-Whoever approves and signs is a controller's or a person's business: nothing here issues a certificate.
+Approving and signing are for controllers and people: nothing here issues a certificate.
 """
 
 from __future__ import annotations

@@ -399,11 +399,12 @@ class Resources:
             raise problems.method_not_allowed()
         if found.kind == "Binding":
             return await self._bind(request, target)
+        from apiserver.access.reviews import answer
         from apiserver.rest import reviews
 
         media = _negotiated(request, _ONLY_SELF)
         body = await self._decoded(request, reviews.expected(found))
-        review = reviews.answer(self._access, body.message, user, target.namespace)
+        review = answer(self._access, body.message, user, target.namespace)
         if found.kind == "SelfSubjectReview":
             review.metadata.creationTimestamp.CopyFrom(to_time(self._clock.now()))
         return _message(request, media, reviews.expected(found), review, code=201)

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -33,6 +33,9 @@ from machinery.patch.patch_type import PatchType
 from machinery.process.run_files import RunFile, wait_for_run_file
 from machinery.runtime.clock import Clock, SystemClock
 from machinery.wire import envelope, presence
+
+if TYPE_CHECKING:
+    from k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
 T = TypeVar("T")
 
@@ -414,6 +417,17 @@ class Client:
     async def _create_subresource(self, namespace: str, name: str, subresource: str, body: bytes) -> None:
         request = api.CreateRequest(target=_target(kinds.POD, namespace, name, subresource), body=body)
         await self._call(lambda stub: stub.Create, request)
+
+    async def may(self, spec: authorization.SubjectAccessReviewSpec) -> bool:
+        """Ask the API server whether a user may do something (SubjectAccessReview)."""
+        from machinery.wire import access_review
+
+        review = access_review.SubjectAccessReview(spec=spec)
+        request = api.CreateRequest(
+            target=_target(access_review.KIND, "", ""), body=access_review.encode(review)
+        )
+        answer = await self._call(lambda stub: stub.Create, request)
+        return access_review.decode(answer.body).status.allowed
 
     async def server_info(self) -> ServerInfo:
         """The server's version, its gates, and the newest revision by a linearizable read."""

@@ -10,6 +10,7 @@ import anyio
 import grpc
 import grpc.aio
 import pytest
+from k8s.io.api.authorization.v1 import generated_pb2 as authorization
 from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
@@ -312,3 +313,35 @@ async def test_a_subresource_is_not_deleted(etcd: ThrowawayEtcd) -> None:
         with pytest.raises(grpc.aio.AioRpcError), anyio.fail_after(LIMIT_SECONDS):
             await api_grpc.APIStub(channel).Delete(api.DeleteRequest(target=target))
         assert (await running.client.get(kinds.POD, "p", "default")).metadata.name == "p"
+
+
+class OnlyReviews:
+    """Lets its user create reviews, and `jane` read pods."""
+
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        asked = (attributes.verb, attributes.group, attributes.resource)
+        mine = asked == ("create", "authorization.k8s.io", "subjectaccessreviews")
+        janes = user.name == "jane" and "dev" in user.groups and asked == ("get", "", "pods")
+        return ALLOWED if mine or janes else NO_OPINION
+
+    def rules_for(self, user: User, namespace: str) -> RulesFor:
+        return RulesFor((), incomplete=True)
+
+
+async def test_may_another_user(etcd: ThrowawayEtcd) -> None:
+    async with serving(etcd, access=Access(None, OnlyReviews())) as running:
+        spec = authorization.SubjectAccessReviewSpec(user="jane", groups=["dev"])
+        spec.resourceAttributes.verb, spec.resourceAttributes.resource = "get", "pods"
+        assert await running.client.may(spec)
+        spec.user = "joe"
+        assert not await running.client.may(spec)
+        with pytest.raises(StatusError) as caught:
+            await running.client.may(authorization.SubjectAccessReviewSpec(user="jane"))
+        assert (caught.value.code, caught.value.reason) == (422, "Invalid")
+
+
+async def test_who_may_not_ask_is_not_answered(etcd: ThrowawayEtcd) -> None:
+    async with serving(etcd, access=Access(None, OnlyKnown())) as running:
+        with pytest.raises(StatusError) as caught:
+            await running.client.may(authorization.SubjectAccessReviewSpec(user="jane"))
+        assert caught.value.code == 403

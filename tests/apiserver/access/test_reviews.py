@@ -16,8 +16,8 @@ from apiserver.access.node.graph import Graph
 from apiserver.access.rbac import aggregation
 from apiserver.access.rbac.authorizer import RBAC
 from apiserver.access.rbac.bootstrap_policy import load
+from apiserver.access.reviews import answer
 from apiserver.access.user import ADMIN, User
-from apiserver.rest.reviews import answer
 from machinery.api.errors import StatusError
 from machinery.runtime.clock import FakeClock
 from tests.apiserver.access.fakes import Objects
