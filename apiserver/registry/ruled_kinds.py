@@ -49,7 +49,7 @@ _ROWS: tuple[Ruled, ...] = (
     Ruled(kinds.CSI_NODE, csi.node, csi.node_change),
     Ruled(kinds.CSI_DRIVER, csi.driver, csi.driver_change, counts_generation=True),
     Ruled(kinds.CSI_STORAGE_CAPACITY, csi.capacity, csi.capacity_change),
-    Ruled(kinds.VOLUME_ATTACHMENT, csi.attachment, csi.attachment_change),
+    Ruled(kinds.VOLUME_ATTACHMENT, csi.attachment, csi.attachment_change, status=csi.attachment_status),
     Ruled(
         kinds.RESOURCE_CLAIM,
         device_claims.claim,

@@ -59,6 +59,14 @@ def int_or_percent(path: str, value: intstr.IntOrString, *, most: bool = True) -
     return []
 
 
+def is_zero(value: intstr.IntOrString) -> bool:
+    """Upstream: getIntOrPercentValue, to which a text that is no number is 0, too."""
+    if value.type == _INT:
+        return value.intVal == 0
+    digits = value.strVal.removesuffix("%")
+    return not (digits.isascii() and digits.isdigit()) or not digits.strip("0")
+
+
 def status(found: policy.PodDisruptionBudgetStatus) -> list[Cause]:
     errors = conditions.conditions("status.conditions", found.conditions)
     for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):

@@ -10,6 +10,10 @@ from machinery.api.pb import storage
 from machinery.resources.quantity import Quantity
 
 _NODE_ID_LENGTH_MAX = 192
+_EXPIRATION_SECONDS_MIN, _EXPIRATION_SECONDS_MAX = 600, 2**32
+_UPDATE_PERIOD_SECONDS_MIN = 10
+_METADATA_BYTES_MAX = 256 * 1024
+_ERROR_BYTES_MAX = 1024
 _MODES = ("Ephemeral", "Persistent")
 _GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 _ONE_OF = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
@@ -79,13 +83,24 @@ def driver(obj: storage.CSIDriver) -> list[Cause]:
         if request.audience in audiences:
             errors.append(field.duplicate(f"{path}.audience", request.audience))
         audiences.add(request.audience)
-        if request.HasField("expirationSeconds") and request.expirationSeconds < 600:
-            problem = "may not specify a duration less than 10 minutes"
-            errors.append(field.invalid(f"{path}.expirationSeconds", request.expirationSeconds, problem))
+        if request.HasField("expirationSeconds"):
+            errors += _expiration(f"{path}.expirationSeconds", request.expirationSeconds)
     for mode in spec.volumeLifecycleModes:
         if mode not in _MODES:
             errors.append(field.not_supported("spec.volumeLifecycleModes", mode, _MODES))
+    period = spec.nodeAllocatableUpdatePeriodSeconds
+    if spec.HasField("nodeAllocatableUpdatePeriodSeconds") and period < _UPDATE_PERIOD_SECONDS_MIN:
+        problem = f"must be greater than or equal to {_UPDATE_PERIOD_SECONDS_MIN} seconds"
+        errors.append(field.invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, problem))
     return errors
+
+
+def _expiration(path: str, seconds: int) -> list[Cause]:
+    if seconds < _EXPIRATION_SECONDS_MIN:
+        return [field.invalid(path, seconds, "may not specify a duration less than 10 minutes")]
+    if seconds > _EXPIRATION_SECONDS_MAX:
+        return [field.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")]
+    return []
 
 
 def driver_change(new: storage.CSIDriver, old: storage.CSIDriver) -> list[Cause]:
@@ -132,9 +147,30 @@ def attachment(obj: storage.VolumeAttachment) -> list[Cause]:
             errors.append(field.required(at, "must specify non empty persistentVolumeName"))
         else:
             errors += device_names.subdomain(at, spec.source.persistentVolumeName)
-    return errors + [
-        field.invalid("spec.nodeName", spec.nodeName, p) for p in names.dns_subdomain(spec.nodeName)
-    ]
+    errors += [field.invalid("spec.nodeName", spec.nodeName, p) for p in names.dns_subdomain(spec.nodeName)]
+    return errors + _attachment_status(obj.status)
+
+
+def _attachment_status(status: storage.VolumeAttachmentStatus) -> list[Cause]:
+    """validateVolumeAttachmentStatus."""
+    errors: list[Cause] = []
+    said = status.attachmentMetadata
+    if sum(len(key.encode()) + len(said[key].encode()) for key in said) > _METADATA_BYTES_MAX:
+        errors.append(field.too_long("status.attachmentMetadata", _METADATA_BYTES_MAX))
+    for name in ("attachError", "detachError"):
+        if not status.HasField(name):
+            continue
+        error = getattr(status, name)
+        if len(error.message.encode()) > _ERROR_BYTES_MAX:
+            errors.append(field.too_long(f"status.{name}.message", _ERROR_BYTES_MAX))
+        if error.HasField("errorCode"):
+            errors += field.non_negative(f"status.{name}.errorCode", error.errorCode)
+    return errors
+
+
+def attachment_status(new: storage.VolumeAttachment, old: storage.VolumeAttachment) -> list[Cause]:
+    """Upstream looks at the whole object."""
+    return attachment(new)
 
 
 def attachment_change(new: storage.VolumeAttachment, old: storage.VolumeAttachment) -> list[Cause]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apiserver.validation import field, templates
-from apiserver.validation.budgets import int_or_percent
+from apiserver.validation.budgets import int_or_percent, is_zero
 from apiserver.validation.go_dump import dump
 from apiserver.validation.pod_options import PodOptions
 from machinery.api.errors import Cause
@@ -45,7 +45,7 @@ def _strategy(path: str, strategy: apps.DaemonSetUpdateStrategy) -> list[Cause]:
     rolling, at = strategy.rollingUpdate, f"{path}.rollingUpdate"
     errors = int_or_percent(f"{at}.maxUnavailable", rolling.maxUnavailable)
     errors += int_or_percent(f"{at}.maxSurge", rolling.maxSurge)
-    fewer, more = _some(rolling.maxUnavailable), _some(rolling.maxSurge)
+    fewer, more = not is_zero(rolling.maxUnavailable), not is_zero(rolling.maxSurge)
     if fewer and more:
         problem = "may not be set when maxUnavailable is non-zero"
         errors.append(field.invalid(f"{at}.maxSurge", _shown(rolling.maxSurge), problem))
@@ -53,10 +53,6 @@ def _strategy(path: str, strategy: apps.DaemonSetUpdateStrategy) -> list[Cause]:
         problem = "cannot be 0 when maxSurge is 0"
         errors.append(field.invalid(f"{at}.maxUnavailable", _shown(rolling.maxUnavailable), problem))
     return errors
-
-
-def _some(value: intstr.IntOrString) -> bool:
-    return value.intVal != 0 if value.type == _INT else value.strVal not in ("0%", "")
 
 
 def _shown(value: intstr.IntOrString) -> int | str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.validation import field, replica_sets
-from apiserver.validation.budgets import int_or_percent
+from apiserver.validation.budgets import int_or_percent, is_zero
 from apiserver.validation.pod_options import PodOptions
 from machinery.api.errors import Cause
 from machinery.api.pb import apps, intstr
@@ -59,14 +59,10 @@ def _rolling(path: str, found: apps.RollingUpdateDeployment) -> list[Cause]:
     errors = int_or_percent(f"{path}.maxUnavailable", found.maxUnavailable)
     # More than all may be added, though not taken away.
     errors += int_or_percent(f"{path}.maxSurge", found.maxSurge, most=False)
-    if _is_zero(found.maxUnavailable) and _is_zero(found.maxSurge):
+    if is_zero(found.maxUnavailable) and is_zero(found.maxSurge):
         problem = "may not be 0 when `maxSurge` is 0"
         errors.append(field.invalid(f"{path}.maxUnavailable", _number(found.maxUnavailable), problem))
     return errors
-
-
-def _is_zero(value: intstr.IntOrString) -> bool:
-    return value.intVal == 0 if value.type == _INT else value.strVal == "0%"
 
 
 def status(found: apps.DeploymentStatus, old: apps.DeploymentStatus) -> list[Cause]:

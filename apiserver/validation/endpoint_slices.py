@@ -45,12 +45,18 @@ def _endpoint(path: str, endpoint: discovery.Endpoint, kind: str) -> list[Cause]
         errors += _each(where, value, names.label_value(value))
     if endpoint.HasField("hostname"):
         errors += _each(f"{path}.hostname", endpoint.hostname, names.dns_label(endpoint.hostname))
-    zones = endpoint.hints.forZones
-    if len(zones) > _HINTS_MAX:
-        errors.append(field.too_many(f"{path}.hints.forZones", len(zones), _HINTS_MAX))
-    for index, zone in enumerate(zones):
-        where = f"{path}.hints.forZones[{index}].name"
-        errors += _each(where, zone.name, names.label_value(zone.name))
+    return errors + _hints(f"{path}.hints", endpoint.hints)
+
+
+def _hints(path: str, hints: discovery.EndpointHints) -> list[Cause]:
+    """Upstream: validateHints, which looks no further where there are too many."""
+    errors: list[Cause] = []
+    for name, rule in (("forZones", names.label_value), ("forNodes", names.dns_subdomain)):
+        found = getattr(hints, name)
+        if len(found) > _HINTS_MAX:
+            return [*errors, field.too_many(f"{path}.{name}", len(found), _HINTS_MAX)]
+        for index, hint in enumerate(found):
+            errors += _each(f"{path}.{name}[{index}].name", hint.name, rule(hint.name))
     return errors
 
 

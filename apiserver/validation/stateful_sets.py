@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apiserver.validation import field, templates
-from apiserver.validation.budgets import int_or_percent
+from apiserver.validation.budgets import int_or_percent, is_zero
 from apiserver.validation.go_dump import dump
 from machinery.api.errors import Cause
 from machinery.api.pb import apps
@@ -58,8 +58,7 @@ def _strategy(path: str, strategy: apps.StatefulSetUpdateStrategy) -> list[Cause
     if rolling.HasField("maxUnavailable"):
         at, most = f"{path}.rollingUpdate.maxUnavailable", rolling.maxUnavailable
         errors += int_or_percent(at, most)
-        zero = most.intVal == 0 if most.type == 0 else most.strVal == "0%"
-        if zero:
+        if is_zero(most):
             errors.append(field.invalid(at, most.intVal if most.type == 0 else most.strVal, "cannot be 0"))
     return errors
 
