@@ -33,7 +33,7 @@ class EndpointsController(Controller):
         super().__init__(context)
         self._endpoints = context.informers.of(kinds.ENDPOINTS)
         pods = context.informers.of(kinds.POD)
-        self._members = ServicePods(context.informers.of(kinds.SERVICE), pods, self.queue.add)
+        self._members = ServicePods(context.informers.of(kinds.SERVICE), pods, self._pods_changed)
         self._services = self.watch(kinds.SERVICE)
         self._endpoints.add_handler(
             on_add=self._listed, on_delete=lambda gone, _stale: self.queue.add(key_of(gone))
@@ -46,6 +46,9 @@ class EndpointsController(Controller):
         key = key_of(found)
         if found.metadata.labels.get(MANAGED_BY_LABEL) == CONTROLLER and not self._pending.is_own(key, found):
             self.queue.add(key)
+
+    def _pods_changed(self, key: ObjectKey) -> None:
+        self.queue.add_after(key, self._members.batch_seconds(key))
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         service = self._services.get_by_key(key)

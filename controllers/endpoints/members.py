@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from controllers.endpoints.pods import changes_endpoints, has_endpoints
 from machinery.api.objects import ObjectKey, key_of
@@ -10,6 +11,9 @@ from machinery.api.pb import core
 from machinery.client.informer import Informer
 
 Selector = tuple[tuple[str, str], ...]
+_AT_ONCE: Final = 50
+"""Services with no more pods are looked at again at once."""
+_BATCH_SECONDS_PER_POD, _BATCH_SECONDS_MAX = 0.001, 1.0
 
 
 class ServicePods:
@@ -44,6 +48,11 @@ class ServicePods:
         """Return the pods that a Service selects, by name."""
         found = [self._pods.get_by_key(key) for key in sorted(self._members.get(key_of(service), ()))]
         return [pod for pod in found if pod is not None]
+
+    def batch_seconds(self, key: ObjectKey) -> float:
+        """Return how long to gather changes of a Service's pods: a look at it takes time for each of them."""
+        number = len(self._members.get(key, ()))
+        return min(_BATCH_SECONDS_MAX, number * _BATCH_SECONDS_PER_POD) if number > _AT_ONCE else 0.0
 
     def _service_set(self, service: core.Service) -> None:
         key = key_of(service)

@@ -6,6 +6,7 @@ Source: Kubernetes 1.36, k8s.io/endpointslice/util (ShouldPodBeInEndpoints, podE
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final, Literal
 
@@ -44,9 +45,15 @@ def may_be_endpoint(pod: core.Pod, *, terminating: bool) -> bool:
 
 def addresses_of(pod: core.Pod, address_type: AddressType) -> list[str]:
     """Return the pod's addresses of a family, in canonical form."""
-    version = 6 if address_type == "IPv6" else 4
-    parsed = [ip_address(row.ip) for row in pod.status.podIPs]
-    return [str(address) for address in parsed if address.version == version]
+    parsed = [_parsed(row.ip) for row in pod.status.podIPs]
+    return [text for family, text in parsed if family == address_type]
+
+
+@lru_cache(maxsize=16384)
+def _parsed(ip: str) -> tuple[AddressType, str]:
+    """Return an address's family and canonical form."""
+    address = ip_address(ip)
+    return "IPv6" if address.version == 6 else "IPv4", str(address)
 
 
 def port_of(pod: core.Pod, port: core.ServicePort) -> int | None:

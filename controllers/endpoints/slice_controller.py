@@ -30,11 +30,14 @@ class EndpointSliceController(Controller):
         super().__init__(context)
         self._nodes = context.informers.of(kinds.NODE)
         services, pods = context.informers.of(kinds.SERVICE), context.informers.of(kinds.POD)
-        self._members = ServicePods(services, pods, self.queue.add)
+        self._members = ServicePods(services, pods, self._pods_changed)
         self._services = self.watch(kinds.SERVICE)
         slices = context.informers.of(kinds.ENDPOINT_SLICE)
         self._slices = OwnSlices(self.client, slices, CONTROLLER, self.queue.add)
         self._times = TriggerTimes()
+
+    def _pods_changed(self, key: ObjectKey) -> None:
+        self.queue.add_after(key, self._members.batch_seconds(key))
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         service = self._services.get_by_key(key)

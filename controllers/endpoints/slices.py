@@ -142,19 +142,24 @@ def _desired(
 ) -> dict[PortsKey, tuple[list[discovery.EndpointPort], list[discovery.Endpoint]]]:
     """Return lists of ports and the endpoints that have them; only the ports of pods without an address."""
     found: dict[PortsKey, tuple[list[discovery.EndpointPort], list[discovery.Endpoint]]] = {}
+    by_numbers: dict[tuple[int | None, ...], list[discovery.Endpoint]] = {}
     for pod in pods:
-        ports = _ports(service, pod)
-        _, endpoints = found.setdefault(ports_key(ports), (ports, []))
+        numbers = tuple(port_of(pod, port) for port in service.spec.ports)
+        endpoints = by_numbers.get(numbers)
+        if endpoints is None:
+            ports = _ports(service, numbers)
+            endpoints = found.setdefault(ports_key(ports), (ports, []))[1]
+            by_numbers[numbers] = endpoints
         endpoint = _endpoint(service, pod, node_of(pod.spec.nodeName), address_type)
         if endpoint.addresses:
             endpoints.append(endpoint)
     return found
 
 
-def _ports(service: core.Service, pod: core.Pod) -> list[discovery.EndpointPort]:
+def _ports(service: core.Service, numbers: Iterable[int | None]) -> list[discovery.EndpointPort]:
+    """Return the Service's ports with the numbers that they have in a pod; what it lacks is left out."""
     ports = []
-    for port in service.spec.ports:
-        number = port_of(pod, port)
+    for port, number in zip(service.spec.ports, numbers, strict=True):
         if number is None:
             continue
         made = discovery.EndpointPort(name=port.name, protocol=port.protocol, port=number)

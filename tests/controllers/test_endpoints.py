@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from controllers.endpoints.members import ServicePods
 from controllers.endpoints.mirroring import Warned, is_mirrored, plan
 from controllers.endpoints.pending_writes import PendingWrites
 from controllers.endpoints.subsets import desired, desired_subsets, repacked, truncate
@@ -353,6 +354,22 @@ async def test_the_controllers_see_which_pods_are_selected() -> None:
         await show([])
         created = [kind for verb, kind, _ in api.requests if verb == "create"]
         assert len(created) == 2  # one slice, one Endpoints
+
+
+@pytest.mark.parametrize(("pods", "seconds"), [(50, 0.0), (51, 0.051), (2000, 1.0)])
+async def test_changes_of_many_pods_are_gathered(pods: int, seconds: float) -> None:
+    api = Api()
+    for number in range(pods):
+        api.put(backend(number, labels={"app": "web"}))
+    api.put(service())
+    context = context_of(api, FakeClock())
+    services, informer = context.informers.of(kinds.SERVICE), context.informers.of(kinds.POD)
+    members = ServicePods(services, informer, lambda _: None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(context.informers.run)
+        await context.informers.wait_synced()
+        assert members.batch_seconds(ObjectKey("default", "web")) == pytest.approx(seconds)
+        tasks.cancel_scope.cancel()
 
 
 async def test_what_a_client_changes_is_put_right() -> None:
