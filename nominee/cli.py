@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
 from nominee import output
+
+COMPLETE_VARIABLE = "_NOMINEE_COMPLETE"
+"""Set where a shell asks for completions (`nominee.completion.shells`)."""
 
 
 def main() -> None:
@@ -14,6 +18,10 @@ def main() -> None:
     output.open_standard_descriptors()
     from nominee.command_group import nominee
 
+    if COMPLETE_VARIABLE in os.environ:
+        from nominee.completion import shells
+
+        shells.register()
     try:
         nominee(prog_name="nominee")
     except (OSError, BaseExceptionGroup) as error:

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "failpoint": ("nominee.commands.failpoint", "failpoint"),
     "demo": ("nominee.demo.command", "demo"),
     "bench": ("nominee.bench.command", "bench"),
+    "completion": ("nominee.commands.completion", "completion"),
     "version": ("nominee.commands.version", "version"),
 }
 

@@ -10,13 +10,14 @@ import click
 
 from machinery.process.serving_client import HttpError, request
 from nominee.commands.common import directory_option, echo_json, output_option, serving_port
+from nominee.completion.candidates import ACTIONS, completing, failpoints_of_argument, process_names
 from nominee.printing.tables import table
 
 
 @click.command()
-@click.argument("component")
-@click.argument("name", required=False)
-@click.argument("action", required=False)
+@click.argument("component", shell_complete=process_names)
+@click.argument("name", required=False, shell_complete=failpoints_of_argument)
+@click.argument("action", required=False, shell_complete=completing(lambda _: ACTIONS))
 @directory_option
 @output_option("table", "json")
 def failpoint(component: str, name: str | None, action: str | None, directory: Path, output: str) -> None:

@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 
 from nominee.commands.common import Seconds, ask_supervisor, directory_option
+from nominee.completion.candidates import process_names
 from nominee.identities import tokens
 from nominee.options import OptionError, target
 from nominee.pki import Pki
 from nominee.supervisor.directory import StateDirectory
 from nominee.supervisor.spec import ClusterSpec
 
-_component = click.argument("component")
+_component = click.argument("component", shell_complete=process_names)
 _kill = click.option("--kill", is_flag=True, help="SIGKILL instead of SIGTERM.")
 _timeout = click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds to wait.")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from nominee.commands.common import directory_option
+from nominee.completion.candidates import process_names
 from nominee.options import OptionError, target
 from nominee.supervisor.directory import StateDirectory
 
@@ -18,7 +19,7 @@ _BLOCK = 64 * 1024
 
 
 @click.command()
-@click.argument("component")
+@click.argument("component", shell_complete=process_names)
 @directory_option
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is written later.")
 @click.option("-n", "--tail", type=click.IntRange(min=0), help="Only the last so many lines.")

@@ -16,6 +16,13 @@ import click
 from machinery.process import file_lock
 from machinery.runtime.clock import SystemClock
 from nominee.commands.common import Seconds, directory_option, echo_json, output_option
+from nominee.completion.candidates import (
+    completing,
+    component_list,
+    failpoint_settings,
+    feature_gates,
+    versions,
+)
 from nominee.components import BY_NAME, COMPONENTS, is_installed
 from nominee.etcd import EtcdError
 from nominee.etcd import find as find_etcd
@@ -48,16 +55,30 @@ from nominee.supervisor.spec import ClusterSpec
     default=None,
     help=f"Processes that carry the nodes.  [default: {DEFAULT_KUBELETS}]",
 )
-@click.option("--components", metavar="LIST", help="Which components; default: all that are installed.")
+@click.option(
+    "--components",
+    metavar="LIST",
+    shell_complete=completing(component_list),
+    help="Which components; default: all that are installed.",
+)
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file with these options.",
 )
 @click.option(
-    "--emulated-version", multiple=True, metavar="COMPONENT=1.NN,...", help="1.NN alone is for all."
+    "--emulated-version",
+    multiple=True,
+    metavar="COMPONENT=1.NN,...",
+    shell_complete=completing(versions),
+    help="1.NN alone is for all.",
 )
-@click.option("--feature-gates", multiple=True, metavar="COMPONENT=Gate=bool,...")
+@click.option(
+    "--feature-gates",
+    multiple=True,
+    metavar="COMPONENT=Gate=bool,...",
+    shell_complete=completing(feature_gates),
+)
 @click.option(
     "--scheduler-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -69,7 +90,11 @@ from nominee.supervisor.spec import ClusterSpec
     help="Node groups of the built-in cloud.",
 )
 @click.option(
-    "--failpoints", multiple=True, metavar="COMPONENT=NAME=ACTION", help="Armed at the first start."
+    "--failpoints",
+    multiple=True,
+    metavar="COMPONENT=NAME=ACTION",
+    shell_complete=completing(failpoint_settings),
+    help="Armed at the first start.",
 )
 @click.option(
     "--arg", "arguments", multiple=True, metavar="COMPONENT=--option=value", help="Passed on as it is."

@@ -1,0 +1,5 @@
+"""What a shell offers when a person presses Tab.
+
+`candidates` has the words (components, versions, gates, failpoints), `declared` finds the failpoints in the
+sources, `shells` makes click's completion work with values such as `scheduler=Gate=true`.
+"""

@@ -1,0 +1,122 @@
+"""The words that may stand where a person types: functions of the word so far that return whole words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import click
+
+from nominee.components import BY_NAME, COMPONENTS, UnknownComponentError, find_process
+from nominee.supervisor.directory import StateDirectory, read_json
+
+ACTIONS = ("off", "crash", "error", "pause")
+"""Actions of a failpoint that need no quotes (`machinery.runtime.failpoints` has all)."""
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def completing(words: Callable[[str], Iterable[str]]) -> Complete:
+    """Make click's `shell_complete` of a function that knows the words."""
+
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+        return [word for word in words(incomplete) if word.startswith(incomplete)]
+
+    return complete
+
+
+def process_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The components, and the processes of the cluster in --dir where there is one."""
+    names = [component.name for component in COMPONENTS]
+    directory = context.params.get("directory")
+    if directory is not None:
+        plan = read_json(StateDirectory(directory).plan) or {}
+        names += [str(process.get("name")) for process in plan.get("processes", ())]
+    return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
+
+
+def component_list(incomplete: str) -> list[str]:
+    """`etcd,apiserver,...`."""
+    before, _ = _last_item(incomplete)
+    given = before.split(",")
+    return [f"{before}{name}" for name in BY_NAME if name not in given]
+
+
+def versions(incomplete: str) -> list[str]:
+    """`1.36`, `scheduler=1.36,...`."""
+    from machinery.features import gates as features
+
+    before, item = _last_item(incomplete)
+    known = [f"1.{minor}" for minor in range(features.OLDEST.minor, features.NEWEST.minor + 1)]
+    name, equals, _ = item.partition("=")
+    if equals:
+        return [f"{before}{name}={version}" for version in known]
+    return [f"{before}{word}" for word in (*known, *(f"{name}=" for name in _versioned()))]
+
+
+def feature_gates(incomplete: str) -> list[str]:
+    """`Gate=true`, `scheduler=Gate=true,Other=false,...`."""
+    before, item = _last_item(incomplete)
+    parts = item.split("=")
+    if len(parts) == 1:
+        words = [f"{gate}=" for gate in _gates(_last_component(before))]
+        words += [f"{name}=" for name in _versioned()]
+    elif len(parts) == 2 and parts[0] in _versioned():
+        words = [f"{parts[0]}={gate}=" for gate in _gates(parts[0])]
+    else:
+        words = [f"{'='.join(parts[:-1])}={value}" for value in ("true", "false")]
+    return [f"{before}{word}" for word in words]
+
+
+def failpoint_settings(incomplete: str) -> list[str]:
+    """`scheduler=scheduler.bind.before=crash`."""
+    name, equals, rest = incomplete.partition("=")
+    if not equals:
+        return [f"{component.name}=" for component in COMPONENTS if component.name != "etcd"]
+    point, equals, _ = rest.partition("=")
+    if not equals:
+        return [f"{name}={found}=" for found in failpoint_names(name)]
+    return [f"{name}={point}={action}" for action in ACTIONS]
+
+
+def failpoints_of_argument(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The failpoints of the COMPONENT that was typed before."""
+    names = failpoint_names(str(context.params.get("component")))
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def failpoint_names(name: str) -> list[str]:
+    """The failpoints of a component or process; none of what is no component."""
+    from nominee.completion import declared
+
+    try:
+        component, _ = find_process(name)
+    except UnknownComponentError:
+        return []
+    return declared.failpoints(component)
+
+
+def _last_item(incomplete: str) -> tuple[str, str]:
+    """What stands before the last item of a list, with its comma, and the item."""
+    before, comma, item = incomplete.rpartition(",")
+    return f"{before}{comma}", item
+
+
+def _last_component(before: str) -> str:
+    """The component that a gate without one belongs to: the one named last in the list; "" for all."""
+    named = [item.partition("=")[0] for item in before.split(",") if item.count("=") == 2]
+    return named[-1] if named else ""
+
+
+def _versioned() -> list[str]:
+    return [component.name for component in COMPONENTS if component.versioned]
+
+
+def _gates(component: str) -> list[str]:
+    """The gates of a component, of all for "", that can be set in some version."""
+    from machinery.features import gates as features
+
+    return [
+        gate.name
+        for gate in features.gates().values()
+        if (not component or component in gate.components) and any(not step.locked for step in gate.steps)
+    ]
