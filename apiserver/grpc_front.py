@@ -21,7 +21,7 @@ from nominee_api.v1 import api_pb2 as api
 
 from apiserver import bodies, grpc_attributes, grpc_reviews, request_options, served
 from apiserver.access.access import OPEN, Access
-from apiserver.access.attributes import Attributes
+from apiserver.access.attributes import CURRENT_ATTRIBUTES, Attributes
 from apiserver.access.authentication import Credentials
 from apiserver.access.impersonation import PREFIX as IMPERSONATE
 from apiserver.access.user import ADMIN, CURRENT, User
@@ -213,6 +213,7 @@ class GrpcFront:
     ) -> _Answer | StatusError:
         """Return what a method answers to an authenticated user, in its turn and if it is allowed to."""
         asked = grpc_attributes.attributes(verb, request, kind)
+        CURRENT_ATTRIBUTES.set(asked)
         width = grpc_attributes.width(self.flow_control, request, asked)
         ticket = self.flow_control.arrive(user, asked, width)
 

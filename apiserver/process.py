@@ -9,6 +9,7 @@ from apiserver import own_service, served
 from apiserver.access import setup as access_setup
 from apiserver.access.rbac import aggregation
 from apiserver.access.rbac import bootstrap as rbac_bootstrap
+from apiserver.admission import claim_status_authorization
 from apiserver.admission.chain import ABSENT as ABSENT_ADMISSION_PLUGINS
 from apiserver.admission.chain import NAMES as ADMISSION_PLUGINS
 from apiserver.admission.service_account import ServiceAccount
@@ -85,6 +86,8 @@ async def run_apiserver(process: Process, options: Options) -> None:
         door = access_setup.make(options.access, cache, process.clock)
         server.access, server.accounts = door.access, door.accounts
         disabled = options.disabled_admission - options.enabled_admission
+        granular = process.gates.enabled(claim_status_authorization.GATE) and not door.access.open
+        claims = [claim_status_authorization.ClaimStatusAuthorization(door.access.authorizer)]
         registry = Registry(
             storage,
             cache,
@@ -98,9 +101,12 @@ async def run_apiserver(process: Process, options: Options) -> None:
             authorize=None if door.access.open else door.access.authorize_current,
             # The pods' accounts come before what a node may do with pods.
             admission=[
-                plugin
-                for plugin in (ServiceAccount(process.clock, process.rng), *door.admission)
-                if plugin.name not in disabled
+                *(
+                    plugin
+                    for plugin in (ServiceAccount(process.clock, process.rng), *door.admission)
+                    if plugin.name not in disabled
+                ),
+                *(claims if granular else ()),
             ],
         )
         await bootstrap(registry)

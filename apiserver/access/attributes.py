@@ -5,6 +5,7 @@ Source: kube-apiserver 1.36, endpoints/request (requestinfo.go) and filters/auth
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import NamedTuple
 
 
@@ -29,3 +30,7 @@ class Attributes(NamedTuple):
     @property
     def is_resource(self) -> bool:
         return not self.path
+
+
+CURRENT_ATTRIBUTES: ContextVar[Attributes | None] = ContextVar("attributes", default=None)
+"""Of the request that this task serves; None where the server itself writes. The fronts set it."""

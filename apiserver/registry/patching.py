@@ -154,7 +154,7 @@ def _members(path: str) -> list[str]:
 
 
 def _document(kind: Kind[Any], current: Any) -> dict[str, Any]:
-    """The object's JSON with its type, also where it is none that is stored (Scale)."""
+    """Return the object's JSON with its type, which that of a Scale lacks."""
     return {"kind": kind.kind, "apiVersion": kind.api_version, **codec.to_json(current)}
 
 
@@ -189,7 +189,7 @@ def _apply_to_all(
 
 
 def _other_type(kind: Kind[Any], document: dict[str, Any]) -> str:
-    """Return why a patched object is none of `kind`, or ""; a kind that was removed is the endpoint's."""
+    """Return why a patched object is not a `kind`, or ""; a kind that was removed is the endpoint's."""
     problem = body_type.malformed(document)
     if problem:
         return f"couldn't get version/kind; {problem}"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.registry import workloads
+from apiserver.registry import resource_claims, workloads
 from apiserver.registry.ruled import Ruled, TemplateRuled
 from apiserver.registry.strategy import Strategy
 from apiserver.validation import (
     autoscalers,
     csi,
-    device_claim_status,
     device_claims,
     device_slices,
     endpoint_slices,
@@ -50,13 +49,7 @@ _ROWS: tuple[Ruled, ...] = (
     Ruled(kinds.CSI_DRIVER, csi.driver, csi.driver_change, counts_generation=True),
     Ruled(kinds.CSI_STORAGE_CAPACITY, csi.capacity, csi.capacity_change),
     Ruled(kinds.VOLUME_ATTACHMENT, csi.attachment, csi.attachment_change, status=csi.attachment_status),
-    Ruled(
-        kinds.RESOURCE_CLAIM,
-        device_claims.claim,
-        device_claims.claim_change,
-        status=device_claim_status.update,
-        checks_updates=False,
-    ),
+    resource_claims.STRATEGY,
     Ruled(
         kinds.RESOURCE_CLAIM_TEMPLATE,
         device_claims.template,

@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 
 from apiserver.access.access import OPEN, Access
+from apiserver.access.attributes import CURRENT_ATTRIBUTES
 from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.access.user import ADMIN, CURRENT, User
 from apiserver.flow_control.controller import FlowControl, Ticket, TooManyRequests
@@ -155,6 +156,7 @@ class RestFront:
     ) -> Answer | Ticket | None:
         """Once the request has its turn and may be: the answer, the ticket of a watch, or None."""
         asked = door.attributes(request, target, watch=watch)
+        CURRENT_ATTRIBUTES.set(asked)
         ticket = request.ticket = flow.arrive(self._flow_control, user, request, asked, watch=watch)
         if not ticket.admitted:
             await ticket.wait()
@@ -226,7 +228,7 @@ async def _nothing() -> Any:
 
 
 def _not_found(path: str) -> Answer:
-    """404 of a path that is none: a Status below what is served, plain text elsewhere. Raises StatusError."""
+    """404 of an unknown path: a Status below what is served, plain text elsewhere. Raises StatusError."""
     if meta_paths.is_routed(path):
         raise problems.not_served()
     return Answer(NOT_FOUND.text.encode(), NOT_FOUND.code, TEXT, headers=dict(HEADERS))

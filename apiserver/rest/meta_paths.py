@@ -70,7 +70,7 @@ class MetaPaths:
         self._aggregated: dict[bool, tuple[bytes, str]] = {}
 
     async def answer(self, request: Request) -> Answer | None:
-        """None for a path that is none of these. Raises StatusError 404, 405, 406.
+        """Return None for other paths. Raises StatusError 404, 405, 406.
 
         As upstream, only what its router (go-restful) serves asks for the method.
         """

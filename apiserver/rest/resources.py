@@ -61,16 +61,21 @@ _RETURNED = frozenset(
     {
         "csidrivers",
         "csinodes",
+        "deviceclasses",
         "namespaces",
         "persistentvolumeclaims",
         "persistentvolumes",
         "pods",
+        "podtemplates",
         "resourceclaims",
+        "resourceclaimtemplates",
         "resourcequotas",
+        "resourceslices",
         "serviceaccounts",
         "services",
         "storageclasses",
         "volumeattachments",
+        "volumeattributesclasses",
     }
 )
 _BEFORE_WRITE = failpoints.declare("apiserver.rest.write.before")

@@ -38,6 +38,7 @@ from machinery.client.informer import Informer
 from machinery.events.correlating_recorder import CorrelatingRecorder
 from machinery.events.correlator import EventCorrelator
 from machinery.process.component import Process
+from machinery.process.health import TimedWork
 from machinery.process.run_files import RunFile
 
 if TYPE_CHECKING:
@@ -134,13 +135,13 @@ class Kubelet:
         self._inbox: dict[str, tuple[str, core.Pod | None]] = {}
         """What the watch brought and no one has handled yet: the newest of each pod, by uid."""
         self._arrived = anyio.Event()
-        self._handing_over_since: float | None = None
+        self._dispatching = TimedWork(clock, DISPATCH_SECONDS_MAX, "sync Loop took longer than expected")
         self._beats = anyio.CapacityLimiter(BEATS_MAX)
 
     async def start(self) -> None:
         """Registers the nodes of the command line and begins to serve them."""
         self._watch()
-        self.process.serving.health.add("syncloop", self.check_dispatch, ["healthz"])
+        self.process.serving.health.add("syncloop", self._dispatching.check, ["healthz"])
         self.process.serving.add_route("/debug/allocations", self.debug)
         self.process.serving.add_route("/stats/summary", self.stats)
         endpoints = node_endpoints.NodeEndpoints(self.agents, self.process.serving.health, self.process.clock)
@@ -295,22 +296,15 @@ class Kubelet:
     async def _dispatch(self) -> None:
         """Hands over what arrived, node by node, in the order of arrival."""
         while True:
-            self._handing_over_since = None
             await self._arrived.wait()
-            self._handing_over_since = self.process.clock.monotonic()
             self._arrived = anyio.Event()
             inbox, self._inbox = self._inbox, {}
             by_node: dict[str, list[tuple[str, core.Pod | None]]] = {}
             for uid, (node, pod) in inbox.items():
                 by_node.setdefault(node, []).append((uid, pod))
-            for node, changes in by_node.items():
-                await self._hand_over(node, changes)
-
-    def check_dispatch(self) -> None:
-        """Raise RuntimeError if pods have been handed over for long (upstream's check `syncloop`)."""
-        since = self._handing_over_since
-        if since is not None and self.process.clock.monotonic() - since > DISPATCH_SECONDS_MAX:
-            raise RuntimeError("sync Loop took longer than expected")
+            with self._dispatching:
+                for node, changes in by_node.items():
+                    await self._hand_over(node, changes)
 
     async def _hand_over(self, node: str, changes: list[tuple[str, core.Pod | None]]) -> None:
         agent = self.agents.get(node)

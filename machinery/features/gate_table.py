@@ -124,6 +124,7 @@ GATES: tuple[GateRow, ...] = (
         "DRAResourceClaimDeviceStatus", "apiserver scheduler",
         "alpha 1.32 off; beta 1.33 on; GA 1.37 locked on",
     ),
+    _row("DRAResourceClaimGranularStatusAuthorization", "apiserver", "beta 1.36 on"),
     _row("DRASchedulerFilterTimeout", "scheduler", "beta 1.34 on"),
     _row("DRAListTypeAttributes", "apiserver scheduler", "alpha 1.36 off"),
     # Services

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from machinery.runtime import logs
+from machinery.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -66,7 +67,7 @@ class Health:
         ]
 
     async def answer(self, path: str, query: Mapping[str, Sequence[str]]) -> HealthAnswer:
-        """Run the checks of a path: `/livez`, `/livez/ping`. 404 for a path that is none."""
+        """Run the checks of a path (`/livez`, `/livez/ping`); 404 for other paths."""
         endpoint, _, name = path.removeprefix("/").partition("/")
         checks = self._checks.get(endpoint)
         if checks is None:
@@ -136,6 +137,27 @@ class Health:
         for (endpoint, name, passed), count in sorted(self._counts.items()):
             counts.add_metric([name, "success" if passed else "error", endpoint], count)
         yield counts
+
+
+class TimedWork:
+    """A check that fails while one round of work takes too long: `with work:` around the round."""
+
+    def __init__(self, clock: Clock, seconds_max: float, problem: str) -> None:
+        self._clock = clock
+        self._seconds_max = seconds_max
+        self._problem = problem
+        self._since: float | None = None
+
+    def __enter__(self) -> None:
+        self._since = self._clock.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._since = None
+
+    def check(self) -> None:
+        """Raise RuntimeError if the present round takes too long."""
+        if self._since is not None and self._clock.monotonic() - self._since > self._seconds_max:
+            raise RuntimeError(self._problem)
 
 
 def _ping() -> None:

@@ -8,7 +8,8 @@ import anyio
 import pytest
 
 from machinery.process import health
-from machinery.process.health import Health
+from machinery.process.health import Health, TimedWork
+from machinery.runtime.clock import FakeClock
 
 
 def broken() -> None:
@@ -73,6 +74,18 @@ async def test_a_check_that_hangs_has_failed(checks: Health, monkeypatch: pytest
     checks.add("slow", anyio.sleep_forever)
     answer = await checks.answer("/livez/slow", {})
     assert (answer.code, answer.text) == (500, "internal server error: no answer in 0.01 s\n")
+
+
+def test_work_that_takes_too_long() -> None:
+    clock = FakeClock()
+    work = TimedWork(clock, 5.0, "too long")
+    with work:
+        clock.set(clock.now() + 5)
+        work.check()
+        clock.set(clock.now() + 1)
+        with pytest.raises(RuntimeError, match="too long"):
+            work.check()
+    work.check()
 
 
 def test_paths(checks: Health) -> None:

@@ -25,6 +25,7 @@ from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.client.api_client import Client, connect
 from machinery.client.informer import Informer
+from machinery.patch.patch_type import PatchType
 from machinery.process.run_files import RunFile
 from machinery.runtime.clock import SystemClock
 from nominee import identities
@@ -242,6 +243,73 @@ async def test_what_a_nodes_kubelet_serves(secure: Cluster) -> None:
         code, status = await kubelet(method, f"{proxy}/healthz")
         assert (code, status["details"]) == (403, {"name": "node-1", "kind": "nodes"})
         assert f'cannot {verb} resource "nodes/proxy" in API group ""' in status["message"]
+
+
+async def test_parts_of_a_claims_status(secure: Cluster) -> None:
+    """DRAResourceClaimGranularStatusAuthorization, through both fronts."""
+    admin = admin_of(secure)
+    rbac, name = "/apis/rbac.authorization.k8s.io/v1", "claims-status"
+    rules = [
+        {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"], "verbs": ["get"]},
+        {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims/status"], "verbs": ["patch"]},
+        {
+            "apiGroups": ["resource.k8s.io"],
+            "resources": ["resourceclaims/driver"],
+            "resourceNames": ["d.example.com"],
+            "verbs": ["associated-node:patch"],
+        },
+    ]
+    assert (await admin("POST", f"{rbac}/clusterroles", {"metadata": {"name": name}, "rules": rules}))[
+        0
+    ] == 201
+    subjects = [{"kind": "ServiceAccount", "name": "driver", "namespace": "default"}]
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": subjects}
+    assert (await admin("POST", f"{rbac}/clusterrolebindings", binding))[0] == 201
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    await admin("POST", accounts, {"metadata": {"name": "driver"}})
+    spec: dict[str, Any] = {}
+    _, token = await admin("POST", f"{accounts}/driver/token", {"spec": spec})
+    anywhere = Rest(secure, token["status"]["token"])
+    spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Node", "name": "node-0"}
+    _, token = await admin("POST", f"{accounts}/driver/token", {"spec": spec})
+    on_node = Rest(secure, token["status"]["token"])
+
+    claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    wanted = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+    assert (await admin("POST", claims, {"metadata": {"name": "c"}, "spec": wanted}))[0] == 201
+    result = {"request": "r", "driver": "d.example.com", "pool": "p", "device": "a"}
+    where = [{"key": "metadata.name", "operator": "In", "values": ["node-0"]}]
+    allocation = {
+        "devices": {"results": [result]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": where}]},
+    }
+    allocated = {"status": {"allocation": allocation}}
+    code, status = await on_node("PATCH", f"{claims}/c/status", allocated)
+    assert (code, status["details"]["causes"][0]["field"]) == (422, "status")
+    assert 'requires resource="resourceclaims/binding", verb="patch" permission' in status["message"]
+    # The scheduler's own role has it; over gRPC.
+    scheduler = await connect(secure.directory, credential="scheduler", limit_seconds=READY_SECONDS_MAX)
+    async with scheduler:
+        patched = await scheduler.patch(kinds.RESOURCE_CLAIM, "c", "default", allocated, subresource="status")
+        assert patched.status.allocation.devices.results[0].device == "a"
+        ready = {"driver": "d.example.com", "pool": "p", "device": "a"}
+        with pytest.raises(StatusError, match='"resourceclaims/driver", verb="\\[arbitrary-node:patch\\]"'):
+            await scheduler.patch(
+                kinds.RESOURCE_CLAIM, "c", "default", {"status": {"devices": [ready]}}, subresource="status"
+            )
+    devices = {"status": {"devices": [ready]}}
+    code, status = await anywhere("PATCH", f"{claims}/c/status", devices)
+    assert (code, status["details"]["causes"][0]["field"]) == (422, "status.devices")
+    code, found = await on_node("PATCH", f"{claims}/c/status", devices)
+    assert (code, found["status"]["devices"][0]["device"]) == (200, "a")
+    # A deallocation takes the devices' status with it, and needs no permission of the driver.
+    async with await connect(secure.directory, credential="scheduler") as scheduler:
+        gone = {"status": {"allocation": None}}
+        freed = await scheduler.patch(
+            kinds.RESOURCE_CLAIM, "c", "default", gone, patch_type=PatchType.MERGE, subresource="status"
+        )
+        assert not freed.status.devices
 
 
 async def test_a_kubelet_over_rest(secure: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""PUT without a resourceVersion, and of what does not exist, for every kind; both fronts."""
+"""PUT without a resourceVersion, and of what does not exist, and what DELETE answers, by kind."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from machinery.api import kinds
 from machinery.api.kinds import Kind
 from tests.apiserver.fronts.adapter import Api, Document
+from tests.apiserver.fronts.both import Both
 from tests.apiserver.fronts.test_fronts import made, refused, replica_set
 from tests.apiserver.fronts.test_orphaning_kinds import OBJECTS
 from tests.apiserver.rest.test_more_kinds import GOOD
@@ -38,6 +39,19 @@ NEEDS_VERSION = {
 }
 CREATED = {"endpoints", "leases", "limitranges", "roles", "runtimeclasses", "services"}
 
+RETURNED = {
+    "csidrivers",
+    "csinodes",
+    "deviceclasses",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "resourcequotas",
+    "resourceslices",
+    "serviceaccounts",
+    "services",
+    "volumeattachments",
+}
+
 
 def document(kind: Kind[Any], name: str) -> Document:
     return {**DOCUMENTS[kind], "metadata": {"name": name}}
@@ -64,3 +78,14 @@ def test_updates(api: Api, space: str, kind: Kind[Any]) -> None:
             f'{kind.kind}{group} "{name}" is invalid: metadata.resourceVersion: Invalid value: 0: must be'
             " specified for an update"
         )
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS, ids=lambda kind: kind.plural)
+def test_deletes(both: Both, space: str, kind: Kind[Any]) -> None:
+    """The object or a Status (ReturnDeletedObject of upstream's stores); gRPC always has the object."""
+    name = f"x-{space}"
+    created = made(both.rest.create(kind, document(kind, name), space))
+    answer = made(both.rest.delete(kind, name, space, body={"propagationPolicy": "Background"}))
+    assert answer["kind"] == (kind.kind if kind.plural in RETURNED else "Status")
+    uid = answer["metadata"]["uid"] if kind.plural in RETURNED else answer["details"]["uid"]
+    assert uid == created["metadata"]["uid"]

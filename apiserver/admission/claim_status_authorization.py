@@ -1,0 +1,130 @@
+"""Who may write which part of a ResourceClaim's status (DRAResourceClaimGranularStatusAuthorization).
+
+Beside resourceclaims/status a writer needs `resourceclaims/binding` for the allocation and the reservations,
+and `resourceclaims/driver` by the name of each driver whose devices' status it changes: with the verb
+`associated-node:update` for a service account on the node of the claim, `arbitrary-node:update` for others
+(or `...:patch`). Upstream's strategy asks (1.36, registry/resource/authorization.go); strategies here do not
+know who writes. Not a plugin that could be disabled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from apiserver.access.attributes import CURRENT_ATTRIBUTES, Attributes
+from apiserver.access.authorizer import Authorizer, forbidden
+from apiserver.access.user import User, current_user
+from apiserver.admission.interface import Lookup, Operation, Plugin, Request
+from apiserver.registry.resource_claims import drop_deallocated
+from apiserver.validation import field, names
+from machinery.api import errors, kinds
+from machinery.api.errors import Cause
+from machinery.api.kinds import Kind
+from machinery.api.pb import core, devices
+
+GATE: Final = "DRAResourceClaimGranularStatusAuthorization"
+_ACCOUNT: Final = "system:serviceaccount:"
+_ACCOUNT_PARTS: Final = 2
+_NODE_NAME: Final = "authentication.kubernetes.io/node-name"
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """Who changes which status into which, by which request."""
+
+    user: User
+    asked: Attributes
+    new: devices.ResourceClaimStatus
+    old: devices.ResourceClaimStatus
+
+
+class ClaimStatusAuthorization(Plugin):
+    name = "ResourceClaimStatusAuthorization"
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+        return operation == "UPDATE" and kind is kinds.RESOURCE_CLAIM and subresource == "status"
+
+    async def validate(self, request: Request, lookup: Lookup) -> None:
+        asked = CURRENT_ATTRIBUTES.get()
+        if asked is None:
+            # The server itself.
+            return
+        write = _Write(current_user(), asked, request.obj.status, request.old.status)
+        causes = [*self._binding(write), *self._drivers(write)]
+        if causes:
+            raise errors.invalid(request.kind, request.name, causes)
+
+    def _binding(self, write: _Write) -> list[Cause]:
+        """Return what a change of allocation or reservations lacks: a permission for the whole cluster."""
+        new, old, asked = write.new, write.old, write.asked
+        same = new.HasField("allocation") == old.HasField("allocation") and new.allocation == old.allocation
+        if same and list(new.reservedFor) == list(old.reservedFor):
+            return []
+        wanted = asked._replace(subresource="binding", namespace="", name="")
+        problem = self._refusal(write.user, wanted)
+        if not problem:
+            return []
+        needed = f'resource="resourceclaims/binding", verb="{asked.verb}"'
+        text = f"changing status.allocation or status.reservedFor requires {needed} permission: {problem}"
+        return [field.forbidden("status", text)]
+
+    def _drivers(self, write: _Write) -> list[Cause]:
+        """Return what a change of devices' statuses lacks, for each driver."""
+        asked = write.asked
+        verbs = [f"arbitrary-node:{asked.verb}"]
+        node = node_of(write.new.allocation)
+        if node and node == _node_of_account(write.user):
+            verbs.insert(0, f"associated-node:{asked.verb}")
+        causes = []
+        for driver in sorted(changed_drivers(write.new, write.old)):
+            wanted = [asked._replace(verb=verb, subresource="driver", name=driver) for verb in verbs]
+            problems = [self._refusal(write.user, each) for each in wanted]
+            if all(problems):
+                needed = f'resource="resourceclaims/driver", verb="[{" ".join(verbs)}]"'
+                text = f"changing status.devices requires {needed} permission: {problems[0]}"
+                causes.append(field.forbidden("status.devices", text))
+        return causes
+
+    def _refusal(self, user: User, wanted: Attributes) -> str:
+        decision = self._authorizer.decide(user, wanted)
+        return "" if decision.allowed else forbidden(user, wanted, decision.reason).message
+
+
+def changed_drivers(new: devices.ResourceClaimStatus, old: devices.ResourceClaimStatus) -> set[str]:
+    """Return the drivers with devices whose status was added, removed or changed.
+
+    What the server itself drops with a deallocation is no change of the writer's.
+    """
+    dropped = devices.ResourceClaimStatus(allocation=new.allocation, devices=old.devices)
+    drop_deallocated(dropped, old)
+    left = {_key(device): device for device in dropped.devices}
+    found = {device.driver for device in new.devices if left.pop(_key(device), None) != device}
+    return found | {device.driver for device in left.values()}
+
+
+def _key(device: devices.AllocatedDeviceStatus) -> tuple[str, str, str, str]:
+    return device.driver, device.pool, device.device, device.shareID
+
+
+def node_of(allocation: devices.AllocationResult) -> str:
+    """Return the only node of an allocation, "" where there may be several."""
+    terms = allocation.nodeSelector.nodeSelectorTerms
+    if len(terms) != 1 or terms[0].matchExpressions or len(terms[0].matchFields) != 1:
+        return ""
+    wanted: core.NodeSelectorRequirement = terms[0].matchFields[0]
+    if (wanted.key, wanted.operator) != ("metadata.name", "In") or len(wanted.values) != 1:
+        return ""
+    return str(wanted.values[0])
+
+
+def _node_of_account(user: User) -> str:
+    """The node that a service account's token is bound to; "" for others."""
+    parts = user.name.removeprefix(_ACCOUNT).split(":")
+    if not user.name.startswith(_ACCOUNT) or len(parts) != _ACCOUNT_PARTS:
+        return ""
+    nodes = dict(user.extra).get(_NODE_NAME, ())
+    return nodes[0] if len(nodes) == 1 and not names.dns_subdomain(nodes[0]) else ""
