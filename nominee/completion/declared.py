@@ -8,7 +8,11 @@ from pathlib import Path
 
 from nominee.components import Component
 
-_DECLARATION = re.compile(r"""failpoints\.declare\(\s*["']([\w.-]+)["']""")
+# A constant that is a failpoint, or the name of one that another module declares (`scheduler.shell.steps`).
+_DECLARATION = re.compile(
+    r"""^_?[A-Z][A-Z_]*(?:\s*:[^=\n]+)?\s*=\s*(?:failpoints\.declare\(\s*)?["']([\w-]+(?:\.[\w-]+)+)["']""",
+    re.M,
+)
 
 
 def failpoints(component: Component) -> list[str]:
