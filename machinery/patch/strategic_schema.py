@@ -121,8 +121,13 @@ _GO_TYPES: Final = {
 
 
 def go_type(value: Json) -> str:
-    """The Go type that a JSON value decodes to; two values of one type merge, others replace."""
-    return _GO_TYPES[type(value)]
+    """Return the Go type that a JSON value decodes to; two values of one type merge, others replace.
+
+    A parser may have types of its own: the API server's keep keys that came twice, and how numbers were
+    written.
+    """
+    found = _GO_TYPES.get(type(value))
+    return found or next(_GO_TYPES[base] for base in type(value).__mro__ if base in _GO_TYPES)
 
 
 def bad_type(expected: Json, actual: Json) -> PatchError:

@@ -83,6 +83,14 @@ def test_errors(api: Api, space: str, form: str) -> None:
     assert api.get(CONFIG_MAP, "x", space).document["data"] == {"a": "1"}
 
 
+@pytest.mark.parametrize("form", ["merge", "strategic"])
+@pytest.mark.parametrize("number", ["1.5", "1e3", "2.0"])
+def test_numbers_that_are_no_texts(api: Api, space: str, form: str, number: str) -> None:
+    made(api.create(CONFIG_MAP, config_map("x", {"a": "1"}), space))
+    outcome = api.patch(CONFIG_MAP, "x", f'{{"data":{{"a":{number}}}}}'.encode(), space, form=form)
+    assert "cannot " in refused(outcome, 422, "Invalid").message
+
+
 def test_an_error_shows_the_patched_object(api: Api, space: str) -> None:
     outcome = patched(api, space, "merge", fieldValidation="Strict")
     shown = json.loads(outcome.message.partition("patch: Invalid value: ")[2].partition(": " + STRICT)[0])
