@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from apiserver.access.options import AccessOptions, access_options
 from machinery.process.component import Process, component_command
 from machinery.process.option_types import Duration, EtcdServers
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @component_command("apiserver", one_per_directory=True)
@@ -17,6 +21,9 @@ from machinery.process.option_types import Duration, EtcdServers
     metavar="HOST:PORT,...",
     help="Etcd's members; default: what DIR/run/etcd.json says.",
 )
+@click.option("--etcd-cafile", type=_FILE, default=None, help="Speak TLS to etcd, and trust this authority.")
+@click.option("--etcd-certfile", type=_FILE, default=None, help="The certificate to show to etcd.")
+@click.option("--etcd-keyfile", type=_FILE, default=None, help="Its key.")
 @click.option("--grpc-address", default="127.0.0.1:0", metavar="HOST:PORT", help="Where to serve gRPC.")
 @click.option(
     "--rest-address",
@@ -67,6 +74,9 @@ from machinery.process.option_types import Duration, EtcdServers
 def main(
     process: Process,
     etcd_servers: str,
+    etcd_cafile: Path | None,
+    etcd_certfile: Path | None,
+    etcd_keyfile: Path | None,
     grpc_address: str,
     rest_address: str,
     enable_admission_plugins: tuple[str, ...],
@@ -84,6 +94,9 @@ def main(
 
     options = Options(
         etcd_servers=etcd_servers,
+        etcd_ca=etcd_cafile,
+        etcd_certificate=etcd_certfile,
+        etcd_key=etcd_keyfile,
         grpc_address=grpc_address,
         rest_address=rest_address,
         enabled_admission=_names(enable_admission_plugins),

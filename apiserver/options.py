@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from apiserver.access.options import OPEN_PORTS, AccessOptions
 
@@ -12,6 +13,9 @@ class Options:
     """As given; "" and empty sets are the defaults."""
 
     etcd_servers: str = ""
+    etcd_ca: Path | None = None
+    etcd_certificate: Path | None = None
+    etcd_key: Path | None = None
     grpc_address: str = "127.0.0.1:0"
     rest_address: str = "127.0.0.1:0"
     enabled_admission: frozenset[str] = frozenset()

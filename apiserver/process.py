@@ -22,7 +22,7 @@ from apiserver.reads import Reads
 from apiserver.registry import Registry, bootstrap
 from apiserver.requests import RegistryAPI
 from apiserver.server import ApiServer, ServerOptions
-from apiserver.storage.channel import endpoints
+from apiserver.storage.channel import EtcdTls, endpoints
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import WatchCache
 from machinery.process.component import BadConfiguration, Process
@@ -52,7 +52,25 @@ def settle_garbage_collection() -> None:
     gc.set_threshold(_GARBAGE_YOUNG, _GARBAGE_MIDDLE, _GARBAGE_OLD)
 
 
-def read_certificates(options: Options) -> tuple[ServingCertificate | None, ssl.SSLContext | None]:
+def _etcd_tls(options: Options) -> EtcdTls | None:
+    if options.etcd_ca is None:
+        if options.etcd_certificate is not None or "https://" in options.etcd_servers:
+            raise BadConfiguration("TLS to etcd needs --etcd-cafile")
+        return None
+    if (options.etcd_certificate is None) is not (options.etcd_key is None):
+        raise BadConfiguration("--etcd-certfile and --etcd-keyfile go together")
+    paths = (options.etcd_ca, options.etcd_certificate, options.etcd_key)
+    try:
+        authority, *pair = (path.read_bytes() if path is not None else None for path in paths)
+    except OSError as error:
+        raise BadConfiguration(str(error)) from None
+    assert authority is not None
+    return EtcdTls(authority, *pair)
+
+
+def read_certificates(
+    options: Options,
+) -> tuple[ServingCertificate | None, ssl.SSLContext | None, EtcdTls | None]:
     """Check the options that need no other process, and read the certificates that they name.
 
     Raises:
@@ -71,12 +89,16 @@ def read_certificates(options: Options) -> tuple[ServingCertificate | None, ssl.
             "with priority and fairness --max-requests-inflight and --max-mutating-requests-inflight"
             " cannot both be 0"
         )
-    return access_setup.serving_certificate(options.access), access_setup.tls_context(options.access)
+    return (
+        access_setup.serving_certificate(options.access),
+        access_setup.tls_context(options.access),
+        _etcd_tls(options),
+    )
 
 
 async def run_apiserver(process: Process, options: Options) -> None:
     """Serve until the process is told to stop; Fatal where there is no etcd to be found."""
-    shown, tls = read_certificates(options)
+    shown, tls, etcd_tls = read_certificates(options)
     servers = endpoints(options.etcd_servers) or [(await process.wait_for("etcd")).grpc]
     served.configure(process.gates)
     process.step = f"load from etcd at {','.join(servers)}"
@@ -161,6 +183,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
             bind=options.grpc_address,
             compaction_seconds=options.compaction_seconds,
             tls=shown,
+            etcd_tls=etcd_tls,
         ),
         make_registry,
         identity,

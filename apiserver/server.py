@@ -23,7 +23,7 @@ from apiserver.grpc_front import BODY_BYTES_MAX, GrpcFront, ServerIdentity
 from apiserver.metrics import RequestMetrics, ServerCollector
 from apiserver.open_files import connection_limits
 from apiserver.requests import RegistryAPI
-from apiserver.storage.channel import connect
+from apiserver.storage.channel import EtcdTls, connect
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.watch_cache import CacheLimits, WatchCache
 from machinery.api import errors
@@ -36,9 +36,10 @@ _log = logs.get()
 GRACE_SECONDS = 1.0
 # Watches count; a client that opens more is told RESOURCE_EXHAUSTED.
 _CALLS_MAX = 20_000
+_OWN_OPTIONS = ("grpc.max_receive_message_length", "grpc.max_allowed_incoming_connections")
 # What is a little too large gets a Status; what is much too large is not even read.
 _SERVER_OPTIONS = (
-    *((name, value) for name, value in SERVER_OPTIONS if name != "grpc.max_receive_message_length"),
+    *((name, value) for name, value in SERVER_OPTIONS if name not in _OWN_OPTIONS),
     ("grpc.max_receive_message_length", 2 * BODY_BYTES_MAX),
 )
 
@@ -53,6 +54,7 @@ class ServerOptions:
     compaction_seconds: float = 300.0
     limits: CacheLimits | None = None
     tls: ServingCertificate | None = None
+    etcd_tls: EtcdTls | None = None
 
 
 MakeRegistry = Callable[[EtcdStorage, WatchCache], Awaitable[RegistryAPI]]
@@ -104,7 +106,7 @@ class ApiServer:
         """Connect, load, serve; returns when stopped in order."""
         async with AsyncExitStack() as stack:
             _log.info("connecting to etcd", servers=",".join(self._options.etcd_servers))
-            channel = await connect(self._options.etcd_servers)
+            channel = await connect(self._options.etcd_servers, self._options.etcd_tls)
             stack.push_async_callback(_closed, channel.close)
             storage = EtcdStorage(channel, self._clock)
             cache = self.cache = WatchCache(storage, channel, self._clock, limits=self._options.limits)

@@ -15,6 +15,7 @@ import re
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -26,8 +27,11 @@ import click
 
 from machinery.process import file_lock, run_files
 from machinery.runtime.clock import SystemClock, rfc3339
+from nominee.etcd_pki import EtcdPki
 
 READY_SECONDS_MAX = 30.0
+CERTIFICATES = "certificates"
+"""In the run file: the folder of the certificates that etcd wants; its health check wants one as well."""
 _POLL_SECONDS = 0.02
 _VERSION_SECONDS_MAX = 5.0
 _LOOPBACK = "127.0.0.1"
@@ -192,24 +196,28 @@ def arguments(
     name: str = "etcd",
     cluster: str = "",
     no_fsync: bool = False,
+    certificates: EtcdPki | None = None,
 ) -> list[str]:
     """The command line of an etcd in `data`.
 
     `cluster` is `name=http://peer,...` of all members; "" is a cluster of one. `no_fsync` gives up durability
-    against a crash of the machine (not of etcd) for speed.
+    against a crash of the machine (not of etcd) for speed. With `certificates` clients and peers must show
+    one by the same authority.
     """
+    scheme = "http" if certificates is None else "https"
     command = [
         str(binary.path),
         f"--name={name}",
         f"--data-dir={data / 'member-data'}",
-        f"--listen-client-urls=http://{at.client}",
-        f"--advertise-client-urls=http://{at.client}",
-        f"--listen-peer-urls=http://{at.peer}",
-        f"--initial-advertise-peer-urls=http://{at.peer}",
-        f"--initial-cluster={cluster or f'{name}=http://{at.peer}'}",
+        f"--listen-client-urls={scheme}://{at.client}",
+        f"--advertise-client-urls={scheme}://{at.client}",
+        f"--listen-peer-urls={scheme}://{at.peer}",
+        f"--initial-advertise-peer-urls={scheme}://{at.peer}",
+        f"--initial-cluster={cluster or f'{name}={scheme}://{at.peer}'}",
         f"--snapshot-count={_SNAPSHOT_COUNT}",
         "--logger=zap",
         "--log-level=warn",
+        *(certificates.server_arguments if certificates is not None else ()),
     ]
     if not cluster:
         # It has nobody to hear from, and would wait for that after every restart: 1 to 2 s by default.
@@ -221,11 +229,18 @@ def arguments(
     return command
 
 
-def healthy(client: str, timeout_seconds: float = 1.0) -> bool:
+def healthy(client: str, timeout_seconds: float = 1.0, certificates: EtcdPki | None = None) -> bool:
     """Whether the etcd at `host:port` has a leader and answers its health check."""
     host, _, port = client.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), timeout=timeout_seconds) as connection:
+        with ExitStack() as stack:
+            connection = stack.enter_context(
+                socket.create_connection((host, int(port)), timeout=timeout_seconds)
+            )
+            if certificates is not None:
+                trust = ssl.create_default_context(cafile=str(certificates.ca))
+                trust.load_cert_chain(*certificates.pair("healthcheck-client"))
+                connection = stack.enter_context(trust.wrap_socket(connection, server_hostname=host))
             connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
             answer = b""
             while chunk := connection.recv(4096):
@@ -237,12 +252,14 @@ def healthy(client: str, timeout_seconds: float = 1.0) -> bool:
     return b'"health":"true"' in answer or b'"health": "true"' in answer
 
 
-def wait_healthy(client: str, pid: int, limit_seconds: float = READY_SECONDS_MAX) -> bool:
+def wait_healthy(
+    client: str, pid: int, certificates: EtcdPki | None = None, limit_seconds: float = READY_SECONDS_MAX
+) -> bool:
     """Wait until etcd is healthy; False when the process `pid` is gone or the time is up."""
     clock = SystemClock()
     deadline = clock.monotonic() + limit_seconds
     while clock.monotonic() < deadline:
-        if healthy(client):
+        if healthy(client, certificates=certificates):
             return True
         if not run_files.is_alive(pid):
             return False
@@ -274,9 +291,11 @@ def _version_file(data: Path) -> Path:
     return data / "version"
 
 
-def _announce(directory: Path, binary: EtcdBinary, at: EtcdAddresses, pid: int) -> None:
+def _announce(
+    directory: Path, binary: EtcdBinary, at: EtcdAddresses, pid: int, certificates: EtcdPki | None
+) -> None:
     """Wait for etcd and write its run file; says so on standard error if it does not come."""
-    if not wait_healthy(at.client, pid):
+    if not wait_healthy(at.client, pid, certificates):
         if run_files.is_alive(pid):
             print(f"etcd does not answer on {at.client} after {READY_SECONDS_MAX:.0f} s", file=sys.stderr)
         return
@@ -288,7 +307,8 @@ def _announce(directory: Path, binary: EtcdBinary, at: EtcdAddresses, pid: int) 
             "component": "etcd",
             "name": "etcd",
             "pid": pid,
-            "http": at.client,
+            # What only answers to a certificate is no address for a health check by HTTP.
+            **({"http": at.client} if certificates is None else {CERTIFICATES: str(certificates.path)}),
             "grpc": at.client,
             "peer": at.peer,
             "version": binary.version_text,
@@ -317,13 +337,26 @@ def _in_the_background(action: Callable[[], None]) -> None:
     "--dir", "directory", type=click.Path(path_type=Path), default=Path(".nominee"), show_default=True
 )
 @click.option("--etcd-binary", default="", help="The etcd to run; default: the best that is found.")
+@click.option(
+    "--certificates",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=None,
+    help="Serve clients and peers that show a certificate by this folder's authority (D/pki/etcd) only.",
+)
 @click.option("--unsafe-no-fsync", is_flag=True, help="Faster; a crash of the machine may lose writes.")
 @click.option("--check-options", is_flag=True, help="Only say whether the options are right, and end.")
-def main(directory: Path, etcd_binary: str, unsafe_no_fsync: bool, check_options: bool) -> None:
+def main(
+    directory: Path,
+    etcd_binary: str,
+    certificates: Path | None,
+    unsafe_no_fsync: bool,
+    check_options: bool,
+) -> None:
     """Run etcd with its data in DIR/etcd, and write DIR/run/etcd.json when it answers."""
     die_with_parent()
     directory = directory.resolve()
     data = directory / "etcd"
+    pki = EtcdPki(certificates.resolve()) if certificates is not None else None
     try:
         binary = find(etcd_binary)
         check_data(data, binary)
@@ -334,7 +367,7 @@ def main(directory: Path, etcd_binary: str, unsafe_no_fsync: bool, check_options
         if binary.warning:
             print(f"warning: {binary.warning}", file=sys.stderr, flush=True)
         at = addresses(data)
-        command = arguments(binary, data, at, no_fsync=unsafe_no_fsync)
+        command = arguments(binary, data, at, no_fsync=unsafe_no_fsync, certificates=pki)
     except EtcdError as error:
         raise click.ClickException(str(error)) from None
     (directory / "run" / "etcd.json").unlink(missing_ok=True)
@@ -342,7 +375,7 @@ def main(directory: Path, etcd_binary: str, unsafe_no_fsync: bool, check_options
 
     def announce() -> None:
         os.close(lock)  # its copy: etcd alone keeps the directory
-        _announce(directory, binary, at, pid)
+        _announce(directory, binary, at, pid, pki)
 
     _in_the_background(announce)
     os.set_inheritable(lock, True)

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nominee.pki import Identity
+from nominee.authority import Identity
 from nominee.supervisor.node_ranges import of_kubelet, option_value
 from nominee.supervisor.spec import ProcessSpec
 
 MASTERS, NODES = "system:masters", "system:nodes"
 ADMIN = Identity("kubernetes-admin", (MASTERS,))
+KUBELETS = Identity("nominee:kubelets")
+"""All kubelet processes, to the cloud: it tells them which machines run (autoscaler.cloud.access)."""
 _COMPONENTS = {
     "scheduler": Identity("system:kube-scheduler"),
     "controllers": Identity("system:kube-controller-manager"),
@@ -32,7 +34,7 @@ def of_node(name: str) -> Identity:
 
 def certificates() -> dict[str, Identity]:
     """Who gets a client certificate: those whose part a real component could play, by our names."""
-    return {"admin": ADMIN, **_COMPONENTS}
+    return {"admin": ADMIN, "kubelets": KUBELETS, **_COMPONENTS}
 
 
 def tokens(processes: Sequence[ProcessSpec]) -> dict[str, Identity]:

@@ -63,7 +63,7 @@ class Plan:
 
     spec: ClusterSpec
     warnings: tuple[str, ...]
-    # Whether its API server needs the credentials in D/pki.
+    # Whether its API server or etcd needs the credentials in D/pki.
     secure: bool = False
 
 
@@ -99,7 +99,7 @@ def build(options: UpOptions) -> Plan:
         json_output=options.json_output,
         hint=directory_hint(options.directory),
     )
-    secure = options.secure and "apiserver" in options.components
+    secure = options.secure and bool({"apiserver", "etcd"}.intersection(options.components))
     return Plan(spec, (*warnings, *_skew(emulated), *_lacks(options)), secure)
 
 
@@ -113,9 +113,14 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
     for name in options.components:
         component = BY_NAME[name]
         own: list[str] = []
-        if name == "apiserver":
+        pki = Pki(options.directory / "pki")
+        if name == "etcd" and options.secure:
+            own += ["--certificates", str(pki.etcd.path)]
+        elif name == "apiserver":
             if options.etcd_servers:
                 own += ["--etcd-servers", options.etcd_servers]
+            elif options.secure:
+                own += pki.etcd.client_arguments
             own += _access(options)
             if "controllers" not in options.components:
                 own += ["--disable-admission-plugins", ",".join(_NEED_CONTROLLERS)]
@@ -123,8 +128,10 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
             own += Pki(options.directory / "pki").signing_arguments
         elif name == "scheduler" and options.scheduler_config is not None:
             own += ["--config", str(options.scheduler_config)]
-        elif name == "cloud" and options.node_groups is not None:
-            own += ["--node-groups", str(options.node_groups)]
+        elif name == "cloud":
+            own += pki.cloud_arguments() if options.secure else []
+            if options.node_groups is not None:
+                own += ["--node-groups", str(options.node_groups)]
         if name != "kubelet":
             yield component, name, own
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import anyio.lowlevel
@@ -66,15 +67,33 @@ async def _resolved(endpoint: str) -> str:
     return f"{host}:{port}"
 
 
-async def connect(servers: Sequence[str]) -> grpc.aio.Channel:
-    """A channel that uses all `servers` (`host:port`) and goes on with those that answer."""
+@dataclass(frozen=True, slots=True)
+class EtcdTls:
+    """What etcd's certificate is checked with, and what is shown to it: PEM, None for nothing to show."""
+
+    authority: bytes
+    certificate: bytes | None = None
+    key: bytes | None = field(default=None, repr=False)
+
+
+async def connect(servers: Sequence[str], tls: EtcdTls | None = None) -> grpc.aio.Channel:
+    """A channel that uses all `servers` (`host:port`) and goes on with those that answer.
+
+    With several of them each one's certificate must be good for the host of the first.
+    """
     if not servers:
         raise ValueError("no etcd endpoints")
-    if len(servers) == 1:
-        return grpc.aio.insecure_channel(servers[0], options=_OPTIONS)
-    addresses = [await _resolved(server) for server in servers]
-    options = (*_OPTIONS, ("grpc.lb_policy_name", "round_robin"))
-    return grpc.aio.insecure_channel("ipv4:" + ",".join(addresses), options=options)
+    target, options = servers[0], _OPTIONS
+    if len(servers) > 1:
+        target = "ipv4:" + ",".join([await _resolved(server) for server in servers])
+        options = (*options, ("grpc.lb_policy_name", "round_robin"))
+    if tls is None:
+        return grpc.aio.insecure_channel(target, options=options)
+    if len(servers) > 1:
+        host = servers[0].rpartition(":")[0].strip("[]")
+        options = (*options, ("grpc.ssl_target_name_override", host))
+    credentials = grpc.ssl_channel_credentials(tls.authority, tls.key, tls.certificate)
+    return grpc.aio.secure_channel(target, credentials, options=options)
 
 
 def translate(error: grpc.aio.AioRpcError, revision: int = 0) -> StorageError:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import click
 
+from autoscaler.cloud.access import CloudTls
 from autoscaler.cloud.node_groups import NodeGroupError, load
 from autoscaler.cloud.process import run_cloud
 from machinery.process.component import Process, component_command
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @component_command("cloud")
@@ -21,13 +24,30 @@ from machinery.process.component import Process, component_command
 @click.option(
     "--grpc-address", default="127.0.0.1:0", metavar="HOST:PORT", help="Where to serve the protocol."
 )
-def main(process: Process, node_groups: Path | None, grpc_address: str) -> None:
+@click.option("--tls-cert-file", type=_FILE, default=None, help="Serve TLS with this certificate.")
+@click.option("--tls-private-key-file", type=_FILE, default=None, help="Its key.")
+@click.option(
+    "--client-ca-file", type=_FILE, default=None, help="Answer clients with a certificate by this authority."
+)
+def main(
+    process: Process,
+    node_groups: Path | None,
+    grpc_address: str,
+    tls_cert_file: Path | None,
+    tls_private_key_file: Path | None,
+    client_ca_file: Path | None,
+) -> None:
     """Machines on order, behind the autoscaler's external provider protocol."""
     try:
         groups = load(node_groups)
     except NodeGroupError as error:
         raise click.BadParameter(str(error), param_hint="--node-groups") from None
-    process.run(lambda: run_cloud(process, groups, grpc_address))
+    files = (tls_cert_file, tls_private_key_file, client_ca_file)
+    given = [file.read_bytes() for file in files if file is not None]
+    if len(given) not in (0, len(files)):
+        raise click.UsageError("--tls-cert-file, --tls-private-key-file and --client-ca-file go together")
+    tls = CloudTls(*given) if given else None
+    process.run(lambda: run_cloud(process, groups, grpc_address, tls, client_ca_file))
 
 
 if __name__ == "__main__":

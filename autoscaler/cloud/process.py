@@ -7,12 +7,14 @@ takes; the protocol is served meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import anyio
 import anyio.abc
 import grpc.aio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 
+from autoscaler.cloud.access import CloudTls, Guard
 from autoscaler.cloud.node_groups import GROUP_LABEL, NodeGroup
 from autoscaler.cloud.servicer import CloudServicer
 from autoscaler.cloud.state import CloudState, InstanceState
@@ -20,7 +22,7 @@ from autoscaler.cloud.state_file import StateFile, StateFileError
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 from machinery.api.pb import core
-from machinery.client.api_client import Client
+from machinery.client.api_client import CONNECTION_OPTIONS, Client
 from machinery.client.informer import Informer
 from machinery.process.component import Fatal, Process
 from machinery.runtime import failpoints
@@ -50,7 +52,9 @@ class Wake:
 class CloudService:
     """The cloud in a process: `start` it in a task group, `stop` it at the end."""
 
-    def __init__(self, process: Process, groups: tuple[NodeGroup, ...], bind: str) -> None:
+    def __init__(
+        self, process: Process, groups: tuple[NodeGroup, ...], bind: str, tls: CloudTls | None = None
+    ) -> None:
         """Fatal for a state file that cannot be read."""
         self._process, self._bind = process, bind
         self.state, self._file = CloudState(groups), StateFile(process.directory)
@@ -61,7 +65,10 @@ class CloudService:
             raise Fatal(str(error)) from None
         self.state.begin(process.clock.now())
         self._file.save(self.state)
-        self._server = grpc.aio.server()
+        self._tls = tls
+        self._server = grpc.aio.server(
+            interceptors=[Guard(secure=tls is not None)], options=CONNECTION_OPTIONS
+        )
 
     def _changed(self) -> None:
         self._file.save(self.state)
@@ -72,7 +79,10 @@ class CloudService:
         """Serves from now on; the address."""
         servicer = CloudServicer(self.state, self._process.clock, self._changed)
         protocol_grpc.add_CloudProviderServicer_to_server(servicer, self._server)
-        port = self._server.add_insecure_port(self._bind)
+        if self._tls is None:
+            port = self._server.add_insecure_port(self._bind)
+        else:
+            port = self._server.add_secure_port(self._bind, self._tls.credentials())
         await self._server.start()
         tasks.start_soon(_move_on, self._process, self.state, self._changed, self._moving)
         tasks.start_soon(_keep_nodes, self._process, self.state, self._changed, self._cleaning)
@@ -84,12 +94,19 @@ class CloudService:
             await self._server.stop(GRACE_SECONDS)
 
 
-async def run_cloud(process: Process, groups: tuple[NodeGroup, ...], bind: str) -> None:
-    """The body of the process; returns when it is to stop."""
-    service = CloudService(process, groups, bind)
+async def run_cloud(
+    process: Process,
+    groups: tuple[NodeGroup, ...],
+    bind: str,
+    tls: CloudTls | None = None,
+    client_ca: Path | None = None,
+) -> None:
+    """The body of the process; returns when it is to stop. `client_ca` is what clients trust."""
+    service = CloudService(process, groups, bind, tls)
+    trusted = {"ca": str(client_ca)} if tls is not None else {}
     try:
         async with anyio.create_task_group() as tasks:
-            await process.announce(grpc=await service.start(tasks))
+            await process.announce(grpc=await service.start(tasks), **trusted)
             await process.stopping.wait()
             tasks.cancel_scope.cancel()
     finally:

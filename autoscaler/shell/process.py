@@ -22,9 +22,11 @@ from autoscaler.shell.event_limits import event_correlator
 from autoscaler.shell.metrics import Metrics
 from autoscaler.shell.provider import CloudConfig, ExternalProvider
 from machinery.api.errors import StatusError
+from machinery.client import credentials
 from machinery.events.correlating_recorder import CorrelatingRecorder
 from machinery.process import run_files
 from machinery.process.component import Process
+from machinery.process.run_files import RunFile
 from machinery.runtime.clock import rfc3339
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ async def write_status(cluster: ApiCluster, document: Mapping[str, Any], now: fl
 async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig | None) -> None:
     """The body of the process; returns when it is to stop. Without `cloud`: the one in DIR/run/cloud.json."""
     client = await process.client(user_agent=f"cluster-autoscaler/v{process.version}")
-    where = cloud or CloudConfig(address=(await process.wait_for("cloud")).grpc)
+    where = cloud or _own_cloud(process, await process.wait_for("cloud"))
     recorder = CorrelatingRecorder(
         client, "cluster-autoscaler", clock=process.clock, correlator=event_correlator(options)
     )
@@ -118,6 +120,15 @@ async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig 
             await cluster.delete_status()
         except StatusError as error:
             process.log.warning("Status stays behind", error=str(error))
+
+
+def _own_cloud(process: Process, found: RunFile) -> CloudConfig:
+    """Where the built-in cloud is, and the certificate that it wants."""
+    authority = found.document.get("ca", "")
+    if not authority:
+        return CloudConfig(address=found.grpc)
+    certificate, key = credentials.certificate_paths(process.directory, process.name)
+    return CloudConfig(address=found.grpc, cert=str(certificate), key=str(key), cacert=str(authority))
 
 
 async def run_with_cloud(process: Process, options: Options, groups: tuple[NodeGroup, ...]) -> None:

@@ -17,6 +17,7 @@ from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grp
 from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.client import credentials
+from machinery.client.credentials import Credential
 from machinery.runtime import logs
 from machinery.runtime.clock import Clock
 from machinery.runtime.failpoints import FailpointError
@@ -34,15 +35,23 @@ class CloudInstance:
     template: core.Node
 
 
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Where a provider is, and what is shown to it; None to a plain port."""
+
+    address: str
+    credential: Credential | None = None
+
+
 @dataclass(slots=True)
 class CloudWatcher:
     """Calls `appeared` and `disappeared` for instances, by id, as polls find them.
 
-    `find` gives the provider's address, "" while it is not known; it is asked again after a failure, since a
+    `find` gives the provider, None while it is not known; it is asked again after a failure, since a
     restarted provider may be elsewhere.
     """
 
-    find: Callable[[], str]
+    find: Callable[[], Provider | None]
     clock: Clock
     appeared: Callable[[CloudInstance], Awaitable[None]]
     disappeared: Callable[[str], Awaitable[None]]
@@ -52,21 +61,23 @@ class CloudWatcher:
     async def run(self) -> None:
         """Until cancelled; a provider that cannot be reached is asked again."""
         while True:
-            address = self.find()
-            if address:
-                await self._follow(address)
+            provider = self.find()
+            if provider is not None:
+                await self._follow(provider)
             await self.clock.sleep(POLL_SECONDS)
 
-    async def _follow(self, address: str) -> None:
-        """Polls one address until that fails."""
-        async with credentials.channel(address, None) as channel:
+    async def _follow(self, provider: Provider) -> None:
+        """Polls one provider until that fails."""
+        async with credentials.channel(provider.address, provider.credential) as channel:
             stub = cloud_grpc.CloudProviderStub(channel)
             while True:
                 try:
                     await self.poll(stub)
                 except grpc.aio.AioRpcError as error:
                     if not self._failing:
-                        logs.get().warning("Cloud cannot be asked", cloud=address, error=error.details())
+                        logs.get().warning(
+                            "Cloud cannot be asked", cloud=provider.address, error=error.details()
+                        )
                     self._failing = True
                     return
                 self._failing = False

@@ -23,7 +23,7 @@ from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.points import ADMIT_BEFORE
 from kubelet.shell import metrics, node_endpoints
 from kubelet.shell.agent import Agent, Surroundings
-from kubelet.shell.cloud import CloudInstance, CloudWatcher, node_name
+from kubelet.shell.cloud import CloudInstance, CloudWatcher, Provider, node_name
 from kubelet.shell.pod_worker import PodWorker
 from kubelet.shell.registration import Registrar, attempt
 from kubelet.shell.status_writer import StatusWriter
@@ -33,6 +33,7 @@ from kubelet.summary import summary
 from machinery.api import kinds
 from machinery.api.objects import key_of
 from machinery.api.pb import core
+from machinery.client import credentials
 from machinery.client.api_client import Client
 from machinery.client.informer import Informer
 from machinery.events.correlating_recorder import CorrelatingRecorder
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+_CLOUD_CLIENT = "kubelets"
 WORKERS_MAX = 64
 REQUESTS_MAX = 16
 REGISTRATIONS_MAX = 8
@@ -159,19 +161,26 @@ class Kubelet:
         self._measure()
         if self.config.cloud or self.config.cloud_address:
             watcher = CloudWatcher(
-                self._cloud_address,
+                self._provider,
                 self.process.clock,
                 self._instance_appeared,
                 self._instance_disappeared,
             )
             group.start_soon(watcher.run)
 
-    def _cloud_address(self) -> str:
-        """The provider's address; "" as long as it does not serve."""
+    def _provider(self) -> Provider | None:
+        """The provider; None as long as it does not serve."""
         if self.config.cloud_address:
-            return self.config.cloud_address
+            return Provider(self.config.cloud_address)
         found = RunFile.read(self.process.directory, "cloud")
-        return found.grpc if found is not None else ""
+        if found is None:
+            return None
+        try:
+            shown = credentials.find_certificate(found, self.process.directory, _CLOUD_CLIENT)
+        except credentials.NoCredential as error:
+            self.process.log.warning("Cloud cannot be asked", error=str(error))
+            return None
+        return Provider(found.grpc, shown)
 
     # Nodes
 

@@ -65,6 +65,12 @@ CHANNEL_OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
 )
+CONNECTION_OPTIONS: tuple[tuple[str, int | str], ...] = (
+    # For TLS and HTTP/2's first frame; two minutes by default, and 20 KB each.
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_allowed_incoming_connections", 2_000),
+)
+"""Of a server: what connections that do not begin may cost."""
 SERVER_OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
@@ -74,8 +80,7 @@ SERVER_OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MILLISECONDS // 2),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.so_reuseport", 0),
-    # For TLS and HTTP/2's first frame; two minutes by default, and 20 KB each.
-    ("grpc.server_handshake_timeout_ms", 10_000),
+    *CONNECTION_OPTIONS,
 )
 """For the server at the other end of this client."""
 

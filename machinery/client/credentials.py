@@ -29,7 +29,9 @@ class Credential:
     """How to reach a server that wants to know: its authority (PEM), and what to send with each call."""
 
     authority: bytes
-    metadata: Metadata = field(repr=False)
+    metadata: Metadata = field(default=(), repr=False)
+    certificate: bytes | None = None
+    key: bytes | None = field(default=None, repr=False)
 
 
 class NoCredential(Exception):
@@ -51,6 +53,25 @@ def find(run_file: RunFile | None, directory: Path | str | None, name: str) -> C
     return Credential(authority, (("authorization", f"Bearer {token}"),))
 
 
+def certificate_paths(directory: Path | str, name: str) -> tuple[Path, Path]:
+    """Return where a client's certificate and its key are."""
+    clients = Path(directory, "pki", "clients")
+    return clients / f"{name}.crt", clients / f"{name}.key"
+
+
+def find_certificate(run_file: RunFile | None, directory: Path | str, name: str) -> Credential | None:
+    """The client certificate of a name; None where the server wants none. Raises NoCredential."""
+    if run_file is None or not run_file.document.get("ca"):
+        return None
+    try:
+        certificate, key = (path.read_bytes() for path in certificate_paths(directory, name))
+        authority = Path(str(run_file.document["ca"])).read_bytes()
+    except OSError as error:
+        problem = f"{run_file.name} wants a certificate of {name}"
+        raise NoCredential(f"{problem}: {error.filename}: {error.strerror}") from None
+    return Credential(authority, certificate=certificate, key=key)
+
+
 def channel(address: str, credential: Credential | None, options: Options = ()) -> grpc.aio.Channel:
     """A channel to an address, secure where there is a credential, past any proxy."""
     options = [*options, DIRECTLY]
@@ -59,6 +80,5 @@ def channel(address: str, credential: Credential | None, options: Options = ()) 
     if address.startswith(_EVERYWHERE):
         # No certificate names that: it is this machine.
         options = [*options, ("grpc.ssl_target_name_override", "localhost")]
-    return grpc.aio.secure_channel(
-        address, grpc.ssl_channel_credentials(credential.authority), options=options
-    )
+    shown = grpc.ssl_channel_credentials(credential.authority, credential.key, credential.certificate)
+    return grpc.aio.secure_channel(address, shown, options=options)

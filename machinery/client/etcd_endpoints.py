@@ -10,10 +10,8 @@ def endpoints(text: str) -> list[str]:
 
 def _endpoint(text: str) -> str:
     scheme, separator, rest = text.rpartition("://")
-    if scheme == "https":
-        raise ValueError(f"{text}: TLS to etcd is not supported; give an http:// address")
-    if separator and scheme != "http":
-        raise ValueError(f"{text}: etcd is asked over http://, not {scheme}://")
+    if separator and scheme not in ("http", "https"):
+        raise ValueError(f"{text}: etcd is asked over http:// or https://, not {scheme}://")
     found = rest.rstrip("/")
     host, _, port = found.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:

@@ -12,8 +12,9 @@ import click
 from machinery.process.run_files import RunFile
 from machinery.runtime.clock import SystemClock
 from nominee import identities
+from nominee.authority import Identity
 from nominee.commands.common import directory_option
-from nominee.pki import Identity, Pki
+from nominee.pki import Pki
 from nominee.plan import directory_hint
 
 

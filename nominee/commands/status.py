@@ -11,10 +11,11 @@ import click
 from machinery.process.serving_client import HttpError, ServingPort, request
 from nominee.commands.common import directory_option, echo_json, output_option
 from nominee.components import BY_NAME
+from nominee.etcd_pki import EtcdPki
 from nominee.printing.tables import table
 from nominee.process_usage import pss_bytes
 from nominee.supervisor.client import NotRunningError, call
-from nominee.supervisor.directory import StateDirectory
+from nominee.supervisor.directory import StateDirectory, read_json
 from nominee.supervisor.report import ANNOUNCED
 
 _HEALTH_SECONDS_MAX = 1.0
@@ -40,7 +41,7 @@ def status(directory: Path, output: str) -> None:
     except TimeoutError as error:
         raise click.ClickException(str(error)) from None
     _add_memory(cluster)
-    _add_health(cluster)
+    _add_health(cluster, state)
     if output == "json":
         echo_json(cluster)
         return
@@ -116,19 +117,28 @@ def _unsupervised(state: StateDirectory) -> dict[str, Any] | None:
     }
 
 
-def _add_health(cluster: dict[str, Any]) -> None:
+def _add_health(cluster: dict[str, Any], state: StateDirectory) -> None:
     """What each process that should be ready says of its health now; None where it is not asked."""
     for component in cluster["components"]:
-        component["healthy"] = None
-        known = BY_NAME.get(component["component"])
-        if component["state"] == "ready" and component.get("http") and known is not None:
-            try:
-                answer = request(
-                    ServingPort(component["http"]), known.ready_path, timeout_seconds=_HEALTH_SECONDS_MAX
-                )
-                component["healthy"] = answer.status == 200
-            except HttpError:
-                component["healthy"] = False
+        component["healthy"] = _is_healthy(component, state) if component["state"] == "ready" else None
+
+
+def _is_healthy(component: Mapping[str, Any], state: StateDirectory) -> bool | None:
+    from nominee import etcd
+
+    known = BY_NAME.get(component["component"])
+    if known is None:
+        return None
+    certificates = (read_json(state.run_file(component["name"])) or {}).get(etcd.CERTIFICATES)
+    if certificates:
+        return etcd.healthy(component["grpc"], _HEALTH_SECONDS_MAX, EtcdPki(Path(certificates)))
+    if not component.get("http"):
+        return None
+    try:
+        port = ServingPort(component["http"])
+        return request(port, known.ready_path, timeout_seconds=_HEALTH_SECONDS_MAX).status == 200
+    except HttpError:
+        return False
 
 
 def _add_memory(cluster: dict[str, Any]) -> None:

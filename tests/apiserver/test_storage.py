@@ -177,7 +177,6 @@ def test_endpoints(text: str, want: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a:1,https://b:2", "https://b:2: TLS to etcd is not supported"),
         ("unix:///x:1", "not unix://"),
         ("a", "write HOST:PORT"),
         ("a:", "write HOST:PORT"),

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from nominee.components import COMPONENTS, is_installed
+from nominee.pki import Pki
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import StateDirectory, is_alive
 from tests.nominee.test_cli import nominee
@@ -358,7 +359,12 @@ def test_an_etcd_of_ones_own(directory: Path, tmp_path: Path) -> None:
     etcd = Cluster(own, "--components", "etcd")
     try:
         address = etcd.document["components"][0]["grpc"]
-        cluster = Cluster(directory, "--components", "apiserver", "--etcd-servers", f"http://{address}")
+        words = Pki(own / "pki").etcd.client_arguments
+        pairs = zip(words[::2], words[1::2], strict=True)
+        shown = [word for option, path in pairs for word in ("--arg", f"apiserver={option}={path}")]
+        cluster = Cluster(
+            directory, "--components", "apiserver", "--etcd-servers", f"https://{address}", *shown
+        )
         assert [c["name"] for c in cluster.document["components"]] == ["apiserver"]
         assert "default" in cluster("get", "namespaces", "-o", "name")
         cluster("down")

@@ -136,7 +136,7 @@ def test_what_is_set_closest_wins() -> None:
         ({"components": ("apiserver",)}, "needs etcd; add it .or give --etcd-servers"),
         ({"components": ("etcd", "scheduler")}, "scheduler needs apiserver"),
         ({"etcd_servers": "http://x:2379"}, "an etcd of yours and one of ours"),
-        ({"etcd_servers": "https://x:2379"}, "--etcd-servers: https://x:2379: TLS to etcd is not supported"),
+        ({"etcd_servers": "unix://x:2379"}, "--etcd-servers: unix://x:2379: etcd is asked over http"),
         ({"etcd_servers": "x"}, "--etcd-servers: x: write HOST:PORT or http://HOST:PORT"),
         ({"versions": {"kubelet-1": "1.36"}}, "--emulated-version: kubelet-1 is not among the processes"),
         ({"components": ("etcd", "apiserver"), "scheduler_config": Path("x")}, "there is no scheduler"),

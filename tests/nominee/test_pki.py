@@ -12,7 +12,8 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from nominee import identities
-from nominee.pki import Identity, Pki
+from nominee.authority import Identity
+from nominee.pki import Pki
 from nominee.plan import UpOptions, build
 from nominee.supervisor.spec import ProcessSpec
 
@@ -86,7 +87,21 @@ def test_a_certificate_near_its_end_is_made_again(tmp_path: Path) -> None:
     before = contents(pki)
     pki.ensure(SOME, SOME, now=NOW + timedelta(days=364))
     changed = {Path(path).name for path, data in contents(pki).items() if before[path] != data}
-    assert changed == {"apiserver.crt", "apiserver.key", "admin.crt", "admin.key"}
+    etcds = ("server", "peer", "apiserver-etcd-client", "healthcheck-client")
+    names = ("apiserver", "admin", "cloud", *etcds)
+    assert changed == {f"{name}{suffix}" for name in names for suffix in (".crt", ".key")}
+
+
+def test_etcds_authority_is_another(tmp_path: Path) -> None:
+    """Or each user of the cluster with a certificate could read and write everything in etcd."""
+    pki = Pki(tmp_path / "pki")
+    pki.ensure(SOME, SOME, now=NOW)
+    authority = x509.load_pem_x509_certificate(pki.etcd.ca.read_bytes())
+    own = x509.load_pem_x509_certificate(pki.etcd.pair("apiserver-etcd-client")[0].read_bytes())
+    own.verify_directly_issued_by(authority)
+    admin = x509.load_pem_x509_certificate((pki.clients / "admin.crt").read_bytes())
+    with pytest.raises(ValueError, match="does not match"):
+        admin.verify_directly_issued_by(authority)
 
 
 def test_a_further_name_of_the_server(tmp_path: Path) -> None:
@@ -109,6 +124,7 @@ def test_what_an_api_server_is_started_with(tmp_path: Path) -> None:
     assert "--authorization-mode AlwaysDeny" in arguments(authorization_mode="AlwaysDeny")
     assert "pki" not in arguments(secure=False)
     assert "--authorization-mode" not in arguments(secure=False)
+    assert f"--etcd-cafile {tmp_path}/pki/etcd/ca.crt" in arguments()
 
 
 def process(name: str, *arguments: str) -> ProcessSpec:

@@ -61,7 +61,7 @@ class EtcdTrio:
                 )
         for name in names or _NAMES:
             healthy = nominee_etcd.wait_healthy(
-                self._addresses[name].client, self._processes[name].pid, START_SECONDS_MAX
+                self._addresses[name].client, self._processes[name].pid, limit_seconds=START_SECONDS_MAX
             )
             if not healthy:
                 log_text = (self._directory / name / "log").read_text(encoding="utf-8", errors="replace")

@@ -27,7 +27,8 @@ from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
-from nominee.pki import Identity, Pki
+from nominee.authority import Identity
+from nominee.pki import Pki
 from tests.apiserver.access.fakes import Objects
 
 NOW = 1_800_000_000.0

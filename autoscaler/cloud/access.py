@@ -1,0 +1,82 @@
+"""Who may ask the cloud, and order and delete machines: by client certificate, as upstream's providers.
+
+Every certificate of the cluster's authority ends the handshake well, but the users of the cluster are not all
+to order machines: their names decide. Without certificates the port is plain, and open to all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+
+KUBELETS = "nominee:kubelets"
+"""The user of the kubelet processes here: they ask which machines run."""
+_MANAGERS = frozenset({"cluster-autoscaler", "kubernetes-admin"})
+_READS = frozenset(
+    {"NodeGroups", "NodeGroupNodes", "NodeGroupForNode", "NodeGroupTargetSize", "NodeGroupTemplateNodeInfo"}
+)
+_COMMON_NAME = "x509_common_name"
+_Context = grpc.aio.ServicerContext[Any, Any]
+_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class CloudTls:
+    """What the cloud shows, and the authority of the clients that it answers: PEM."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+    client_authority: bytes
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """Credentials that want a client certificate."""
+        pair = [(self.key, self.certificate)]
+        return grpc.ssl_server_credentials(pair, self.client_authority, require_client_auth=True)
+
+
+def may(user: str, method: str) -> bool:
+    """Whether a user may call a method of the external provider protocol."""
+    return user in _MANAGERS or (user == KUBELETS and method in _READS)
+
+
+class Guard(grpc.aio.ServerInterceptor):
+    """Authorizes each call (with `secure`), and only then decodes its request.
+
+    PERMISSION_DENIED for a user who may not, INVALID_ARGUMENT for a request that is not protobuf.
+    """
+
+    def __init__(self, *, secure: bool) -> None:
+        self._secure = secure
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> _Handler | None:
+        handler: Any = await continuation(handler_call_details)
+        if handler is None or handler.unary_unary is None:
+            return handler  # type: ignore[no-any-return]
+        method = handler_call_details.method.rpartition("/")[2]
+
+        async def guarded(data: bytes, context: _Context) -> Any:
+            if self._secure:
+                names = context.auth_context().get(_COMMON_NAME, ())
+                user = next((name.decode("utf-8", "replace") for name in names), "")
+                if not may(user, method):
+                    problem = f'user "{user}" may not call {method}'
+                    await context.abort(grpc.StatusCode.PERMISSION_DENIED, problem)
+            try:
+                request = handler.request_deserializer(data)
+            except DecodeError as error:
+                problem = f"the request cannot be decoded: {error}"
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, problem)
+            return await handler.unary_unary(request, context)
+
+        return grpc.unary_unary_rpc_method_handler(
+            guarded, request_deserializer=None, response_serializer=handler.response_serializer
+        )
