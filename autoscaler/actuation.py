@@ -13,7 +13,7 @@ import anyio
 
 from autoscaler import points
 from autoscaler.options import Compat, Options
-from autoscaler.planning import marks, pods
+from autoscaler.planning import annotation_keys, pods
 from autoscaler.planning.budgets import RemainingBudgets
 from autoscaler.planning.deletions import Deletions
 from autoscaler.planning.drainability import Rules, moves
@@ -230,7 +230,7 @@ class Actuator:
             for pod in found
             if pods.is_daemon(pod)
             and not pods.is_mirror(pod)
-            and pod.metadata.annotations.get(marks.ENABLE_DS_EVICTION, default) == "true"
+            and pod.metadata.annotations.get(annotation_keys.ENABLE_DS_EVICTION, default) == "true"
         ]
 
     async def _evict_daemons(self, found: Sequence[core.Pod], events: Events) -> None:
@@ -284,7 +284,11 @@ class Actuator:
         deadline = self.clock.now() + self.options.node_deletion_delay_timeout
         while self.clock.now() < deadline:
             nodes = [n for n in self.cluster.observe().nodes if n.metadata.name == name]
-            held = any(key.startswith(marks.DELAY_DELETION) for n in nodes for key in n.metadata.annotations)
+            held = any(
+                key.startswith(annotation_keys.DELAY_DELETION_PREFIX)
+                for n in nodes
+                for key in n.metadata.annotations
+            )
             if not held:
                 return
             await self.clock.sleep(POLL_SECONDS)

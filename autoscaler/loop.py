@@ -14,16 +14,17 @@ from autoscaler import points
 from autoscaler.actuation import Actuator, TaintError
 from autoscaler.loop_context import LoopContext
 from autoscaler.options import Compat, Options
-from autoscaler.planning import marks, pods
+from autoscaler.planning import pods, readiness, taints
+from autoscaler.planning.actionable_cluster import NO_NODES, empty_cluster
 from autoscaler.planning.balancing import ScaleUp
 from autoscaler.planning.cluster_state import ClusterState
 from autoscaler.planning.cooldowns import Cooldowns
 from autoscaler.planning.deletions import Deletions
-from autoscaler.planning.devices import Devices, Listers
+from autoscaler.planning.dynamic_resources import DynamicResources, Listers
 from autoscaler.planning.events import Events
 from autoscaler.planning.nominations import Nominations
 from autoscaler.planning.observation import CloudView, Observation
-from autoscaler.planning.readiness import NO_NODES, empty_cluster, unstarted_as_unready
+from autoscaler.planning.readiness import filter_out_unready
 from autoscaler.planning.scale_down import Cropped, Removal, ScaleDownInput, ScaleDownPlanner, crop
 from autoscaler.planning.scale_up import (
     MAX_TOTAL,
@@ -77,7 +78,7 @@ class Autoscaler:
     ) -> None:
         self.options, self.cluster, self.cloud, self.actuator = options, cluster, cloud, actuator
         self._gates, self._clock, self._rng = gates, clock, rng
-        self._devices = Devices(listers or {})
+        self._devices = DynamicResources(listers or {})
         self.state = ClusterState(options)
         self.planner = ScaleDownPlanner(options)
         self.templates = Templates(gates, clock, force_daemon_sets=options.force_ds)
@@ -117,7 +118,7 @@ class Autoscaler:
         deletions = self.actuator.deletions.snapshot()
         with result.timed("cloudProviderRefresh", self._clock):
             view = self.view = await self.cloud.refresh(observation.nodes)
-        self._devices.begin()
+        self._devices.refresh()
         observation = replace(observation, nodes=self._unstarted_as_unready(observation, view, now))
         if not self._cleaned_up:
             await self._clean_up(observation, view, result.events)
@@ -166,11 +167,11 @@ class Autoscaler:
         """A former life may have died in the middle of a deletion."""
         for node in observation.nodes:
             name = node.metadata.name
-            tainted = marks.taint_time(node, marks.TO_BE_DELETED) is not None
+            tainted = taints.taint_time(node, taints.TO_BE_DELETED) is not None
             if tainted and view.group(name) is not None and name not in self.actuator.deletions.names():
                 await points.UNTAINT_BEFORE.hit(node=name)
                 await self.cluster.clean_to_be_deleted(name)
-                text = f"removed {marks.TO_BE_DELETED} taint from node {name}"
+                text = f"removed {taints.TO_BE_DELETED} taint from node {name}"
                 events.about(node, "Normal", "ClusterAutoscalerCleanup", text)
 
     def _unstarted_as_unready(
@@ -188,7 +189,7 @@ class Autoscaler:
             group = view.group_of_node.get(name, "")
             return new and self.templates.lacks_devices(group, slices.of_node(name))
 
-        return unstarted_as_unready(observation.nodes, lacks_devices)
+        return filter_out_unready(observation.nodes, lacks_devices)
 
     def _ends_for_empty_cluster(self, observation: Observation, result: LoopResult) -> bool:
         """Report whether the cluster is empty and must not be scaled up from zero."""
@@ -223,7 +224,7 @@ class Autoscaler:
                 snapshot.put(self._info(pod), pod.spec.nodeName)
         nominated = [pod for pod in arranged.nominated if not pods.is_expendable(pod, cutoff)]
         lost = [pod for pod in nominated if not snapshot.put(pod, pod.status.nominatedNodeName)]
-        ready = [node for node in nodes if marks.is_ready_and_schedulable(node)]
+        ready = [node for node in nodes if readiness.is_ready_and_schedulable(node)]
         context = LoopContext(observation, view, deletions, arranged, snapshot, {}, nodes, ready, result)
         if options.compat is Compat.FIXED:
             self.nominations.update(nominated, result.at)

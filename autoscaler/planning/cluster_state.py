@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from autoscaler.options import Options
-from autoscaler.planning import marks
+from autoscaler.planning import readiness, taints
 from autoscaler.planning.backoff import Backoff
 from autoscaler.planning.events import Events
 from autoscaler.planning.observation import DELETING, CloudView, Instance, NodeGroup
@@ -130,11 +130,11 @@ class ClusterState:
     def _sort_in(self, row: Readiness, node: core.Node, now: float) -> None:
         name = node.metadata.name
         # The provider does not report whether it still has a machine: the taint stands for it, as upstream.
-        if marks.taint_time(node, marks.TO_BE_DELETED) is not None:
+        if taints.taint_time(node, taints.TO_BE_DELETED) is not None:
             row.deleted.append(name)
-        elif marks.is_suspended(node):
+        elif readiness.is_suspended(node):
             row.suspended.append(name)
-        elif marks.is_ready(node):
+        elif readiness.is_ready(node):
             row.ready.append(name)
         elif from_time(node.metadata.creationTimestamp) + self._options.max_node_startup_time > now:
             row.not_started.append(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from autoscaler.planning.devices import Claim, Slice
+from autoscaler.planning.dynamic_resources import Claim, Slice
 from autoscaler.planning.utilization import Utilization
 from machinery.api.pb import devices
 from machinery.resources.quantity import value

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 
 from autoscaler.options import Options
-from autoscaler.planning import marks, pods
+from autoscaler.planning import annotation_keys, pods
 from autoscaler.planning.budgets import RemainingBudgets
 from autoscaler.planning.observation import ControllerKey
 from machinery.api.pb import core
@@ -138,7 +138,7 @@ def _daemon(_: Rules, pod: core.Pod) -> Verdict | None:
 
 
 def _safe_to_evict(_: Rules, pod: core.Pod) -> Verdict | None:
-    return _MOVE if pod.metadata.annotations.get(marks.SAFE_TO_EVICT) == "true" else None
+    return _MOVE if pod.metadata.annotations.get(annotation_keys.SAFE_TO_EVICT) == "true" else None
 
 
 def _terminal(_: Rules, pod: core.Pod) -> Verdict | None:
@@ -148,7 +148,7 @@ def _terminal(_: Rules, pod: core.Pod) -> Verdict | None:
 
 
 def _on_completion(_: Rules, pod: core.Pod) -> Verdict | None:
-    return _WAIT if pod.metadata.annotations.get(marks.SAFE_TO_EVICT) == "on-completion" else None
+    return _WAIT if pod.metadata.annotations.get(annotation_keys.SAFE_TO_EVICT) == "on-completion" else None
 
 
 def _replicated(rules: Rules, pod: core.Pod) -> Verdict | None:
@@ -169,7 +169,7 @@ def _system(rules: Rules, pod: core.Pod) -> Verdict | None:
 
 
 def _not_safe_to_evict(_: Rules, pod: core.Pod) -> Verdict | None:
-    if pod.metadata.annotations.get(marks.SAFE_TO_EVICT) == "false":
+    if pod.metadata.annotations.get(annotation_keys.SAFE_TO_EVICT) == "false":
         return _block(BlockingReason.NOT_SAFE_TO_EVICT)
     return None
 
@@ -181,7 +181,7 @@ def _local_storage(rules: Rules, pod: core.Pod) -> Verdict | None:
 
 
 def _has_local_storage(pod: core.Pod) -> bool:
-    text = pod.metadata.annotations.get(marks.SAFE_TO_EVICT_VOLUMES, "")
+    text = pod.metadata.annotations.get(annotation_keys.SAFE_TO_EVICT_LOCAL_VOLUMES, "")
     safe = {name.strip() for name in text.split(",")}
     for volume in pod.spec.volumes:
         source = volume.volumeSource

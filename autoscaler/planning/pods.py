@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from autoscaler.options import Compat, Options
-from autoscaler.planning import marks
+from autoscaler.planning import annotation_keys
 from machinery.api import objects
 from machinery.api.pb import core, meta
 from machinery.runtime.clock import from_time
@@ -61,7 +61,7 @@ def is_expendable(pod: core.Pod, cutoff: int) -> bool:
 
 
 def is_mirror(pod: core.Pod) -> bool:
-    return marks.MIRROR in pod.metadata.annotations
+    return annotation_keys.CONFIG_MIRROR in pod.metadata.annotations
 
 
 def is_static(pod: core.Pod) -> bool:
@@ -77,7 +77,7 @@ def is_daemon(pod: core.Pod) -> bool:
     owner = controller_of(pod)
     if owner is not None and owner.kind == "DaemonSet":
         return True
-    return pod.metadata.annotations.get(marks.DAEMONSET_POD) == "true"
+    return pod.metadata.annotations.get(annotation_keys.DAEMONSET_POD) == "true"
 
 
 def is_long_terminating(pod: core.Pod, now: float) -> bool:
@@ -100,7 +100,7 @@ def without_young(pods: Iterable[core.Pod], delay: float, now: float) -> list[co
 
 
 def _delay_of(pod: core.Pod, delay: float) -> float:
-    text = pod.metadata.annotations.get(marks.POD_SCALE_UP_DELAY)
+    text = pod.metadata.annotations.get(annotation_keys.POD_SCALE_UP_DELAY)
     if text is None:
         return delay
     try:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from autoscaler.options import GIB, Options
-from autoscaler.planning import marks
+from autoscaler.planning import taints
 from machinery.api.pb import core
 from machinery.resources.quantity import value
 
@@ -23,7 +23,7 @@ def total(nodes: Iterable[core.Node], now: float) -> dict[str, int]:
     """Of all nodes that are not being deleted."""
     found = {CPU: 0, MEMORY: 0}
     for node in nodes:
-        if not marks.is_being_deleted(node, now):
+        if not taints.is_being_deleted(node, now):
             for name, amount in size(node).items():
                 found[name] += amount
     return found

@@ -1,37 +1,65 @@
-"""Which nodes are ready to be counted on. Pure.
+"""Whether nodes are ready. Pure.
 
-Source: cluster-autoscaler 1.36, custom resources processor, startup taints and actionable cluster processor.
+Source: cluster-autoscaler 1.36, utils/kubernetes, custom resources processor and startup taints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from autoscaler.planning import marks
+from autoscaler.planning.taints import has_startup_taint
 from machinery.api.pb import core
 
-NO_NODES = "Cluster has no nodes."
-NO_READY_NODES = "Cluster has no ready nodes."
+_NOT_READY_TAINTS = frozenset(
+    (
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/network-unavailable",
+    )
+)
 
 
-def unstarted_as_unready(
+def is_ready(node: core.Node) -> bool:
+    """Report whether the Ready condition is True, the network is available, and no taint contradicts that."""
+    ready = False
+    for condition in node.status.conditions:
+        if condition.type == "Ready":
+            ready = condition.status == "True"
+        elif condition.type == "NetworkUnavailable" and condition.status == "True":
+            return False
+    return ready and not any(taint.key in _NOT_READY_TAINTS for taint in node.spec.taints)
+
+
+def is_ready_and_schedulable(node: core.Node) -> bool:
+    """Report whether the node is ready and not cordoned."""
+    return is_ready(node) and not node.spec.unschedulable
+
+
+def is_suspended(node: core.Node) -> bool:
+    """Report whether the node has the condition Suspended: it stays registered and takes no pods."""
+    return any(row.type == "Suspended" and row.status == "True" for row in node.status.conditions)
+
+
+def filter_out_unready(
     nodes: Iterable[core.Node], lacks_devices: Callable[[core.Node], bool]
 ) -> tuple[core.Node, ...]:
     """Replace each ready node that has a startup taint, or lacks devices, by a copy that is not ready.
 
-    Such a node is still upcoming: taken for ready it would have no place for the pods that it was ordered
-    for, and another node would be ordered. A cordoned node stays as it is.
+    Such a node is still upcoming. If it counted as ready, it would have no room for the pods that triggered
+    its scale-up, and another node would be added for them. A cordoned node stays as it is.
     """
     return tuple(
-        marks.unready(node)
-        if marks.is_ready_and_schedulable(node) and (marks.has_startup_taint(node) or lacks_devices(node))
+        _not_ready_copy(node)
+        if is_ready_and_schedulable(node) and (has_startup_taint(node) or lacks_devices(node))
         else node
         for node in nodes
     )
 
 
-def empty_cluster(nodes: Sequence[core.Node]) -> str:
-    """Return why `--scale-up-from-zero=false` forbids to act on this cluster, or ""."""
-    if not nodes:
-        return NO_NODES
-    return "" if any(marks.is_ready_and_schedulable(node) for node in nodes) else NO_READY_NODES
+def _not_ready_copy(node: core.Node) -> core.Node:
+    copy = core.Node()
+    copy.CopyFrom(node)
+    for condition in copy.status.conditions:
+        if condition.type == "Ready":
+            condition.status = "False"
+    return copy

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.options import Options
-from autoscaler.planning import marks
+from autoscaler.planning import annotation_keys, readiness, taints
 from autoscaler.planning.budgets import RemainingBudgets
 from autoscaler.planning.deletions import Deletions
 from autoscaler.planning.device_utilization import device_utilization
@@ -158,13 +158,13 @@ class ScaleDownPlanner:
 
     def _ineligible(self, given: ScaleDownInput, node: core.Node, info: NodeInfo) -> Reason | None:
         name = node.metadata.name
-        if marks.is_being_deleted(node, given.now):
+        if taints.is_being_deleted(node, given.now):
             return Reason.CURRENTLY_BEING_DELETED
-        if node.metadata.annotations.get(marks.SCALE_DOWN_DISABLED) == "true":
+        if node.metadata.annotations.get(annotation_keys.SCALE_DOWN_DISABLED) == "true":
             return Reason.SCALE_DOWN_DISABLED
         if given.view.group(name) is None:
             return Reason.NOT_AUTOSCALED
-        if not self._options.scale_down_unready_enabled and not marks.is_ready(node):
+        if not self._options.scale_down_unready_enabled and not readiness.is_ready(node):
             return Reason.SCALE_DOWN_UNREADY_DISABLED
         found = self._utilization(given, info)
         if found is None:
@@ -262,7 +262,7 @@ class ScaleDownPlanner:
             given.snapshot.remove_node(name)
             ghost = core.Node()
             ghost.CopyFrom(node)
-            ghost.spec.taints.add(key=marks.TO_BE_DELETED, value=str(int(given.now)), effect="NoSchedule")
+            ghost.spec.taints.add(key=taints.TO_BE_DELETED, value=str(int(given.now)), effect="NoSchedule")
             given.snapshot.add_node(NodeInfo(name, ghost))
             left = given.snapshot.place_all(
                 pods,
@@ -286,11 +286,11 @@ class ScaleDownPlanner:
     ) -> Reason | None:
         node = entry.removal.node
         group = given.view.group(node.metadata.name)
-        if node.metadata.annotations.get(marks.SCALE_DOWN_DISABLED) == "true":
+        if node.metadata.annotations.get(annotation_keys.SCALE_DOWN_DISABLED) == "true":
             return Reason.SCALE_DOWN_DISABLED
         if group is None:
             return Reason.NOT_AUTOSCALED
-        if marks.is_ready(node):
+        if readiness.is_ready(node):
             if not entry.since + self._options.scale_down_unneeded_time < given.now:
                 return Reason.NOT_UNNEEDED_LONG_ENOUGH
         elif not entry.since + self._options.scale_down_unready_time < given.now:

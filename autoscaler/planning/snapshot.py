@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from autoscaler.planning.devices import Devices
+from autoscaler.planning.dynamic_resources import DynamicResources
 from autoscaler.planning.pods import unbound
 from autoscaler.planning.template_node import TemplateNode
 from machinery.api.pb import core
@@ -56,10 +56,10 @@ class ClusterSnapshot:
         *,
         gates: Gates,
         clock: Clock,
-        devices: Devices | None = None,
+        devices: DynamicResources | None = None,
     ) -> None:
         """`devices` as they are in the cluster; they change with the snapshot from now on."""
-        self.devices = devices or Devices({})
+        self.devices = devices or DynamicResources({})
         self._simulator = Simulator(
             default_profile(DEFAULT_SCHEDULER_NAME),
             IN_TREE,
@@ -109,7 +109,7 @@ class ClusterSnapshot:
         self._simulator.snapshot.remove_node(name)
         self.devices.remove_node(name)
         for pod in pods:
-            self.devices.forget(pod)
+            self.devices.remove_pod(pod)
         return pods
 
     def put(self, pod: core.Pod | PodInfo, node_name: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from autoscaler.planning import marks
+from autoscaler.planning import taints
 from autoscaler.planning.observation import CloudView
 from machinery.api.pb import core
 
@@ -19,9 +19,9 @@ def soft_taint_changes(
     changes = []
     for node in nodes:
         name = node.metadata.name
-        going = marks.taint_time(node, marks.TO_BE_DELETED) is not None
+        going = taints.taint_time(node, taints.TO_BE_DELETED) is not None
         if going or view.group(name) is None:
             continue
-        if (marks.taint_time(node, marks.DELETION_CANDIDATE) is not None) is not (name in unneeded):
+        if (taints.taint_time(node, taints.DELETION_CANDIDATE) is not None) is not (name in unneeded):
             changes.append((name, name in unneeded))
     return changes[: max(count_max, 0)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from autoscaler.planning.devices import Claim, Slice, renamed_claims, renamed_slices
+from autoscaler.planning.dynamic_resources import Claim, Slice
+from autoscaler.planning.sanitized_devices import sanitized_claims, sanitized_slices
 from machinery.api.pb import core
 from scheduler.framework.types import NodeInfo, PodInfo
 
@@ -29,7 +30,7 @@ class TemplateNode(NodeInfo):
         suffix: str,
     ) -> TemplateNode:
         """A copy of a node that has these: its pools are its own, and pods with claims have their own too."""
-        made = cls(node, renamed_slices(slices, node.metadata.name, suffix))
+        made = cls(node, sanitized_slices(slices, node.metadata.name, suffix))
         pools = {each.spec.pool.name for each in slices}
         known = list(claims)
         for info in pods:
@@ -38,7 +39,7 @@ class TemplateNode(NodeInfo):
                 continue
             copy = _copied(info.pod, node.metadata.name, suffix)
             made.add_pod(PodInfo(copy))
-            made.claims += renamed_claims(known, info.pod, copy, pools, suffix)
+            made.claims += sanitized_claims(known, info.pod, copy, pools, suffix)
         return made
 
 

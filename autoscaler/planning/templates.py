@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from autoscaler.planning import marks, pods
-from autoscaler.planning.devices import Slice, has_devices_of
+from autoscaler.planning import annotation_keys, pods, readiness, taints
+from autoscaler.planning.dynamic_resources import Slice
 from autoscaler.planning.observation import CloudView, DaemonSet, NodeGroup
+from autoscaler.planning.sanitized_devices import has_devices_of
 from autoscaler.planning.snapshot import ClusterSnapshot
 from autoscaler.planning.template_node import TemplateNode
 from machinery.api.objects import get_condition
@@ -117,28 +118,30 @@ def fresh(template: TemplateNode, suffix: str, *, upcoming: bool = False) -> Tem
     assert template.node is not None
     node = core.Node()
     node.CopyFrom(template.node)
-    node.metadata.name = node.metadata.labels[marks.HOSTNAME] = f"{template.name}-{suffix}"
+    node.metadata.name = node.metadata.labels[annotation_keys.HOSTNAME_LABEL] = f"{template.name}-{suffix}"
     if upcoming:
-        node.metadata.annotations[marks.UPCOMING] = "true"
+        node.metadata.annotations[annotation_keys.UPCOMING_NODE] = "true"
     return TemplateNode.after(node, template.slices, template.pods.values(), template.claims, suffix)
 
 
 def _is_good(node: core.Node, now: float) -> bool:
     condition = get_condition(node.status.conditions, "Ready")
-    if condition is None or not marks.is_ready(node) or node.spec.unschedulable:
+    if condition is None or not readiness.is_ready(node) or node.spec.unschedulable:
         return False
     stable = from_time(condition.lastTransitionTime) + STABLE_SECONDS < now
-    return stable and marks.taint_time(node, marks.TO_BE_DELETED) is None
+    return stable and taints.taint_time(node, taints.TO_BE_DELETED) is None
 
 
 def _template(group: NodeGroup, node: core.Node) -> core.Node:
     copy = core.Node()
     copy.CopyFrom(node)
-    copy.metadata.name = copy.metadata.labels[marks.HOSTNAME] = f"template-node-for-{group.id}"
+    copy.metadata.name = copy.metadata.labels[annotation_keys.HOSTNAME_LABEL] = (
+        f"template-node-for-{group.id}"
+    )
     copy.metadata.uid = f"template-{group.id}"
     copy.spec.unschedulable = False
     del copy.spec.taints[:]
-    copy.spec.taints.extend(taint for taint in node.spec.taints if not marks.is_transient_taint(taint.key))
+    copy.spec.taints.extend(taint for taint in node.spec.taints if not taints.is_transient_taint(taint.key))
     return copy
 
 

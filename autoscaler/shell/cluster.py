@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from autoscaler.options import Compat, Options
-from autoscaler.planning import marks
+from autoscaler.planning import taints
 from autoscaler.planning.events import Events
 from autoscaler.planning.observation import ControllerKey, DaemonSet, Observation
 from autoscaler.planning.pods import is_unschedulable
@@ -121,9 +121,9 @@ class ApiCluster:
     async def mark_to_be_deleted(self, node: str, now: float) -> None:
         def change(found: core.Node) -> bool:
             cordon = self._options.cordon_node_before_terminating and not found.spec.unschedulable
-            tainted = marks.taint_time(found, marks.TO_BE_DELETED) is not None
+            tainted = taints.taint_time(found, taints.TO_BE_DELETED) is not None
             if not tainted:
-                found.spec.taints.add(key=marks.TO_BE_DELETED, value=str(int(now)), effect="NoSchedule")
+                found.spec.taints.add(key=taints.TO_BE_DELETED, value=str(int(now)), effect="NoSchedule")
             if cordon:
                 found.spec.unschedulable = True
             return cordon or not tainted
@@ -132,7 +132,7 @@ class ApiCluster:
 
     async def clean_to_be_deleted(self, node: str) -> None:
         def change(found: core.Node) -> bool:
-            dropped = _drop(found, marks.TO_BE_DELETED)
+            dropped = _drop(found, taints.TO_BE_DELETED)
             if self._options.cordon_node_before_terminating and found.spec.unschedulable:
                 found.spec.ClearField("unschedulable")
                 return True
@@ -143,11 +143,11 @@ class ApiCluster:
     async def set_deletion_candidate(self, node: str, since: float | None) -> None:
         def change(found: core.Node) -> bool:
             if since is None:
-                return _drop(found, marks.DELETION_CANDIDATE)
-            if marks.taint_time(found, marks.DELETION_CANDIDATE) is not None:
+                return _drop(found, taints.DELETION_CANDIDATE)
+            if taints.taint_time(found, taints.DELETION_CANDIDATE) is not None:
                 return False
             found.spec.taints.add(
-                key=marks.DELETION_CANDIDATE, value=str(int(since)), effect="PreferNoSchedule"
+                key=taints.DELETION_CANDIDATE, value=str(int(since)), effect="PreferNoSchedule"
             )
             return True
 

@@ -12,8 +12,9 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histo
 
 from autoscaler.loop import Autoscaler
 from autoscaler.options import GIB, Options
-from autoscaler.planning import marks, quotas
+from autoscaler.planning import quotas, readiness
 from autoscaler.planning.observation import Observation
+from autoscaler.planning.taints import taint_type
 from autoscaler.result import LoopResult
 from machinery.api.pb import core
 
@@ -139,7 +140,7 @@ class Metrics:
     def deleted(self, node: core.Node, group: str, drain: bool) -> None:
         """Count a node that was given back."""
         reason = "underutilized" if drain else "empty"
-        self.scaled_down.labels(reason if marks.is_ready(node) else "unready").inc()
+        self.scaled_down.labels(reason if readiness.is_ready(node) else "unready").inc()
 
     def evicted_pod(self, succeeded: bool) -> None:
         """Count a pod that had to go."""
@@ -179,8 +180,8 @@ class Metrics:
         self.cores.set(used[quotas.CPU])
         self.memory.set(used[quotas.MEMORY])
         self._limits(autoscaler.options)
-        taints = (taint for node in observation.nodes for taint in node.spec.taints)
-        self.taints.update(Counts((marks.taint_type(taint.key),) for taint in taints))
+        keys = (taint.key for node in observation.nodes for taint in node.spec.taints)
+        self.taints.update(Counts((taint_type(key),) for key in keys))
 
     def _limits(self, options: Options) -> None:
         cores, memory = options.cores_total, options.memory_total

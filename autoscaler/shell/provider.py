@@ -14,6 +14,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import yaml
+from cachetools import TTLCache
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
 from google.protobuf.message import DecodeError
@@ -27,7 +28,8 @@ from machinery.wire.scalars import parse_seconds
 
 TIMEOUT_SECONDS = 5.0
 UNMANAGED_SECONDS = 60.0
-"""A node that the provider does not know is asked about again after this time."""
+"""The provider is asked again about a node that it does not manage after this time."""
+UNMANAGED_NODES_MAX = 10_000
 _STATES = {
     protocol.InstanceStatus.instanceRunning: "running",
     protocol.InstanceStatus.instanceCreating: "creating",
@@ -82,8 +84,10 @@ class ExternalProvider:
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock, *, timeout: float = TIMEOUT_SECONDS) -> None:
         self._stub: Any = protocol_grpc.CloudProviderStub(channel)
-        self._clock, self._timeout = clock, timeout
-        self._unmanaged: dict[tuple[str, str], float] = {}
+        self._timeout = timeout
+        self._unmanaged: TTLCache[tuple[str, str], None] = TTLCache(
+            UNMANAGED_NODES_MAX, UNMANAGED_SECONDS, timer=clock.monotonic
+        )
         self._templates: dict[str, core.Node | None] = {}
 
     async def refresh(self, nodes: Sequence[core.Node]) -> CloudView:
@@ -130,20 +134,17 @@ class ExternalProvider:
 
     async def _assign(self, nodes: Sequence[core.Node], members: dict[str, str]) -> None:
         """Whose nodes these are: by their instances, else by asking, and not too often."""
-        now = self._clock.monotonic()
-        known = {name: until for name, until in self._unmanaged.items() if until > now}
-        self._unmanaged = {}
         for node in nodes:
             name, provider_id = node.metadata.name, node.spec.providerID
             group = members.get(provider_id)
             key = (name, provider_id)
-            if group is None and key not in known:
+            if group is None and key not in self._unmanaged:
                 request = protocol.NodeGroupForNodeRequest(node=_node(node))
                 group = (await self._ask(self._stub.NodeGroupForNode, request)).nodeGroup.id
+                if not group:
+                    self._unmanaged[key] = None
             if group:
                 members[name] = group
-            else:
-                self._unmanaged[key] = known.get(key, now + UNMANAGED_SECONDS)
 
     async def increase(self, group: str, delta: int) -> None:
         request = protocol.NodeGroupIncreaseSizeRequest(id=group, delta=delta)

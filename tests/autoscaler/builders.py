@@ -9,7 +9,7 @@ from typing import Any
 from autoscaler.actuation import Actuator
 from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat, Options
-from autoscaler.planning import marks
+from autoscaler.planning import annotation_keys
 from autoscaler.planning.observation import ControllerKey
 from machinery.api.kinds import Kind
 from machinery.api.pb import core
@@ -45,7 +45,7 @@ def node(
     made = core.Node()
     made.metadata.name = made.metadata.uid = made.spec.providerID = name
     made.metadata.labels[GROUP_LABEL] = group
-    made.metadata.labels[marks.HOSTNAME] = name
+    made.metadata.labels[annotation_keys.HOSTNAME_LABEL] = name
     made.metadata.creationTimestamp.CopyFrom(to_time(found.clock.now() - age))
     for resource, text in (("cpu", "2"), ("memory", "4Gi"), ("pods", "110")):
         made.status.capacity[resource].string = text

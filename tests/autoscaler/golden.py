@@ -20,7 +20,7 @@ import anyio
 from autoscaler.actuation import Actuator
 from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat, from_flags
-from autoscaler.planning import marks
+from autoscaler.planning import taints
 from autoscaler.planning.events import Event, Events
 from autoscaler.planning.observation import (
     CloudView,
@@ -142,20 +142,20 @@ class World:
         if node in self.fail_taint:
             raise errors.StatusError(500, "InternalError", "update refused")
         changed = self._changed(node)
-        changed.spec.taints.add(key=marks.TO_BE_DELETED, value=str(int(now)), effect="NoSchedule")
+        changed.spec.taints.add(key=taints.TO_BE_DELETED, value=str(int(now)), effect="NoSchedule")
         changed.spec.unschedulable = True
 
     async def clean_to_be_deleted(self, node: str) -> None:
         if node in self.nodes:
-            self._drop_taint(node, marks.TO_BE_DELETED)
+            self._drop_taint(node, taints.TO_BE_DELETED)
             self.nodes[node].spec.unschedulable = False
 
     async def set_deletion_candidate(self, node: str, since: float | None) -> None:
         if since is None:
-            self._drop_taint(node, marks.DELETION_CANDIDATE)
+            self._drop_taint(node, taints.DELETION_CANDIDATE)
         else:
             self._changed(node).spec.taints.add(
-                key=marks.DELETION_CANDIDATE, value=str(int(since)), effect="PreferNoSchedule"
+                key=taints.DELETION_CANDIDATE, value=str(int(since)), effect="PreferNoSchedule"
             )
 
     def _drop_taint(self, node: str, key: str) -> None:
@@ -243,7 +243,7 @@ class World:
     # What is compared
 
     def taints(self) -> dict[str, list[str]]:
-        keys = (marks.TO_BE_DELETED, marks.DELETION_CANDIDATE)
+        keys = (taints.TO_BE_DELETED, taints.DELETION_CANDIDATE)
         found = {
             name: sorted(f"{t.key}:{t.effect}" for t in node.spec.taints if t.key in keys)
             for name, node in self.nodes.items()

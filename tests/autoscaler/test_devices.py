@@ -10,7 +10,8 @@ import pytest
 from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat
 from autoscaler.planning.device_utilization import device_utilization
-from autoscaler.planning.devices import Devices, Table
+from autoscaler.planning.dynamic_resources import DynamicResources
+from autoscaler.planning.forkable_table import ForkableTable
 from machinery.api import kinds
 from machinery.api.kinds import Kind
 from machinery.api.objects import ObjectKey, key_of
@@ -28,14 +29,14 @@ class Cluster:
     def __init__(self, *, target: int, compat: Compat = Compat.FIXED) -> None:
         self.clock = FakeClock()
         self.world: World = world(self.clock, target=target)
-        self.claims: Table[Any] = Table()
-        self.slices: Table[Any] = Table()
-        self.classes: Table[Any] = Table()
+        self.claims: ForkableTable[Any] = ForkableTable()
+        self.slices: ForkableTable[Any] = ForkableTable()
+        self.classes: ForkableTable[Any] = ForkableTable()
         self.classes.put(device_class())
         self.compat = compat
 
     @property
-    def listers(self) -> Mapping[Kind[Any], Table[Any]]:
+    def listers(self) -> Mapping[Kind[Any], ForkableTable[Any]]:
         return {
             kinds.RESOURCE_CLAIM: self.claims,
             kinds.RESOURCE_SLICE: self.slices,
@@ -164,10 +165,10 @@ async def test_loops_leave_nothing_behind() -> None:
 
 
 def test_what_is_tried_is_taken_back() -> None:
-    source: Table[Any] = Table()
+    source: ForkableTable[Any] = ForkableTable()
     source.put(claim("c", uid="uid-c"))
-    it = Devices({kinds.RESOURCE_CLAIM: source})
-    it.begin()
+    it = DynamicResources({kinds.RESOURCE_CLAIM: source})
+    it.refresh()
     in_use = it._manager.claims.allocated().devices
     taken = from_json(devices.AllocationResult, allocation(("pool", "gpu-0")))
     it.fork()
@@ -181,12 +182,12 @@ def test_what_is_tried_is_taken_back() -> None:
     assert it.claims.list() == source.list()
     assert len(in_use) == 0
     it.claims.allocate("uid-c", taken)
-    it.begin()
+    it.refresh()
     assert len(in_use) == 0, "a new loop begins with what is"
 
 
 def test_a_table_cannot_begin_anew_in_a_fork() -> None:
-    it: Table[Any] = Table()
+    it: ForkableTable[Any] = ForkableTable()
     it.fork()
     with pytest.raises(RuntimeError, match="fork"):
         it.reset(())

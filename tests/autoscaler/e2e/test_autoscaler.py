@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.planning import marks
+from autoscaler.planning import taints
 from machinery.api import kinds
 from machinery.api.pb import core
 from tests.autoscaler.e2e.lab import GROUPS, Lab, lab, usable
@@ -190,7 +190,7 @@ async def test_a_nomination_after_the_decision(cluster: Cluster, compat: str, st
     options = (f"--compat={compat}", f"--failpoints={RECHECK}=pause")
     async with lab(cluster, *options, target=1) as it:
         (node,) = await it.wait_nodes(
-            "the node is marked", lambda nodes: marks.taint_time(nodes[0], marks.TO_BE_DELETED) is not None
+            "the node is marked", lambda nodes: taints.taint_time(nodes[0], taints.TO_BE_DELETED) is not None
         )
         # As a scheduler does that decided before it saw the taint.
         pod = core.Pod()
@@ -215,7 +215,7 @@ async def test_a_deletion_that_a_crash_interrupted_is_called_off_at_the_next_sta
     async with lab(cluster, "--failpoints=autoscaler.delete.before=crash", target=1) as it:
         assert await cluster.exited("autoscaler") == -9
         (node,) = await it.nodes()
-        assert marks.taint_time(node, marks.TO_BE_DELETED) is not None
+        assert taints.taint_time(node, taints.TO_BE_DELETED) is not None
         assert node.spec.unschedulable
         cluster.arguments("autoscaler", "--scan-interval=100ms")
         await cluster.start("autoscaler")
