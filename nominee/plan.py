@@ -14,6 +14,7 @@ from nominee.options import OptionError, merged, setting
 from nominee.pki import Pki
 from nominee.supervisor.clock import SECONDS_MAX
 from nominee.supervisor.core import Policy
+from nominee.supervisor.node_ranges import of_kubelet
 from nominee.supervisor.spec import ClusterSpec, ProcessSpec
 
 DEFAULT_DIRECTORY = Path(".nominee")
@@ -99,6 +100,7 @@ def build(options: UpOptions) -> Plan:
         json_output=options.json_output,
         hint=directory_hint(options.directory),
     )
+    _check_nodes(spec)
     secure = options.secure and bool({"apiserver", "etcd"}.intersection(options.components))
     return Plan(spec, (*warnings, *_skew(emulated), *_lacks(options)), secure)
 
@@ -221,6 +223,18 @@ def _check(options: UpOptions) -> None:
         raise OptionError("--scheduler-config", "there is no scheduler among --components")
     if options.node_groups is not None and "cloud" not in options.components:
         raise OptionError("--node-groups", "there is no cloud among --components that would have them")
+
+
+def _check_nodes(spec: ClusterSpec) -> None:
+    """Refuse a number of nodes that came by --arg and cannot be."""
+    for process in spec.processes:
+        if process.component == "kubelet":
+            try:
+                nodes = of_kubelet(process.argv)
+            except ValueError as error:
+                raise OptionError("--arg", f"{process.name}: {error}") from None
+            if not (0 <= nodes.count <= NODES_MAX and nodes.first >= 0):
+                raise OptionError("--arg", f"{process.name}: {nodes} are not up to {NODES_MAX} nodes")
 
 
 def _version(component: Component, name: str, options: UpOptions) -> versions.Version:

@@ -27,16 +27,19 @@ def acquire(path: Path) -> int:
 
     Raises:
         HeldError: another process holds it.
-        OSError: the file cannot be opened.
+        OSError: the file cannot be opened, or its file system has no locks.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         pid = _named(descriptor)
         os.close(descriptor)
         raise HeldError(path, pid) from None
+    except OSError:
+        os.close(descriptor)
+        raise
     name_holder(descriptor, os.getpid())
     return descriptor
 
@@ -55,7 +58,7 @@ def holder(path: Path) -> int | None:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return _named(descriptor)
     else:
         return None

@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option
-from nominee.completion.candidates import completing, feature_gates, versions
+from nominee.commands.common import echo_json, end_as_by_ctrl_c, output_option, version_options
 from nominee.printing.tables import table
 
 _WORKLOADS = (
@@ -46,18 +45,7 @@ def bench() -> None:
 @click.option(
     "--concurrency", type=_count, default=30, show_default=True, help="Creations under way at once."
 )
-@click.option(
-    "--emulated-version",
-    multiple=True,
-    metavar="COMPONENT=1.NN,...",
-    shell_complete=completing(versions),
-)
-@click.option(
-    "--feature-gates",
-    multiple=True,
-    metavar="COMPONENT=Gate=bool,...",
-    shell_complete=completing(feature_gates),
-)
+@version_options
 @click.option("--arg", "arguments", multiple=True, metavar="COMPONENT=--option=value")
 @click.option("--insecure", is_flag=True, help="Plain ports, as `nominee up --insecure`.")
 @click.option(

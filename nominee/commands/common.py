@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from machinery.process.serving_client import ServingPort
+from nominee.completion.candidates import completing, feature_gates, versions
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.clock import SECONDS_MAX
 from nominee.supervisor.directory import StateDirectory
@@ -63,6 +64,25 @@ def output_option(*choices: str) -> Callable[[F], F]:
         )(command)
 
     return decorate
+
+
+def version_options(command: F) -> F:
+    """Add `--emulated-version` and `--feature-gates` of a cluster, each any number of times."""
+    version = click.option(
+        "--emulated-version",
+        multiple=True,
+        metavar="COMPONENT=1.NN,...",
+        shell_complete=completing(versions),
+        help="1.NN alone is for all.",
+    )
+    gates = click.option(
+        "--feature-gates",
+        multiple=True,
+        metavar="COMPONENT=Gate=bool,...",
+        shell_complete=completing(feature_gates),
+        help="Gate=bool alone is for all.",
+    )
+    return version(gates(command))
 
 
 def echo_json(document: object) -> None:

@@ -15,14 +15,8 @@ import click
 
 from machinery.process import file_lock
 from machinery.runtime.clock import SystemClock
-from nominee.commands.common import Seconds, directory_option, echo_json, output_option
-from nominee.completion.candidates import (
-    completing,
-    component_list,
-    failpoint_settings,
-    feature_gates,
-    versions,
-)
+from nominee.commands.common import Seconds, directory_option, echo_json, output_option, version_options
+from nominee.completion.candidates import completing, component_list, failpoint_settings
 from nominee.components import BY_NAME, COMPONENTS, is_installed
 from nominee.etcd import EtcdError
 from nominee.etcd import find as find_etcd
@@ -66,19 +60,7 @@ from nominee.supervisor.spec import ClusterSpec
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file with these options.",
 )
-@click.option(
-    "--emulated-version",
-    multiple=True,
-    metavar="COMPONENT=1.NN,...",
-    shell_complete=completing(versions),
-    help="1.NN alone is for all.",
-)
-@click.option(
-    "--feature-gates",
-    multiple=True,
-    metavar="COMPONENT=Gate=bool,...",
-    shell_complete=completing(feature_gates),
-)
+@version_options
 @click.option(
     "--scheduler-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -162,6 +162,8 @@ def test_etcd_keeps_its_address_and_data_through_a_kill(directory: Path) -> None
         (("up", "--emulated-version", "scheduler=1.12"), 2, "--emulated-version"),
         (("up", "--arg", "etcd"), 2, "--arg: 'etcd' is not COMPONENT=..."),
         (("up", "--components", "etcd", "--arg", "etcd=--nonsense"), 1, "No such option"),
+        (("up", "--arg", "kubelet=--nodes=few"), 2, "--arg: kubelet-0: invalid literal for int()"),
+        (("up", "--arg", "kubelet=--nodes=99999999"), 2, "are not up to 20000 nodes"),
         (("stop", "scheduler"), 1, "no cluster runs in"),
         (("stop", "sheduler"), 2, "unknown component 'sheduler'"),
         (("failpoint", "scheduler"), 1, "scheduler does not run in"),
