@@ -353,18 +353,39 @@ class Client:
         field_manager: str = "",
         force: bool = False,
     ) -> M:
-        """Apply a patch, given as what its JSON says (a dict or list), as text, or as bytes."""
-        if isinstance(patch, bytes):
-            text = patch
-        else:
-            text = (patch if isinstance(patch, str) else json.dumps(patch, separators=(",", ":"))).encode()
+        """Apply a patch, given as what its JSON says (a dict or list), as text, or as bytes.
+
+        The subresource `scale` has a method of its own.
+        """
         request = api.PatchRequest(
             target=_target(kind, namespace, name, subresource),
             type=_PATCH_TYPES[patch_type],
-            patch=text,
+            patch=_text(patch),
             options=api.WriteOptions(dry_run=dry_run, field_manager=field_manager, force=force or None),
         )
         return _decode(kind, (await self._call(lambda stub: stub.Patch, request)).body)
+
+    async def patch_scale(
+        self,
+        kind: Kind[Any],
+        name: str,
+        namespace: str,
+        patch: object,
+        *,
+        patch_type: PatchType = PatchType.MERGE,
+        dry_run: bool = False,
+    ) -> Message:
+        """Patch a workload's Scale; returns the autoscaling/v1 Scale."""
+        from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
+
+        request = api.PatchRequest(
+            target=_target(kind, namespace, name, "scale"),
+            type=_PATCH_TYPES[patch_type],
+            patch=_text(patch),
+            options=api.WriteOptions(dry_run=dry_run),
+        )
+        answer = await self._call(lambda stub: stub.Patch, request)
+        return autoscaling.Scale.FromString(envelope.unwrap(answer.body)[2])
 
     async def delete(
         self,
@@ -524,6 +545,13 @@ def _target(kind: Kind[Any], namespace: str = "", name: str = "", subresource: s
 
 def _options(dry_run: bool) -> api.WriteOptions | None:
     return api.WriteOptions(dry_run=True) if dry_run else None
+
+
+def _text(patch: object) -> bytes:
+    """Return a patch's JSON."""
+    if isinstance(patch, bytes):
+        return patch
+    return (patch if isinstance(patch, str) else json.dumps(patch, separators=(",", ":"))).encode()
 
 
 def _decode(kind: Kind[M], body: bytes) -> M:

@@ -236,13 +236,19 @@ def patch(
     except (yaml.YAMLError, TypeError) as error:
         raise click.UsageError(f"--patch is neither JSON nor YAML: {error}") from None
 
+    where, form = namespace if found.namespaced else "", PatchType[patch_type.upper()]
+
     async def work(client: Any) -> None:
+        if subresource == "scale":
+            scale = await client.patch_scale(found, name, where, body, patch_type=form, dry_run=dry_run)
+            click.echo(f"scale.autoscaling/{scale.metadata.name} patched")
+            return
         patched = await client.patch(
             found,
             name,
-            namespace if found.namespaced else "",
+            where,
             body,
-            patch_type=PatchType[patch_type.upper()],
+            patch_type=form,
             subresource=subresource or "",
             dry_run=dry_run,
         )

@@ -98,6 +98,17 @@ def test_a_cluster_from_up_to_down(directory: Path) -> None:
     assert cluster("get", "pods", "-A", "-l", "a=b", "-o", "name") == "pod/web\n"
     assert cluster("get", "pods", "-l", "a=c", "-o", "name") == ""
 
+    template = {
+        "metadata": {"labels": {"app": "sized"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    sized = {"replicas": 0, "selector": {"matchLabels": {"app": "sized"}}, "template": template}
+    manifest = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "sized"}, "spec": sized}
+    (directory / "sized.yaml").write_text(json.dumps(manifest))
+    cluster("apply", "-f", directory / "sized.yaml")
+    scaled = cluster("patch", "rs", "sized", "--subresource", "scale", "-p", '{"spec": {"replicas": 0}}')
+    assert scaled == "scale.autoscaling/sized patched\n"
+
     cluster.apply("big", cpu="100")
     document = cluster("get", "pod/big", "-o", "yaml")
     assert document.startswith("apiVersion: v1\nkind: Pod\nmetadata:\n")
