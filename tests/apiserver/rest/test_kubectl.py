@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,27 @@ class Session:
         """A pod that runs."""
         self("apply", "-f", "-", stdin=POD.format(name=name, app=app, cpu=cpu))
         self("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=100s")
+
+
+class Namespaced(Session):
+    """A session in a namespace of its own."""
+
+    def __init__(self, directory: Path, namespace: str) -> None:
+        super().__init__(directory)
+        self.namespace = namespace
+
+    def run(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return super().run("-n", self.namespace, *words, stdin=stdin)
+
+
+@contextmanager
+def namespaced(live: Path, namespace: str) -> Iterator[Session]:
+    """A session in a namespace that is made for it, and deleted after it."""
+    session = Namespaced(live, namespace)
+    session("create", "namespace", namespace)
+    yield session
+    session("delete", "namespace", namespace, "--wait=false")
+    print(f"{session.commands} commands")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from nominee.commands.kubeconfig import kubeconfig
 from tests.apiserver.rest.live import eventually
-from tests.apiserver.rest.test_kubectl import KUBECTL, Session
+from tests.apiserver.rest.test_kubectl import KUBECTL, Session, namespaced
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
 NAMESPACE = "controllers"
@@ -49,19 +48,10 @@ spec:
 CLIENT_USAGES = "client auth, digital signature, key encipherment"
 
 
-class Namespaced(Session):
-    """A session in a namespace of its own."""
-
-    def run(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return super().run("-n", NAMESPACE, *words, stdin=stdin)
-
-
 @pytest.fixture(scope="module")
 def kubectl(live: Path) -> Iterator[Session]:
-    session = Namespaced(live)
-    session("create", "namespace", NAMESPACE)
-    yield session
-    session("delete", "namespace", NAMESPACE, "--wait=false")
+    with namespaced(live, NAMESPACE) as session:
+        yield session
 
 
 def _ready(kubectl: Session) -> list[str]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.apiserver.rest.live import eventually, eviction
-from tests.apiserver.rest.test_kubectl import KUBECTL, Session
+from tests.apiserver.rest.test_kubectl import KUBECTL, Session, namespaced
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
 NAMESPACE = "workloads"
@@ -50,20 +49,10 @@ spec:
 """
 
 
-class Namespaced(Session):
-    """A session in a namespace of its own."""
-
-    def run(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return super().run("-n", NAMESPACE, *words, stdin=stdin)
-
-
 @pytest.fixture(scope="module")
 def kubectl(live: Path) -> Iterator[Session]:
-    session = Namespaced(live)
-    session("create", "namespace", NAMESPACE)
-    yield session
-    session("delete", "namespace", NAMESPACE, "--wait=false")
-    print(f"{session.commands} commands")
+    with namespaced(live, NAMESPACE) as session:
+        yield session
 
 
 def _status(kubectl: Session) -> str:
