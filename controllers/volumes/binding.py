@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from controllers.volumes import annotations as names
 from controllers.volumes.steps import (
     DeleteVolume,
+    RecordEvent,
     Step,
-    Tell,
     UpdateClaim,
     UpdateClaimStatus,
     UpdateVolume,
@@ -149,7 +149,7 @@ def _lost(claim: core.PersistentVolumeClaim, reason: str, note: str) -> Step | N
     new.status.phase = "Lost"
     for name in ("accessModes", "capacity", "currentVolumeAttributesClassName"):
         new.status.ClearField(name)
-    return UpdateClaimStatus(new, event=Tell(new, "Warning", reason, note))
+    return UpdateClaimStatus(new, event=RecordEvent(new, "Warning", reason, note))
 
 
 def _bound_claim(view: ClaimView) -> Step | None:
@@ -175,7 +175,7 @@ def _unbound_claim(view: ClaimView) -> Step | None:
     if delays_binding(storage_class) and SELECTED_NODE not in claim.metadata.annotations:
         return _wait(claim, view.waiting_pods)
     if not class_of(claim):
-        return Tell(
+        return RecordEvent(
             claim,
             "Normal",
             "FailedBinding",
@@ -183,7 +183,7 @@ def _unbound_claim(view: ClaimView) -> Step | None:
             RESYNC_SECONDS,
         )
     if storage_class is None:
-        return Tell(
+        return RecordEvent(
             claim,
             "Warning",
             "ProvisioningFailed",
@@ -200,11 +200,11 @@ def _wait(claim: core.PersistentVolumeClaim, pods: Sequence[str]) -> Step:
     else:
         reason = "WaitForPodScheduled"
         note = f"waiting for pod{'s' if len(pods) > 1 else ''} {','.join(sorted(pods))} to be scheduled"
-    return Tell(claim, "Normal", reason, note, RESYNC_SECONDS)
+    return RecordEvent(claim, "Normal", reason, note, RESYNC_SECONDS)
 
 
 def _ask_provisioner(claim: core.PersistentVolumeClaim, provisioner: str) -> Step | None:
-    """A volume is somebody else's to make: name the provisioner on the claim and say so."""
+    """Name the provisioner, which makes the volume, on the claim, and record that."""
     if provisioner == NO_PROVISIONER:
         return None
     if claim.metadata.annotations.get(names.STORAGE_PROVISIONER) != provisioner:
@@ -212,7 +212,7 @@ def _ask_provisioner(claim: core.PersistentVolumeClaim, provisioner: str) -> Ste
         new.metadata.annotations[names.STORAGE_PROVISIONER] = provisioner
         new.metadata.annotations[names.BETA_STORAGE_PROVISIONER] = provisioner
         return UpdateClaim(new)
-    return Tell(
+    return RecordEvent(
         claim,
         "Normal",
         "ExternalProvisioning",

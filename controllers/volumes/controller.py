@@ -6,7 +6,7 @@ from controllers.controller import Context, Controller
 from controllers.volumes.binding import ClaimView, next_claim_step, next_volume_step
 from controllers.volumes.claims import waits_with
 from controllers.volumes.perform import perform
-from controllers.volumes.steps import Tell
+from controllers.volumes.steps import RecordEvent
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_not_found
 from machinery.api.objects import ObjectKey
@@ -84,7 +84,7 @@ class ClaimController(Controller):
             if step is None:
                 return None
             written = await perform(step, self.client, self.recorder)
-            if isinstance(step, Tell):
+            if isinstance(step, RecordEvent):
                 return step.again_seconds or None
             if isinstance(written, core.PersistentVolumeClaim):
                 claim = written

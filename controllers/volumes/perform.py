@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from controllers.volumes.steps import (
     DeleteVolume,
+    RecordEvent,
     Step,
-    Tell,
     UpdateClaim,
     UpdateClaimStatus,
     UpdateVolume,
@@ -25,7 +25,7 @@ async def perform(
     step: Step, client: Client, recorder: EventRecorder
 ) -> core.PersistentVolumeClaim | core.PersistentVolume | None:
     """The updated claim or volume, or None where the step changed neither. Raises StatusError."""
-    if isinstance(step, Tell):
+    if isinstance(step, RecordEvent):
         _record(step, recorder)
         return None
     await BEFORE.hit(step=type(step).__name__)
@@ -36,7 +36,7 @@ async def perform(
     return written
 
 
-def _record(event: Tell, recorder: EventRecorder) -> None:
+def _record(event: RecordEvent, recorder: EventRecorder) -> None:
     recorder.event(event.regarding, event.type, event.reason, action="", note=event.note)
 
 

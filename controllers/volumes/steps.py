@@ -9,7 +9,7 @@ from machinery.api.pb import core
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class RecordEvent:
     """Record an event about a claim or volume, then look again after a while (0: no need)."""
 
     regarding: Any
@@ -31,7 +31,7 @@ class UpdateClaimStatus:
     """PUT the claim's status, then record the event."""
 
     claim: core.PersistentVolumeClaim
-    event: Tell | None = None
+    event: RecordEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +55,4 @@ class DeleteVolume:
     volume: core.PersistentVolume
 
 
-Step = UpdateClaim | UpdateClaimStatus | UpdateVolume | UpdateVolumeStatus | DeleteVolume | Tell
+Step = UpdateClaim | UpdateClaimStatus | UpdateVolume | UpdateVolumeStatus | DeleteVolume | RecordEvent

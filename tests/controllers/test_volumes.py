@@ -22,8 +22,8 @@ from controllers.volumes.provisioning import (
 )
 from controllers.volumes.steps import (
     DeleteVolume,
+    RecordEvent,
     Step,
-    Tell,
     UpdateClaim,
     UpdateClaimStatus,
     UpdateVolume,
@@ -208,7 +208,7 @@ def test_what_a_claim_without_a_volume_is_told(
     of: core.PersistentVolumeClaim, storage_class: storage.StorageClass | None, reason: str
 ) -> None:
     step = next_claim_step(_view(of, storage_class))
-    assert isinstance(step, Tell)
+    assert isinstance(step, RecordEvent)
     assert (step.reason, step.again_seconds) == (reason, 15.0)
 
 
@@ -221,7 +221,7 @@ def test_what_a_claim_without_a_volume_is_told(
 )
 def test_a_claim_waits_for_its_pods_node(pods: list[str], note: str) -> None:
     step = next_claim_step(ClaimView(claim(uid="u1"), storage_class(), None, [], pods))
-    assert isinstance(step, Tell)
+    assert isinstance(step, RecordEvent)
     assert (step.reason, step.note) == ("WaitForPodScheduled", note)
 
 

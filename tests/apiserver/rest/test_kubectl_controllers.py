@@ -52,6 +52,7 @@ CLIENT_USAGES = "client auth, digital signature, key encipherment"
 def kubectl(live: Path) -> Iterator[Session]:
     with namespaced(live, NAMESPACE) as session:
         yield session
+        session("delete", "csr", "--all")
 
 
 def _ready(kubectl: Session) -> list[str]:
@@ -119,12 +120,12 @@ def _certificate(kubectl: Session, name: str) -> bytes:
 
 
 def test_an_approved_certificate_is_signed_and_lets_in(kubectl: Session, tmp_path: Path) -> None:
-    manifest, key = _request("jane", "kube-apiserver-client", "jane", "developers")
+    manifest, key = _request("signed", "kube-apiserver-client", "jane", "developers")
     kubectl("create", "-f", "-", stdin=manifest)
-    assert kubectl("get", "csr", "jane", "--no-headers").split()[-1] == "Pending"
-    kubectl("certificate", "approve", "jane")
-    certificate = _certificate(kubectl, "jane")
-    assert kubectl("get", "csr", "jane", "--no-headers").split()[-1] == "Approved,Issued"
+    assert kubectl("get", "csr", "signed", "--no-headers").split()[-1] == "Pending"
+    kubectl("certificate", "approve", "signed")
+    certificate = _certificate(kubectl, "signed")
+    assert kubectl("get", "csr", "signed", "--no-headers").split()[-1] == "Approved,Issued"
     made = x509.load_pem_x509_certificate(certificate)
     authority = x509.load_pem_x509_certificate((kubectl.directory / "pki" / "ca.crt").read_bytes())
     made.verify_directly_issued_by(authority)

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.apiserver.rest.test_certificate_requests import pem
-from tests.apiserver.rest.test_kubectl import KUBECTL, Session
+from tests.apiserver.rest.test_kubectl import KUBECTL, Session, namespaced
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
 NAMESPACE = "tools"
@@ -25,27 +24,19 @@ data: {{a: {value}}}
 """
 
 
-class Namespaced(Session):
-    """A session in a namespace of its own."""
-
-    def run(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return super().run("-n", NAMESPACE, *words, stdin=stdin)
-
-    def comes(self, what: str, name: str) -> None:
-        self("wait", "--for=create", f"{what}/{name}", "--timeout=100s")
-
-
 @pytest.fixture(scope="module")
-def kubectl(live: Path) -> Iterator[Namespaced]:
-    session = Namespaced(live)
-    session("create", "namespace", NAMESPACE)
-    yield session
-    session("delete", "namespace", NAMESPACE, "--wait=false")
+def kubectl(live: Path) -> Iterator[Session]:
+    with namespaced(live, NAMESPACE) as session:
+        yield session
 
 
-def test_what_every_namespace_has(kubectl: Namespaced) -> None:
-    kubectl.comes("serviceaccount", "default")
-    kubectl.comes("configmap", "kube-root-ca.crt")
+def _comes(kubectl: Session, what: str, name: str) -> None:
+    kubectl("wait", "--for=create", f"{what}/{name}", "--timeout=100s")
+
+
+def test_what_every_namespace_has(kubectl: Session) -> None:
+    _comes(kubectl, "serviceaccount", "default")
+    _comes(kubectl, "configmap", "kube-root-ca.crt")
     published = kubectl.json("get", "configmap", "kube-root-ca.crt")["data"]["ca.crt"]
     trusted = kubectl.json("config", "view", "--raw")["clusters"][0]["cluster"]["certificate-authority-data"]
     assert published == base64.b64decode(trusted).decode()
@@ -59,7 +50,7 @@ def test_what_every_namespace_has(kubectl: Namespaced) -> None:
     assert "service/kubernetes" in kubectl("get", "all", "-n", "default")
 
 
-def test_autoscale_and_scale(kubectl: Namespaced) -> None:
+def test_autoscale_and_scale(kubectl: Session) -> None:
     kubectl("create", "deployment", "web", "--image=pause", "--replicas=1")
     said = kubectl("autoscale", "deployment", "web", "--min=1", "--max=3", "--cpu-percent=50")
     assert said == "horizontalpodautoscaler.autoscaling/web autoscaled\n"
@@ -76,7 +67,7 @@ def test_autoscale_and_scale(kubectl: Namespaced) -> None:
     assert kubectl.json("get", "service", "web")["spec"]["selector"] == {"app": "web"}
 
 
-def test_debug_shows_the_container_and_does_not_hang(kubectl: Namespaced) -> None:
+def test_debug_shows_the_container_and_does_not_hang(kubectl: Session) -> None:
     kubectl("run", "p", "--image=pause", "--restart=Never")
     kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=100s")
     said = kubectl.fails("debug", "-i", "p", "--image=tools", "-c", "debugger")
@@ -89,10 +80,11 @@ def test_debug_shows_the_container_and_does_not_hang(kubectl: Namespaced) -> Non
     assert "not emulated" in kubectl.fails("port-forward", "p", ":80")
 
 
-def test_a_request_for_a_certificate(kubectl: Namespaced) -> None:
+def test_a_request_for_a_certificate(kubectl: Session) -> None:
     spec = {
         "request": base64.b64encode(pem()).decode(),
-        "signerName": "kubernetes.io/kube-apiserver-client",
+        # No controller signs for it: the request stays as it is approved.
+        "signerName": "example.com/by-hand",
         "usages": ["client auth"],
     }
     document = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
@@ -103,7 +95,7 @@ def test_a_request_for_a_certificate(kubectl: Namespaced) -> None:
     kubectl("delete", "csr", "jane")
 
 
-def test_kustomize_and_prune(kubectl: Namespaced, tmp_path: Path) -> None:
+def test_kustomize_and_prune(kubectl: Session, tmp_path: Path) -> None:
     (tmp_path / "kustomization.yaml").write_text("namePrefix: kz-\nresources: [one.yaml]\n")
     (tmp_path / "one.yaml").write_text(MAP.format(name="one", value="b"))
     assert kubectl("apply", "-k", str(tmp_path)) == "configmap/kz-one created\n"
@@ -117,13 +109,13 @@ def test_kustomize_and_prune(kubectl: Namespaced, tmp_path: Path) -> None:
     assert {"-  a: c", "+  a: d"} <= set(differs.stdout.splitlines())
 
 
-def test_a_kind_that_is_none(kubectl: Namespaced) -> None:
+def test_a_kind_that_is_none(kubectl: Session) -> None:
     document = json.dumps({"apiVersion": "v1", "kind": "Foo", "metadata": {"name": "a"}})
     assert 'no matches for kind "Foo" in version "v1"' in kubectl.fails("create", "-f", "-", stdin=document)
     assert "No resources found" in kubectl.run("get", "crd").stderr
 
 
-def test_what_older_clients_ask_for(kubectl: Namespaced) -> None:
+def test_what_older_clients_ask_for(kubectl: Session) -> None:
     described = kubectl("explain", "deployment.spec.replicas", "--output=plaintext-openapiv2")
     assert "FIELD:    replicas <integer>" in described
     assert "Endpoints is deprecated" in kubectl.run("get", "endpoints").stderr
