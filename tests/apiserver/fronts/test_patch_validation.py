@@ -12,6 +12,7 @@ import pytest
 
 from machinery.api.kinds import CONFIG_MAP
 from tests.apiserver.fronts.adapter import Api, Outcome
+from tests.apiserver.fronts.both import Both
 from tests.apiserver.fronts.test_fronts import config_map, made, refused
 
 TWICE = b'{"data":{"b":"1","b":"2"},"nope":{"x":1,"x":2},"metadata":{"odd":1}}'
@@ -178,3 +179,15 @@ def test_a_patch_of_the_type(api: Api, space: str, change: dict[str, Any], probl
     # A strategic patch is decoded into the endpoint's type, whatever it says.
     assert made(api.patch(CONFIG_MAP, "x", change, space, form="strategic")) == before or "kind" in problem
     assert made(api.patch(CONFIG_MAP, "x", {"kind": None}, space)) == before
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_what_is_twice_below_an_unknown_field_of_a_body(both: Both, space: str, method: str) -> None:
+    """A typed decoder skips unknown fields as a whole; a patch, which is decoded untyped, reports all."""
+    if method == "PUT":
+        made(both.rest.create(CONFIG_MAP, config_map("x"), space))
+    path = f"/api/v1/namespaces/{space}/configmaps" + ("/x" if method == "PUT" else "")
+    body = b'{"metadata":{"name":"x"},"nope":{"a":1,"a":2},"nope":3,"data":{"k":"1","k":"2"}}'
+    reply = both.rest.request(method, path, {}, body)
+    assert reply.code < 300
+    assert reply.warnings == ['unknown field "nope"', 'duplicate field "data.k"']
