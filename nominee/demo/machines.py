@@ -39,6 +39,10 @@ class Machines:
             raise StoryError("the cloud does not run")
         self._stage = stage
         self._address = cloud.grpc
+        try:
+            self._credential = credentials.find_certificate(cloud, stage.directory, credentials.ADMIN)
+        except credentials.NoCredential as error:
+            raise StoryError(str(error)) from None
 
     async def order_all(self, groups: Sequence[str]) -> None:
         """One machine of each group, all at once."""
@@ -55,7 +59,7 @@ class Machines:
     async def order(self, group: str, count: int = 1) -> list[core.Node]:
         """Asks for machines of a group, and waits until their nodes take pods. Returns the group's nodes."""
         wanted = len(nodes_of(self._stage, group)) + count
-        async with credentials.channel(self._address, None) as channel:
+        async with credentials.channel(self._address, self._credential) as channel:
             stub = protocol_grpc.CloudProviderStub(channel)
             await stub.NodeGroupIncreaseSize(
                 protocol.NodeGroupIncreaseSizeRequest(id=group, delta=count), timeout=_CALL_SECONDS_MAX
@@ -73,7 +77,7 @@ class Machines:
         doomed = nodes_of(self._stage, group)
         if not doomed:
             return
-        async with credentials.channel(self._address, None) as channel:
+        async with credentials.channel(self._address, self._credential) as channel:
             stub = protocol_grpc.CloudProviderStub(channel)
             nodes = [
                 protocol.ExternalGrpcNode(name=node.metadata.name, providerID=node.spec.providerID)

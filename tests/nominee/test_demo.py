@@ -11,6 +11,7 @@ from pathlib import Path
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import StateDirectory
 from tests.nominee.supervised import LIMIT_SECONDS, all_gone
+from tests.nominee.test_cli import nominee
 
 
 def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
@@ -30,3 +31,10 @@ def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     assert output.endswith("Aborted!\n")
     assert all_gone(pids)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_story_holds() -> None:
+    """The shortest one; it orders a machine, as all do. `make demo` plays the others."""
+    answer = nominee("demo", "--story", "resize")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "checks held" in answer.stdout
