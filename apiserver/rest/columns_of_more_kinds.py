@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apiserver.rest.layout import AGE, NAME, Column, Layout, wide
-from apiserver.rest.row import NONE, Row, age, duration
+from apiserver.rest.row import NONE, Row, age
 from machinery.api.selectors import shown_label_selector
+from machinery.printing.durations import human_duration
 
 _UNSET = "<unset>"
 _SHOWN_MAX = 3
@@ -82,7 +83,7 @@ def _job(job: Any, now: float) -> Row:
     took = ""
     if status.HasField("startTime"):
         end = status.completionTime.seconds if status.HasField("completionTime") else now
-        took = duration(end - status.startTime.seconds)
+        took = human_duration(end - status.startTime.seconds)
     own = [job.metadata.name, _job_status(job), completions, took, age(job.metadata, now)]
     return Row([*own, *_template(job), _selector(job)])
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apiserver.rest.layout import AGE, NAME, Column, Layout, wide
-from apiserver.rest.row import NONE, Row, age, balancer_addresses, duration, or_none, since
+from apiserver.rest.row import NONE, Row, age, balancer_addresses, or_none, since
 from machinery.api.objects import controller_of
 from machinery.api.selectors import shown_label_selector
+from machinery.printing.durations import human_duration
 
 _SHOWN_MAX = 3
 _UNKNOWN = "<unknown>"
@@ -78,7 +79,7 @@ def _autoscaler(obj: Any, now: float) -> Row:
 
 def _certificate_request(obj: Any, now: float) -> Row:
     spec = obj.spec
-    wanted = duration(spec.expirationSeconds) if spec.HasField("expirationSeconds") else NONE
+    wanted = human_duration(spec.expirationSeconds) if spec.HasField("expirationSeconds") else NONE
     types = {row.type for row in obj.status.conditions}
     verdict = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
     verdict += ",Failed" * ("Failed" in types) + ",Issued" * bool(obj.status.certificate)

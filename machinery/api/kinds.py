@@ -44,10 +44,11 @@ class Object(Protocol):
 
 
 M = TypeVar("M", bound=Message)
+M_co = TypeVar("M_co", bound=Message, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind(Generic[M]):
+class Kind(Generic[M_co]):
     """One kind: its names, its message and where it lies in etcd.
 
     `plural` is the resource of requests ("pods"); `storage_prefix` comes between `/registry/` and the
@@ -60,7 +61,7 @@ class Kind(Generic[M]):
     version: str
     kind: str
     plural: str
-    message: type[M]
+    message: type[M_co]
     list_message: type[Message]
     namespaced: bool = True
     storage_prefix: str = ""

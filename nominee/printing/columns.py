@@ -16,19 +16,23 @@ from machinery.api.kinds import (
     REPLICA_SET,
     Kind,
 )
-from machinery.api.pb import core
+from machinery.api.pb import apps, core
+from machinery.printing.durations import human_duration
+from machinery.printing.pods import pod_summary
 from machinery.runtime.clock import from_time
-from nominee.printing.tables import age
 
 NONE = "<none>"
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A kind's columns between NAME and AGE, and those that `-o wide` adds at the end."""
+    """A kind's columns between NAME and AGE, and those that `-o wide` adds at the end.
+
+    `cells(obj, now)` with seconds since the epoch.
+    """
 
     header: tuple[str, ...]
-    cells: Callable[[Any], Sequence[str]]
+    cells: Callable[[Any, float], Sequence[str]]
     wide_header: tuple[str, ...] = ()
     wide_cells: Callable[[Any], Sequence[str]] = lambda _obj: ()
 
@@ -46,46 +50,20 @@ def row(kind: Kind[Any], obj: Any, now: float, *, wide: bool, namespaces: bool) 
     metadata = obj.metadata
     start = [metadata.namespace] if namespaces else []
     created = from_time(metadata.creationTimestamp)
-    old = age(now - created) if created else "<unknown>"
-    return [*start, metadata.name, *columns.cells(obj), old, *(columns.wide_cells(obj) if wide else ())]
+    old = human_duration(now - created) if created else "<unknown>"
+    return [*start, metadata.name, *columns.cells(obj, now), old, *(columns.wide_cells(obj) if wide else ())]
 
 
-def pod_status(pod: core.Pod) -> str:
-    """kubectl's STATUS: the phase, or what is more telling."""
-    status = pod.status
-    text = status.reason or status.phase or "Unknown"
-    if any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in status.conditions):
-        text = "SchedulingGated"
-    running = False
-    for container in reversed(status.containerStatuses):
-        state = container.state
-        if state.waiting.reason:
-            text = state.waiting.reason
-        elif state.terminated.reason:
-            text = state.terminated.reason
-        elif state.HasField("terminated"):
-            text = f"ExitCode:{state.terminated.exitCode}"
-        elif container.ready and state.HasField("running"):
-            running = True
-    if text == "Completed" and running:
-        text = "Running"
-    if pod.metadata.HasField("deletionTimestamp"):
-        text = "Unknown" if status.reason == "NodeLost" else "Terminating"
-    return text
-
-
-def _pod(pod: core.Pod) -> Sequence[str]:
-    statuses = pod.status.containerStatuses
-    ready = sum(container.ready for container in statuses)
-    restarts = sum(container.restartCount for container in statuses)
-    return f"{ready}/{len(pod.spec.containers)}", pod_status(pod), str(restarts)
+def _pod(pod: core.Pod, now: float) -> Sequence[str]:
+    summary = pod_summary(pod)
+    return f"{summary.ready}/{summary.total}", summary.status, summary.restarts.text(now)
 
 
 def _pod_wide(pod: core.Pod) -> Sequence[str]:
     return pod.status.podIP or NONE, pod.spec.nodeName or NONE, pod.status.nominatedNodeName or NONE
 
 
-def _node(node: core.Node) -> Sequence[str]:
+def _node(node: core.Node, _now: float) -> Sequence[str]:
     ready = {"True": "Ready", "False": "NotReady"}
     states = [ready.get(c.status, "NotReady") for c in node.status.conditions if c.type == "Ready"]
     text = states[0] if states else "Unknown"
@@ -106,12 +84,12 @@ def _node_wide(node: core.Node) -> Sequence[str]:
     )
 
 
-def _replica_set(replica_set: Any) -> Sequence[str]:
+def _replica_set(replica_set: apps.ReplicaSet, _now: float) -> Sequence[str]:
     status = replica_set.status
     return str(replica_set.spec.replicas), str(status.replicas), str(status.readyReplicas)
 
 
-def _claim(claim: core.PersistentVolumeClaim) -> Sequence[str]:
+def _claim(claim: core.PersistentVolumeClaim, _now: float) -> Sequence[str]:
     capacity = claim.status.capacity
     return (
         claim.status.phase or "Pending",
@@ -121,7 +99,7 @@ def _claim(claim: core.PersistentVolumeClaim) -> Sequence[str]:
     )
 
 
-def _volume(volume: core.PersistentVolume) -> Sequence[str]:
+def _volume(volume: core.PersistentVolume, _now: float) -> Sequence[str]:
     capacity, claim = volume.spec.capacity, volume.spec.claimRef
     return (
         capacity["storage"].string if "storage" in capacity else NONE,
@@ -131,12 +109,12 @@ def _volume(volume: core.PersistentVolume) -> Sequence[str]:
     )
 
 
-def _event(event: core.Event) -> Sequence[str]:
+def _event(event: core.Event, _now: float) -> Sequence[str]:
     about = event.involvedObject
     return event.type, event.reason, f"{about.kind.lower()}/{about.name}", " ".join(event.message.split())
 
 
-_PLAIN = Columns((), lambda _obj: ())
+_PLAIN = Columns((), lambda _obj, _now: ())
 _COLUMNS: Mapping[Kind[Any], Columns] = {
     POD: Columns(("READY", "STATUS", "RESTARTS"), _pod, ("IP", "NODE", "NOMINATED NODE"), _pod_wide),
     NODE: Columns(("STATUS", "ROLES", "VERSION"), _node, ("CPU", "MEMORY", "TAINTS"), _node_wide),
@@ -144,7 +122,7 @@ _COLUMNS: Mapping[Kind[Any], Columns] = {
     PERSISTENT_VOLUME_CLAIM: Columns(("STATUS", "VOLUME", "CAPACITY", "STORAGECLASS"), _claim),
     PERSISTENT_VOLUME: Columns(("CAPACITY", "STATUS", "CLAIM", "STORAGECLASS"), _volume),
     PRIORITY_CLASS: Columns(
-        ("VALUE", "GLOBAL-DEFAULT"), lambda obj: (str(obj.value), str(obj.globalDefault).lower())
+        ("VALUE", "GLOBAL-DEFAULT"), lambda obj, _now: (str(obj.value), str(obj.globalDefault).lower())
     ),
     EVENT: Columns(("TYPE", "REASON", "OBJECT", "MESSAGE"), _event),
 }

@@ -1,27 +1,13 @@
-"""Tables and ages as kubectl prints them."""
+"""Tables as kubectl prints them."""
 
 from __future__ import annotations
-
-import pytest
 
 from machinery.api.kinds import NODE, POD
 from machinery.api.pb import core
 from nominee.printing import columns
-from nominee.printing.tables import age, aligned, table
+from nominee.printing.tables import aligned, table
 
 NOW = 1_700_000_000.0
-
-
-@pytest.mark.parametrize(
-    ("seconds", "wanted"),
-    [
-        (0, "0s"), (119, "119s"), (120, "2m"), (200, "3m20s"), (600, "10m"), (10799, "179m"), (10800, "3h"),
-        (18120, "5h2m"), (28800, "8h"), (172799, "47h"), (172800, "2d"), (180000, "2d2h"), (691200, "8d"),
-        (63072000, "2y"), (64022400, "2y11d"), (-5, "<invalid>"),
-    ],
-)  # fmt: skip
-def test_age(seconds: int, wanted: str) -> None:
-    assert age(seconds) == wanted
 
 
 def test_columns_are_aligned_without_trailing_spaces() -> None:
@@ -58,22 +44,6 @@ def test_pod_row() -> None:
     assert columns.header(POD, wide=True, namespaces=True) == [
         "NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE", "NOMINATED NODE"
     ]  # fmt: skip
-
-
-def test_pod_status_says_what_is_most_telling() -> None:
-    assert columns.pod_status(pod()) == "Running"
-    assert columns.pod_status(pod(phase="Failed", reason="OutOfcpu")) == "OutOfcpu"
-    waiting = pod(phase="Pending")
-    waiting.status.containerStatuses.add(name="a").state.waiting.reason = "ContainerCreating"
-    assert columns.pod_status(waiting) == "ContainerCreating"
-    exited = pod()
-    exited.status.containerStatuses.add(name="a").state.terminated.exitCode = 3
-    assert columns.pod_status(exited) == "ExitCode:3"
-    gated = pod(phase="Pending")
-    gated.status.conditions.add(type="PodScheduled", status="False", reason="SchedulingGated")
-    assert columns.pod_status(gated) == "SchedulingGated"
-    gated.metadata.deletionTimestamp.seconds = 1
-    assert columns.pod_status(gated) == "Terminating"
 
 
 def test_node_row() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from apiserver.registry import Registry
-from apiserver.rest.row import duration
 from machinery.api import kinds
 from machinery.api.kinds import Kind
 from machinery.features.gates import Gates
@@ -94,24 +93,3 @@ async def test_cells(line: dict[str, Any]) -> None:
     if "rowObjectKind" in line:
         assert row["object"]["kind"] == line["rowObjectKind"]
         assert sorted(table["metadata"]) == sorted(line["tableMetadataKeys"])
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (-5, "<invalid>"),
-        (0, "0s"),
-        (119, "119s"),
-        (120, "2m"),
-        (599, "9m59s"),
-        (3600, "60m"),
-        (3 * 3600 + 60, "3h1m"),
-        (30 * 3600, "30h"),
-        (50 * 3600, "2d2h"),
-        (20 * 86400, "20d"),
-        (800 * 86400, "2y70d"),
-        (3000 * 86400, "8y"),
-    ],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
