@@ -1,6 +1,7 @@
 """The kubelet: one process that carries many nodes, runs their pods, and resizes them in place.
 
-`allocation` is the heart, a pure core: which pods a node takes and which resizes it allocates (`events` in,
-`actions` out, over a `node_state`). `actuation` orders how a resize is put into force, `runtime` emulates the
-containers, `checkpoint` keeps both on disk. `shell` is the I/O around them: start with `shell.process`.
+The cores are pure: `events` in, `instructions` out, over the state of a node (`node.state`). `allocation`
+decides which pods a node admits and which resizes it allocates, `resize` has the states of a resize and the
+order of its actuation, `runtime` emulates the containers, `status` builds pod statuses, `checkpoint`
+is the format of what is kept on disk. `shell` is the I/O around them: start with `shell.process`.
 """

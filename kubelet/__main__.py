@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import click
 
-from kubelet.addresses import LISTED_NODES_MAX
+from kubelet.node.addresses import LISTED_NODES_MAX
 from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.shell.process import KubeletConfig, run_kubelet
 from machinery.process.component import Process, component_command

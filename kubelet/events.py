@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubelet.pod_resources import PodResources
+from kubelet.resources.pod_resources import PodResources
 from machinery.api.pb import core
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubelet.node_state import Features
+from kubelet.node.state import Features
 from machinery.features.gates import Gates, Version
 
 RESIZE_CONDITIONS_SINCE = Version(1, 33)

@@ -16,7 +16,8 @@ from machinery.api.kinds import Kind
 from machinery.api.pb import core
 from machinery.client.api_client import Client
 from machinery.client.informer import Informer
-from machinery.events.recorder import EventRecorder, reference
+from machinery.events.recorder import EventRecorder
+from machinery.events.reference import reference
 from machinery.runtime.clock import Clock
 
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"

@@ -10,23 +10,26 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
-from kubelet import actions, addresses, deadline, events
-from kubelet.actuation import ContainerResize, changed_limits
-from kubelet.adoption import adopt
-from kubelet.allocation import handle
-from kubelet.checkpoint import Checkpoint, CheckpointFile, CorruptCheckpointError
-from kubelet.feasibility import restarts_for
+from kubelet import events, instructions
+from kubelet.allocation.feasibility import restarts_for
+from kubelet.allocation.manager import handle
+from kubelet.checkpoint import Checkpoint, CorruptCheckpointError
 from kubelet.features import StatusFeatures
-from kubelet.last_sync import LastSync
-from kubelet.lifecycle import Told
-from kubelet.node_object import Identity
-from kubelet.node_state import TERMINAL_PHASES, NodeState, PodRecord
-from kubelet.pod_resources import PodResources
-from kubelet.pod_status import Outcome
-from kubelet.runtime import PodSandbox
+from kubelet.node import addresses
+from kubelet.node.node_object import Identity
+from kubelet.node.state import TERMINAL_PHASES, NodeState, PodRecord
+from kubelet.pods import deadline
+from kubelet.pods.container_events import Told
+from kubelet.pods.last_sync import LastSync
+from kubelet.resize.actuation import ContainerResize, changed_limits
+from kubelet.resources.pod_resources import PodResources
+from kubelet.runtime.adoption import adopt
+from kubelet.runtime.sandbox import PodSandbox
 from kubelet.shell import metrics
+from kubelet.shell.checkpoint_file import CheckpointFile
 from kubelet.shell.checkpointer import Checkpointer
 from kubelet.shell.timers import Timers
+from kubelet.status.pod_status import Outcome
 from machinery.api.objects import key_of
 from machinery.api.pb import core
 from machinery.events.recorder import EventRecorder
@@ -210,30 +213,30 @@ class Agent:
         for action in handle(self.state, event):
             self._perform(action)
 
-    def _perform(self, action: actions.Action) -> None:
+    def _perform(self, action: instructions.Instruction) -> None:
         match action:
-            case actions.SaveAllocations():
+            case instructions.SaveAllocations():
                 self.checkpointer.changed()
-            case actions.AdmitPod(uid):
+            case instructions.AdmitPod(uid):
                 self.admitted.add(uid)
                 self.around.enqueue(self.name, uid)
-            case actions.RejectPod(uid, reason, message):
+            case instructions.RejectPod(uid, reason, message):
                 self.outcomes[uid] = Outcome(reason=reason, message=message)
                 self.around.enqueue(self.name, uid)
-            case actions.KillPod(uid, reason, message):
+            case instructions.KillPod(uid, reason, message):
                 self.outcomes[uid] = Outcome(reason=reason, message=message, preempted=True)
                 self.around.enqueue(self.name, uid)
-            case actions.SyncPod(uid):
+            case instructions.SyncPod(uid):
                 self.around.enqueue(self.name, uid)
-            case actions.RecordEvent(pod, type_, reason, message):
+            case instructions.RecordEvent(pod, type_, reason, message):
                 self.around.recorder.event(
                     pod, type_, reason, action=reason, note=message, instance=self.name
                 )
-            case actions.ScheduleRetry(seconds):
+            case instructions.ScheduleRetry(seconds):
                 self._schedule_retry(seconds)
-            case actions.Evaluated():
+            case instructions.Evaluated():
                 self._evaluated(action)
-            case actions.Retried(trigger):
+            case instructions.Retried(trigger):
                 self._trigger = trigger
 
     def _schedule_retry(self, seconds: float) -> None:
@@ -248,7 +251,7 @@ class Agent:
         if self.state.queue:
             self.around.timers.after(seconds, due)
 
-    def _evaluated(self, action: actions.Evaluated) -> None:
+    def _evaluated(self, action: instructions.Evaluated) -> None:
         metrics.count(action, self._trigger)
         record = self.state.pods.get(action.uid)
         if record is not None and (action.operation == "resize" or not action.admitted):

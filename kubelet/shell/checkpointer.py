@@ -7,8 +7,9 @@ from collections.abc import Callable
 import anyio
 import anyio.to_thread
 
-from kubelet.checkpoint import Checkpoint, CheckpointFile, encode
-from kubelet.points import CHECKPOINT_AFTER, CHECKPOINT_BEFORE
+from kubelet.checkpoint import Checkpoint, encode
+from kubelet.shell.checkpoint_file import CheckpointFile
+from kubelet.shell.points import CHECKPOINT_AFTER, CHECKPOINT_BEFORE
 
 
 class Checkpointer:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from prometheus_client import Counter, Gauge
 
-from kubelet import conditions
-from kubelet.actions import Evaluated
-from kubelet.node_state import NodeState
+from kubelet.instructions import Evaluated
+from kubelet.node.state import NodeState
+from kubelet.resize import conditions
 
 NODES = Gauge("nominee_kubelet_nodes", "Nodes that this process carries.")
 RUNNING_PODS = Gauge("kubelet_running_pods", "Pods that have a running pod sandbox.")

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kubelet.runtime import PodSandbox
+from kubelet.node.summary import summary
+from kubelet.runtime.sandbox import PodSandbox
 from kubelet.shell.agent import Agent
-from kubelet.summary import summary
 from machinery.api.pb import core
 from machinery.process.health import HEADERS, NOT_FOUND, Health
 from machinery.runtime.clock import Clock

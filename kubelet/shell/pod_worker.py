@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubelet import actuation, crash_loop, deadline, events, lifecycle, runtime
-from kubelet.node_state import TERMINAL_PHASES, PodRecord
+from kubelet import events
+from kubelet.node.state import TERMINAL_PHASES, PodRecord
 from kubelet.options import Delays, exit_code, pre_stop_sleep, run_duration
-from kubelet.pod_resources import PodResources
-from kubelet.pod_status import View
-from kubelet.points import (
+from kubelet.pods import container_events as lifecycle
+from kubelet.pods import deadline
+from kubelet.resize import actuation
+from kubelet.resources.pod_resources import PodResources
+from kubelet.runtime import crash_loop
+from kubelet.runtime import sandbox as runtime
+from kubelet.runtime.sandbox import PodSandbox
+from kubelet.shell.agent import Agent, Due
+from kubelet.shell.points import (
     ACTUATE_AFTER,
     ACTUATE_BEFORE,
     START_AFTER,
@@ -22,10 +28,9 @@ from kubelet.points import (
     TERMINATE_AFTER,
     TERMINATE_BEFORE,
 )
-from kubelet.runtime import PodSandbox
-from kubelet.shell.agent import Agent, Due
 from kubelet.shell.status_writer import StatusWriter
 from kubelet.shell.timers import EARLY_SECONDS_MAX
+from kubelet.status.pod_status import View
 from machinery.api.errors import is_retryable
 from machinery.api.objects import is_terminating, key_of
 from machinery.api.pb import core

@@ -14,22 +14,22 @@ from zlib import crc32
 import anyio
 import anyio.abc
 
-from kubelet.addresses import CLOUD_NUMBERS, CLOUD_NUMBERS_FROM
-from kubelet.checkpoint import CheckpointFile
 from kubelet.features import features, status_features
-from kubelet.node_object import Identity, NodeFacts
-from kubelet.node_state import NodeSettings, NodeState
+from kubelet.node.addresses import CLOUD_NUMBERS, CLOUD_NUMBERS_FROM
+from kubelet.node.node_object import Identity, NodeFacts
+from kubelet.node.state import NodeSettings, NodeState
+from kubelet.node.summary import summary
 from kubelet.options import Delays, Heartbeats, NodeShape
-from kubelet.points import ADMIT_BEFORE
 from kubelet.shell import metrics, node_endpoints
 from kubelet.shell.agent import Agent, Surroundings
+from kubelet.shell.checkpoint_file import CheckpointFile
 from kubelet.shell.cloud import CloudInstance, CloudWatcher, Provider, node_name
 from kubelet.shell.pod_worker import PodWorker
+from kubelet.shell.points import ADMIT_BEFORE
 from kubelet.shell.registration import Registrar, attempt
 from kubelet.shell.status_writer import StatusWriter
 from kubelet.shell.timers import Timers
 from kubelet.shell.work_queue import WorkQueue
-from kubelet.summary import summary
 from machinery.api import kinds
 from machinery.api.objects import key_of
 from machinery.api.pb import core

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from kubelet.node_object import NodeFacts, labels, new_node, same_but_heartbeat, write_status
+from kubelet.node.node_object import NodeFacts, labels, new_node, same_but_heartbeat, write_status
 from kubelet.options import Heartbeats
-from kubelet.points import LEASE_BEFORE, NODE_STATUS_BEFORE, REGISTER_AFTER, REGISTER_BEFORE
 from kubelet.shell.agent import Agent
+from kubelet.shell.points import LEASE_BEFORE, NODE_STATUS_BEFORE, REGISTER_AFTER, REGISTER_BEFORE
 from machinery.api import errors, kinds
 from machinery.api.pb import coordination, core
 from machinery.client.api_client import Client, retry_unavailable

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import anyio
 
-from kubelet.pod_status import View, build
-from kubelet.points import DELETE_BEFORE, STATUS_AFTER, STATUS_BEFORE
 from kubelet.shell.agent import Agent, revision
+from kubelet.shell.points import DELETE_BEFORE, STATUS_AFTER, STATUS_BEFORE
+from kubelet.status.pod_status import View, build
 from machinery.api import errors, kinds
 from machinery.api.objects import key_of
 from machinery.api.pb import core

@@ -17,11 +17,11 @@ from typing import Any, TypedDict, Unpack
 
 import anyio
 
-from machinery.api import kinds
 from machinery.api.errors import StatusError, is_already_exists, is_not_found, is_retryable
 from machinery.api.kinds import Kind
 from machinery.api.pb import core
 from machinery.client.api_client import Client
+from machinery.events.reference import reference
 from machinery.patch.patch_type import PatchType
 from machinery.runtime.clock import Clock, SystemClock
 from machinery.runtime.token_bucket import TokenBucket
@@ -30,19 +30,6 @@ QUEUE_MAX = 1000
 TRIES_MAX = 12
 RETRY_SECONDS = 2.0
 PER_SECOND, BURST = 50.0, 100
-
-
-def reference(obj: Any) -> core.ObjectReference:
-    """Return a reference to an object as events carry it, its resourceVersion included."""
-    kind = kinds.of(obj)
-    return core.ObjectReference(
-        kind=kind.kind,
-        apiVersion=kind.api_version,
-        namespace=obj.metadata.namespace,
-        name=obj.metadata.name,
-        uid=obj.metadata.uid,
-        resourceVersion=obj.metadata.resourceVersion,
-    )
 
 
 @dataclass(frozen=True, slots=True)

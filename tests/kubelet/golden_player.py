@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubelet import actions, events
-from kubelet.allocation import handle
-from kubelet.node_state import NodeSettings, NodeState, PodRecord
-from kubelet.pod_conditions import write_resize_conditions
-from kubelet.pod_resources import PodResources, desired_resources
-from kubelet.resource_status import write_resources
-from kubelet.runtime import Container, PodSandbox
+from kubelet import events, instructions
+from kubelet.allocation.manager import handle
+from kubelet.node.state import NodeSettings, NodeState, PodRecord
+from kubelet.resources.pod_resources import PodResources, desired_resources
+from kubelet.runtime.sandbox import Container, PodSandbox
+from kubelet.status.resize_conditions import write_resize_conditions
+from kubelet.status.resource_status import write_resources
 from machinery.api.pb import core
 from tests.kubelet.golden import Case
 
@@ -187,10 +187,10 @@ class Player:
         for action in handle(self.node, event):
             self.perform(action)
 
-    def perform(self, action: actions.Action) -> None:
+    def perform(self, action: instructions.Instruction) -> None:
         seen = self.seen
         match action:
-            case actions.Evaluated():
+            case instructions.Evaluated():
                 row: Case = {
                     "pod": self.name(action.uid),
                     "operation": action.operation,
@@ -199,17 +199,17 @@ class Player:
                 if not action.admitted:
                     row |= {"reason": action.reason, "message": action.message}
                 seen.evaluated.append(row)
-            case actions.SyncPod(uid):
+            case instructions.SyncPod(uid):
                 seen.syncs.append(self.name(uid))
-            case actions.RecordEvent():
+            case instructions.RecordEvent():
                 name = action.pod.metadata.name
                 seen.events.append(f"{name} {action.type} {action.reason} {action.message}")
-            case actions.Retried(trigger):
+            case instructions.Retried(trigger):
                 seen.trigger = trigger
-            case actions.KillPod(uid, reason, message):
+            case instructions.KillPod(uid, reason, message):
                 seen.preempted.append(self.name(uid))
                 self.fail(self.name(uid), "preempted", reason, message)
-            case actions.RejectPod(uid, reason, message):
+            case instructions.RejectPod(uid, reason, message):
                 self.fail(self.name(uid), "rejected", reason, message)
             case _:
                 pass

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet.actuation import ContainerResize, changed_limits, plan
-from kubelet.requirements import EMPTY, Requirements
+from kubelet.resize.actuation import ContainerResize, changed_limits, plan
+from kubelet.resources.requirements import EMPTY, Requirements
 
 OLD = Requirements.from_json({"limits": {"cpu": "200m", "memory": "200Mi"}})
 

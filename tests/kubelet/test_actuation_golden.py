@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet.actuation import Call, ContainerResize, after, in_progress, plan
-from kubelet.requirements import Requirements
+from kubelet.resize.actuation import Call, ContainerResize, after, in_progress, plan
+from kubelet.resources.requirements import Requirements
 from tests.kubelet.golden import Case, cases
 
 CASES = cases("kubelet_actuation.jsonl")

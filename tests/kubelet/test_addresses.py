@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubelet.__main__ import main
-from kubelet.addresses import (
+from kubelet.node.addresses import (
     CLOUD_NUMBERS,
     CLOUD_NUMBERS_FROM,
     LISTED_NODES_MAX,

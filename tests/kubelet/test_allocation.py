@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kubelet import actuation, events, predicates
-from kubelet.node_state import PodRecord
-from kubelet.pod_resources import PodResources
-from kubelet.requirements import Requirements
+from kubelet import events
+from kubelet.allocation import predicates
+from kubelet.node.state import PodRecord
+from kubelet.resize import actuation
+from kubelet.resources.pod_resources import PodResources
+from kubelet.resources.requirements import Requirements
 from machinery.api.pb import core, meta
 from tests.kubelet.golden_player import Player
 

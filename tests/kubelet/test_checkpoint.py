@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubelet import runtime
-from kubelet.checkpoint import Checkpoint, CheckpointFile, CorruptCheckpointError, decode, encode
-from kubelet.pod_resources import PodResources
-from kubelet.requirements import Requirements, ResourceList
-from kubelet.runtime import PodSandbox
+from kubelet.checkpoint import Checkpoint, CorruptCheckpointError, decode, encode
+from kubelet.resources.pod_resources import PodResources
+from kubelet.resources.requirements import Requirements, ResourceList
+from kubelet.runtime import sandbox as runtime
+from kubelet.runtime.sandbox import PodSandbox
+from kubelet.shell.checkpoint_file import CheckpointFile
 from machinery.api.pb import core
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -104,7 +105,7 @@ def test_a_half_written_new_file_does_not_matter(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from kubelet.checkpoint import CheckpointFile
+from kubelet.shell.checkpoint_file import CheckpointFile
 from tests.kubelet.test_checkpoint import checkpoint
 
 file = CheckpointFile(Path(sys.argv[1]), "node-0")

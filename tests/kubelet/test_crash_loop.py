@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet import crash_loop, runtime
-from kubelet.adoption import adopt
 from kubelet.features import status_features
-from kubelet.pod_resources import desired_resources
-from kubelet.pod_status import View, build
-from kubelet.runtime import PodSandbox
+from kubelet.resources.pod_resources import desired_resources
+from kubelet.runtime import crash_loop
+from kubelet.runtime import sandbox as runtime
+from kubelet.runtime.adoption import adopt
+from kubelet.runtime.sandbox import PodSandbox
+from kubelet.status.pod_status import View, build
 from machinery.api.pb import core
 from machinery.features.gates import Gates, Version
 

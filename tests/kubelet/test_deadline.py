@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet.deadline import seconds_left
+from kubelet.pods.deadline import seconds_left
 from machinery.api.pb import core
 
 TAKEN = 1_700_000_000.5

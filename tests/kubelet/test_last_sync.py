@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from kubelet import runtime
 from kubelet.features import status_features
-from kubelet.last_sync import LastSync
-from kubelet.pod_resources import desired_resources
-from kubelet.pod_status import View, build
+from kubelet.pods.last_sync import LastSync
+from kubelet.resources.pod_resources import desired_resources
+from kubelet.runtime import sandbox as runtime
+from kubelet.status.pod_status import View, build
 from machinery.api.pb import core
 from machinery.features.gates import Gates, Version
 from machinery.wire import codec, presence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet.lifecycle import restarting, started, stopping
+from kubelet.pods.container_events import restarting, started, stopping
 from machinery.api.pb import core
 from machinery.features.gates import Version
 from machinery.wire import codec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet.node_object import Identity, NodeFacts, new_node, write_status
+from kubelet.node.node_object import Identity, NodeFacts, new_node, write_status
 from kubelet.options import NodeShape
 from machinery.api.pb import core
 from machinery.features.gates import Version

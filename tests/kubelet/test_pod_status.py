@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kubelet import runtime
-from kubelet.conditions import ResizeCondition
 from kubelet.features import features, status_features
-from kubelet.pod_resources import PodResources, desired_resources
-from kubelet.pod_status import Outcome, View, build
-from kubelet.requirements import Requirements, ResourceList
+from kubelet.resize.conditions import ResizeCondition
+from kubelet.resources.pod_resources import PodResources, desired_resources
+from kubelet.resources.requirements import Requirements, ResourceList
+from kubelet.runtime import sandbox as runtime
+from kubelet.status.pod_status import Outcome, View, build
 from machinery.api import objects
 from machinery.api.pb import core
 from machinery.features.gates import Gates, Version

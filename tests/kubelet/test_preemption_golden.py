@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet.preemption import Candidate, NoVictimsError, Shortage, choose_victims, is_critical_priority
+from kubelet.allocation.preemption import (
+    Candidate,
+    NoVictimsError,
+    Shortage,
+    choose_victims,
+    is_critical_priority,
+)
 from tests.kubelet.golden import Case, cases
 
 CASES = cases("kubelet_preemption.jsonl")

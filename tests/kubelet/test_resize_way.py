@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubelet.conditions import ResizeCondition
-from kubelet.node_state import PodRecord
-from kubelet.pod_resources import PodResources
-from kubelet.resize_way import WAY, Cause, ResizeState, UnknownStepError, diagram
+from kubelet.node.state import PodRecord
+from kubelet.resize.conditions import ResizeCondition
+from kubelet.resize.states import WAY, Cause, ResizeState, UnknownStepError, diagram
+from kubelet.resources.pod_resources import PodResources
 from machinery.api.pb import core
 
 DEFERRED = ResizeCondition(reason="Deferred")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kubelet import runtime
 from kubelet.features import status_features
-from kubelet.pod_resources import PodResources, desired_resources
-from kubelet.pod_status import View, build
-from kubelet.requirements import Requirements
+from kubelet.resources.pod_resources import PodResources, desired_resources
+from kubelet.resources.requirements import Requirements
+from kubelet.runtime import sandbox as runtime
+from kubelet.status.pod_status import View, build
 from machinery.api.pb import core
 from machinery.features.gates import Gates, Version
 from machinery.wire import codec

@@ -5,14 +5,14 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from kubelet import runtime
-from kubelet.adoption import adopt
 from kubelet.features import status_features
 from kubelet.options import Delays, exit_code, pre_stop_sleep, run_duration
-from kubelet.pod_resources import desired_resources
-from kubelet.pod_status import View, build
+from kubelet.resources.pod_resources import desired_resources
+from kubelet.runtime import sandbox as runtime
+from kubelet.runtime.adoption import adopt
 from kubelet.shell.timers import Timers
 from kubelet.shell.work_queue import WorkQueue
+from kubelet.status.pod_status import View, build
 from machinery.api.pb import core
 from machinery.features.gates import Gates, Version
 from machinery.runtime.clock import FakeClock

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubelet import runtime
-from kubelet.pod_resources import PodResources
-from kubelet.requirements import Requirements
-from kubelet.summary import summary
+from kubelet.node.summary import summary
+from kubelet.resources.pod_resources import PodResources
+from kubelet.resources.requirements import Requirements
+from kubelet.runtime import sandbox as runtime
 from machinery.api.pb import core
 from machinery.wire import codec
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from kubelet.conditions import ERROR, INFEASIBLE, ResizeCondition
+from kubelet.resize.conditions import ERROR, INFEASIBLE, ResizeCondition
 
 STORY_MAX = 16
 

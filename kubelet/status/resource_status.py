@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from kubelet.pod_resources import PodResources
-from kubelet.requirements import SHARED_VALUES_MAX, Requirements, ResourceList
-from kubelet.runtime import PodSandbox
+from kubelet.resources.pod_resources import PodResources
+from kubelet.resources.requirements import SHARED_VALUES_MAX, Requirements, ResourceList
+from kubelet.runtime.sandbox import PodSandbox
 from machinery.api.pb import core
 from machinery.resources.pod_resources import CPU, MEMORY, is_sidecar, pod_limits, pod_requests
 from machinery.resources.quantity import Format, Quantity

@@ -5,8 +5,8 @@ Source: KEP-1287, "Priority of Resize Requests"; kubelet 1.36's sortPendingResiz
 
 from __future__ import annotations
 
-from kubelet.node_state import NodeState, PodRecord
-from kubelet.preemption import GUARANTEED
+from kubelet.allocation.preemption import GUARANTEED
+from kubelet.node.state import NodeState, PodRecord
 from machinery.resources.pod_resources import CPU, MEMORY
 from machinery.resources.qos import recorded_qos_class
 

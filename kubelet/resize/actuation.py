@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kubelet.requirements import EMPTY, Requirements
+from kubelet.resources.requirements import EMPTY, Requirements
 from machinery.resources.pod_resources import CPU, MEMORY
 
 ResourceName = Literal["cpu", "memory"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubelet.pod_resources import PodResources, with_resources
+from kubelet.resources.pod_resources import PodResources, with_resources
 from machinery.api.pb import core
 from machinery.resources.pod_resources import Resources, pod_requests
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from kubelet import crash_loop
-from kubelet.conditions import DEFERRED, ResizeCondition
 from kubelet.features import StatusFeatures
-from kubelet.pod_conditions import (
+from kubelet.resize.conditions import DEFERRED, ResizeCondition
+from kubelet.resources.pod_resources import PodResources
+from kubelet.runtime import crash_loop
+from kubelet.runtime.sandbox import Container, PodSandbox
+from kubelet.status.resize_conditions import (
     preemption_disabled,
     resize_status,
     write_preemption_disabled,
     write_resize_conditions,
 )
-from kubelet.pod_resources import PodResources
-from kubelet.resource_status import write_resources
-from kubelet.runtime import Container, PodSandbox
+from kubelet.status.resource_status import write_resources
 from machinery.api import objects
 from machinery.api.pb import core, meta
 from machinery.resources.qos import recorded_qos_class

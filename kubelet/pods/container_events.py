@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kubelet import crash_loop
+from kubelet.runtime import crash_loop
 from machinery.api.pb import core
-from machinery.events.recorder import reference
+from machinery.events.reference import reference
 from machinery.features.gates import Version
 
 _SHORT_SINCE = Version(1, 35)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubelet.requirements import EMPTY, Requirements
+from kubelet.resources.requirements import EMPTY, Requirements
 from machinery.api.pb import core
 from machinery.resources.pod_resources import is_sidecar
 

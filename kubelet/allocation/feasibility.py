@@ -5,9 +5,9 @@ Source: kubelet 1.36, pod resize admit handler (KEP-1287, "Resize status": Infea
 
 from __future__ import annotations
 
-from kubelet.node_state import NodeState, PodRecord
-from kubelet.pod_resources import resizable_containers
-from kubelet.preemption import GUARANTEED
+from kubelet.allocation.preemption import GUARANTEED
+from kubelet.node.state import NodeState, PodRecord
+from kubelet.resources.pod_resources import resizable_containers
 from machinery.api.pb import core
 from machinery.resources import quantity
 from machinery.resources.pod_resources import CPU, MEMORY

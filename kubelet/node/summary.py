@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kubelet.options import ANNOTATION
-from kubelet.runtime import Container, PodSandbox
+from kubelet.runtime.sandbox import Container, PodSandbox
 from machinery.api.pb import core
 from machinery.resources.pod_resources import CPU, MEMORY, amount
 from machinery.resources.quantity import QuantityError

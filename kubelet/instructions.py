@@ -84,7 +84,7 @@ class Evaluated:
     was_deferred: bool = False
 
 
-Action = (
+Instruction = (
     SaveAllocations
     | AdmitPod
     | RejectPod

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kubelet.node_state import NodeState, PodRecord
-from kubelet.preemption import Shortage
+from kubelet.allocation.preemption import Shortage
+from kubelet.node.state import NodeState, PodRecord
 from machinery.api.pb import core
 from machinery.resources.pod_resources import Resources, is_extended, is_sidecar
 from machinery.scheduling import node_affinity, taints

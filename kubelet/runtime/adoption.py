@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubelet import crash_loop
-from kubelet.requirements import Requirements
-from kubelet.runtime import Container, PodSandbox
+from kubelet.resources.requirements import Requirements
+from kubelet.runtime import crash_loop
+from kubelet.runtime.sandbox import Container, PodSandbox
 from machinery.api.pb import core
 from machinery.resources.pod_resources import is_sidecar
 from machinery.runtime import clock

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kubelet import predicates, preemption
-from kubelet.actions import Operation
-from kubelet.feasibility import infeasible
-from kubelet.node_state import NodeState, PodRecord
-from kubelet.pod_resources import PodResources
-from kubelet.preemption import Candidate
+from kubelet.allocation import predicates, preemption
+from kubelet.allocation.feasibility import infeasible
+from kubelet.allocation.preemption import Candidate
+from kubelet.instructions import Operation
+from kubelet.node.state import NodeState, PodRecord
+from kubelet.resources.pod_resources import PodResources
 from machinery.api.pb import core
 from machinery.resources.pod_resources import Resources, amount
 from machinery.resources.qos import recorded_qos_class

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from kubelet.pod_resources import PodResources
-from kubelet.requirements import Requirements
+from kubelet.resources.pod_resources import PodResources
+from kubelet.resources.requirements import Requirements
 from machinery.api.pb import core
 
 # What Go's encoder escapes in strings, beside what JSON itself wants.

@@ -5,8 +5,8 @@ Since 1.33: conditions PodResizePending and PodResizeInProgress; before: the fie
 
 from __future__ import annotations
 
-from kubelet import conditions
-from kubelet.conditions import ResizeCondition
+from kubelet.resize import conditions
+from kubelet.resize.conditions import ResizeCondition
 from machinery.api import objects
 from machinery.api.pb import core, meta
 from machinery.runtime import clock

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubelet import actions, conditions, events, messages, resize_queue
-from kubelet.actions import Action
-from kubelet.admission import admit
-from kubelet.node_state import TERMINAL_PHASES, NodeState, PodRecord, creation_order
-from kubelet.resize_way import Cause
+from kubelet import events, instructions
+from kubelet.allocation import resize_queue
+from kubelet.allocation.admission import admit
+from kubelet.instructions import Instruction
+from kubelet.node.state import TERMINAL_PHASES, NodeState, PodRecord, creation_order
+from kubelet.resize import conditions, messages
+from kubelet.resize.states import Cause
 from machinery.resources.pod_resources import CPU, MEMORY
 
 RETRY_SECONDS = 180.0
@@ -25,17 +27,17 @@ PREEMPTING = "Preempting"
 PREEMPTED_MESSAGE = "Preempted in order to admit critical pod"
 
 
-def handle(node: NodeState, event: events.Event) -> list[Action]:
+def handle(node: NodeState, event: events.Event) -> list[Instruction]:
     """The one door: applies an event and returns what is to be done, in order."""
     return _HANDLERS[type(event)](node, event)
 
 
-def on_pods_added(node: NodeState, event: events.PodsAdded) -> list[Action]:
+def on_pods_added(node: NodeState, event: events.PodsAdded) -> list[Instruction]:
     """Admits pods in order of creation, each beside those before it; then retries what is still pending.
 
     A pod that was allocated by an earlier process is admitted with that allocation.
     """
-    done: list[Action] = []
+    done: list[Instruction] = []
     records = sorted((PodRecord(pod, node.desired_of(pod)) for pod in event.pods), key=creation_order)
     waiting = []
     for record in records:
@@ -55,7 +57,7 @@ def on_pods_added(node: NodeState, event: events.PodsAdded) -> list[Action]:
     return done
 
 
-def on_pod_updated(node: NodeState, event: events.PodUpdated) -> list[Action]:
+def on_pod_updated(node: NodeState, event: events.PodUpdated) -> list[Instruction]:
     """Queues a pod whose resources changed away from its allocation, and retries."""
     uid = event.pod.metadata.uid
     record = node.pods.get(uid)
@@ -65,7 +67,7 @@ def on_pod_updated(node: NodeState, event: events.PodUpdated) -> list[Action]:
     record.pod, record.desired, record.counted = event.pod, node.desired_of(event.pod), None
     if not node.features.resize or record.desired.same(before):
         return []
-    done: list[Action] = []
+    done: list[Instruction] = []
     if node.differs(record):
         resize_queue.push(node, uid)
         _retry(node, "pod_updated", event.now, done)
@@ -74,14 +76,14 @@ def on_pod_updated(node: NodeState, event: events.PodUpdated) -> list[Action]:
     return done
 
 
-def on_pod_reconciled(node: NodeState, event: events.PodReconciled) -> list[Action]:
+def on_pod_reconciled(node: NodeState, event: events.PodReconciled) -> list[Instruction]:
     """Retries when a status that comes back shows that room has become free."""
     record = node.pods.get(event.pod.metadata.uid)
     if record is None:
         return []
     old_phase, old_usage = record.pod.status.phase, node.usage(record)
     record.pod, record.desired, record.counted = event.pod, node.desired_of(event.pod), None
-    done: list[Action] = []
+    done: list[Instruction] = []
     if not node.queue or not node.features.resize:
         return done
     if event.pod.status.phase in TERMINAL_PHASES and old_phase not in TERMINAL_PHASES:
@@ -91,19 +93,19 @@ def on_pod_reconciled(node: NodeState, event: events.PodReconciled) -> list[Acti
     return done
 
 
-def on_pods_removed(node: NodeState, event: events.PodsRemoved) -> list[Action]:
+def on_pods_removed(node: NodeState, event: events.PodsRemoved) -> list[Instruction]:
     """Forgets pods and their allocations, and retries."""
-    done: list[Action] = []
+    done: list[Instruction] = []
     for uid in event.uids:
         node.pods.pop(uid, None)
-        if node.allocations.pop(uid, None) is not None and actions.SaveAllocations() not in done:
-            done.append(actions.SaveAllocations())
+        if node.allocations.pop(uid, None) is not None and instructions.SaveAllocations() not in done:
+            done.append(instructions.SaveAllocations())
     if node.features.resize:
         _retry(node, "pods_removed", event.now, done)
     return done
 
 
-def on_pod_synced(node: NodeState, event: events.PodSynced) -> list[Action]:
+def on_pod_synced(node: NodeState, event: events.PodSynced) -> list[Instruction]:
     """Says in progress while the runtime differs from the allocation, and completed once it does not."""
     record = node.pods.get(event.uid)
     if record is None or not node.features.resize:
@@ -124,10 +126,10 @@ def on_pod_synced(node: NodeState, event: events.PodSynced) -> list[Action]:
     message = messages.resize_message(
         messages.COMPLETED, record.pod, node.allocated(record), finished.observed_generation
     )
-    return [actions.RecordEvent(record.pod, "Normal", "ResizeCompleted", message)]
+    return [instructions.RecordEvent(record.pod, "Normal", "ResizeCompleted", message)]
 
 
-def on_actuation_failed(node: NodeState, event: events.ActuationFailed) -> list[Action]:
+def on_actuation_failed(node: NodeState, event: events.ActuationFailed) -> list[Instruction]:
     """Keeps the allocation and shows the error until a new allocation or the resize's end."""
     record = node.pods.get(event.uid)
     if record is None:
@@ -150,10 +152,10 @@ def on_actuation_failed(node: NodeState, event: events.ActuationFailed) -> list[
         held.observed_generation,
         event.error,
     )
-    return [actions.RecordEvent(record.pod, "Warning", "ResizeError", message)]
+    return [instructions.RecordEvent(record.pod, "Warning", "ResizeError", message)]
 
 
-def on_pod_terminated(node: NodeState, event: events.PodTerminated) -> list[Action]:
+def on_pod_terminated(node: NodeState, event: events.PodTerminated) -> list[Instruction]:
     """The pod takes no room any more. Others are retried when the API says so too."""
     record = node.pods.get(event.uid)
     if record is not None:
@@ -162,56 +164,56 @@ def on_pod_terminated(node: NodeState, event: events.PodTerminated) -> list[Acti
     return []
 
 
-def on_retry_due(node: NodeState, event: events.RetryDue) -> list[Action]:
-    done: list[Action] = []
+def on_retry_due(node: NodeState, event: events.RetryDue) -> list[Instruction]:
+    done: list[Instruction] = []
     _retry(node, "periodic_retry", event.now, done)
     return done
 
 
-def on_node_changed(node: NodeState, event: events.NodeChanged) -> list[Action]:
+def on_node_changed(node: NodeState, event: events.NodeChanged) -> list[Instruction]:
     """Nothing is retried for it; what deferred pods say of the node's preemption policy is set right."""
     before = node.resize_preemption_disabled
     node.node = event.node
     if node.resize_preemption_disabled == before:
         return []
-    return [actions.SyncPod(uid) for uid in node.queue]
+    return [instructions.SyncPod(uid) for uid in node.queue]
 
 
-def on_sources_ready(node: NodeState, event: events.SourcesReady) -> list[Action]:
+def on_sources_ready(node: NodeState, event: events.SourcesReady) -> list[Instruction]:
     node.sources_ready = True
     return []
 
 
-def on_allocations_restored(node: NodeState, event: events.AllocationsRestored) -> list[Action]:
+def on_allocations_restored(node: NodeState, event: events.AllocationsRestored) -> list[Instruction]:
     node.allocations = dict(event.allocations)
     return []
 
 
 def _admit_new(
-    node: NodeState, record: PodRecord, others: list[PodRecord], now: float, done: list[Action]
+    node: NodeState, record: PodRecord, others: list[PodRecord], now: float, done: list[Instruction]
 ) -> bool:
     resources = node.allocated(record)
     verdict = admit(node, record, resources, "add", others)
     _kill(node, verdict.victims, done)
-    done.append(actions.Evaluated(record.uid, "add", verdict.admitted, verdict.reason, verdict.message))
+    done.append(instructions.Evaluated(record.uid, "add", verdict.admitted, verdict.reason, verdict.message))
     if verdict.admitted:
         if node.features.resize and record.uid not in node.allocations:
             node.allocations[record.uid] = resources
-            done.append(actions.SaveAllocations())
-        done.append(actions.AdmitPod(record.uid))
+            done.append(instructions.SaveAllocations())
+        done.append(instructions.AdmitPod(record.uid))
         return True
     record.failed = True
-    done.append(actions.RecordEvent(record.pod, "Warning", verdict.reason, verdict.message))
-    done.append(actions.RejectPod(record.uid, verdict.reason, f"Pod was rejected: {verdict.message}"))
+    done.append(instructions.RecordEvent(record.pod, "Warning", verdict.reason, verdict.message))
+    done.append(instructions.RejectPod(record.uid, verdict.reason, f"Pod was rejected: {verdict.message}"))
     return False
 
 
-def _kill(node: NodeState, victims: tuple[str, ...], done: list[Action]) -> None:
+def _kill(node: NodeState, victims: tuple[str, ...], done: list[Instruction]) -> None:
     for uid in victims:
         victim = node.pods[uid]
         victim.failed = True
-        done.append(actions.RecordEvent(victim.pod, "Warning", PREEMPTING, PREEMPTED_MESSAGE))
-        done.append(actions.KillPod(uid, PREEMPTING, PREEMPTED_MESSAGE))
+        done.append(instructions.RecordEvent(victim.pod, "Warning", PREEMPTING, PREEMPTED_MESSAGE))
+        done.append(instructions.KillPod(uid, PREEMPTING, PREEMPTED_MESSAGE))
 
 
 def _take_over_conditions(node: NodeState, record: PodRecord, now: float) -> None:
@@ -239,13 +241,13 @@ def _take_over_conditions(node: NodeState, record: PodRecord, now: float) -> Non
     record.move(Cause.TAKE_OVER, pending=pending, in_progress=in_progress)
 
 
-def _retry(node: NodeState, trigger: str, now: float, done: list[Action]) -> None:
+def _retry(node: NodeState, trigger: str, now: float, done: list[Instruction]) -> None:
     """Walks the whole queue in order: each pod that fits takes its room, and none keeps room for later."""
-    done.append(actions.Retried(trigger))
+    done.append(instructions.Retried(trigger))
     if not node.sources_ready:
-        done.append(actions.ScheduleRetry(RETRY_SECONDS_UNREADY))
+        done.append(instructions.ScheduleRetry(RETRY_SECONDS_UNREADY))
         return
-    done.append(actions.ScheduleRetry(RETRY_SECONDS))
+    done.append(instructions.ScheduleRetry(RETRY_SECONDS))
     left = []
     for uid in node.queue:
         record = node.pods.get(uid)
@@ -255,19 +257,19 @@ def _retry(node: NodeState, trigger: str, now: float, done: list[Action]) -> Non
             record.move(Cause.REVERT, pending=None, in_progress=record.in_progress)
             continue
         _evaluate(node, record, now, done)
-        done.append(actions.SyncPod(uid))
+        done.append(instructions.SyncPod(uid))
         if record.pending is not None and record.pending.reason == conditions.DEFERRED:
             left.append(uid)
     node.queue[:] = left
 
 
-def _evaluate(node: NodeState, record: PodRecord, now: float, done: list[Action]) -> None:
+def _evaluate(node: NodeState, record: PodRecord, now: float, done: list[Instruction]) -> None:
     """Allocates a pending resize, or says why not."""
     generation = record.pod.metadata.generation
     verdict = admit(node, record, record.desired, "resize", node.active_pods())
     _kill(node, verdict.victims, done)
     done.append(
-        actions.Evaluated(
+        instructions.Evaluated(
             record.uid,
             "resize",
             verdict.admitted,
@@ -292,18 +294,18 @@ def _evaluate(node: NodeState, record: PodRecord, now: float, done: list[Action]
             message = messages.resize_message(
                 f"Pod resize {verdict.reason}", record.pod, record.desired, generation, verdict.message
             )
-            done.append(actions.RecordEvent(record.pod, "Warning", event, message))
+            done.append(instructions.RecordEvent(record.pod, "Warning", event, message))
         return
     node.allocations[record.uid] = record.desired
     record.counted = None
     started, _ = conditions.in_progress(None, generation=generation, now=now, order=node.next_transition())
     record.move(Cause.ALLOCATE, pending=None, in_progress=started)
-    done.append(actions.SaveAllocations())
+    done.append(instructions.SaveAllocations())
     message = messages.resize_message(messages.STARTED, record.pod, record.desired, generation)
-    done.append(actions.RecordEvent(record.pod, "Normal", "ResizeStarted", message))
+    done.append(instructions.RecordEvent(record.pod, "Normal", "ResizeStarted", message))
 
 
-_HANDLERS: dict[type, Callable[[NodeState, Any], list[Action]]] = {
+_HANDLERS: dict[type, Callable[[NodeState, Any], list[Instruction]]] = {
     events.PodsAdded: on_pods_added,
     events.PodUpdated: on_pod_updated,
     events.PodReconciled: on_pod_reconciled,

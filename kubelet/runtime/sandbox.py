@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from kubelet import crash_loop
-from kubelet.pod_resources import PodResources
-from kubelet.requirements import EMPTY, Requirements
+from kubelet.resources.pod_resources import PodResources
+from kubelet.resources.requirements import EMPTY, Requirements
+from kubelet.runtime import crash_loop
 from machinery.api.pb import core
 from machinery.resources.pod_resources import is_sidecar
 

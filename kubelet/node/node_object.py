@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kubelet import addresses
+from kubelet.node import addresses
 from kubelet.options import NodeShape
 from machinery.api import objects
 from machinery.api.pb import core

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kubelet.conditions import ResizeCondition
-from kubelet.pod_resources import PodResources, desired_resources
-from kubelet.resize_way import STORY_MAX, Cause, check, state_of
-from kubelet.usage import requested
+from kubelet.resize.conditions import ResizeCondition
+from kubelet.resize.states import STORY_MAX, Cause, check, state_of
+from kubelet.resources.pod_resources import PodResources, desired_resources
+from kubelet.resources.usage import requested
 from machinery.api.pb import core
 from machinery.resources.pod_resources import Resources, amount
 

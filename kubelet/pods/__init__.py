@@ -1,0 +1,1 @@
+"""What a pod worker does with one pod. Pure."""

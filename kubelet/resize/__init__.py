@@ -1,0 +1,1 @@
+"""A resize of one pod: its states and conditions, its events, and the order of its actuation. Pure."""
