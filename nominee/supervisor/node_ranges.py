@@ -32,7 +32,7 @@ def of_kubelet(argv: Sequence[str]) -> NodeRange:
     """Return the nodes that a kubelet's command line names, without those of a cloud.
 
     Raises:
-        ValueError: a number is none.
+        ValueError: --nodes or --first-node is not a number.
     """
     return NodeRange(
         option_value(argv, "--node-name-prefix", PREFIX),
