@@ -1,4 +1,4 @@
-"""`python -m scheduler --dir D`: the scheduler as a process."""
+"""Run the scheduler as a process: `python -m scheduler --dir D`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def main(
     leader_elect: bool | None,
     simulator_annotations: bool,
 ) -> None:
-    """Gives pending pods their nodes."""
+    """Run the scheduler until it is stopped."""
     from scheduler.shell.run import Settings, read_settings, run_scheduler
 
     settings = Settings(config, plugins, leader_elect, simulator_annotations)

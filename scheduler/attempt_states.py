@@ -1,9 +1,9 @@
 """The states of one attempt to schedule a pod, as a table that drives it.
 
-`TRANSITIONS` maps a state and an event to the next state and to the effects that the shell performs then, in
-order; what comes of the last effect is the next event. A pair that is not in the table is a bug and is
-refused (`InvalidTransitionError`). The diagram in docs/design/004-scheduler.md is printed from the table by
-`python -m scheduler.attempt_states`.
+`TRANSITIONS` maps a state and an event to the next state and to the effects that the shell performs then,
+in order; the outcome of the last effect is the next event. A pair that is not in the table is a bug and
+raises InvalidTransitionError. `python -m scheduler.attempt_states` prints the diagram in
+docs/design/004-scheduler.md.
 
 Source: kube-scheduler 1.36, bindingCycle and handleBindingCycleError; KEP-5278, "The scheduler puts
 NominatedNodeName".
@@ -130,7 +130,7 @@ class Progress:
     __slots__ = ("_log", "_name")
 
     def __init__(self, name: str, at: float) -> None:
-        """`name` of the pod, for messages."""
+        """Start in the first state; `name` is the pod's, for messages."""
         self._name = name
         self._log: list[tuple[float, State]] = [(at, State.SCHEDULING)]
 

@@ -1,7 +1,7 @@
-"""KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1): read, defaulted, checked.
+"""Read, default and validate KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1).
 
-Everything wrong is found at once and told with its field path, as upstream words it. Source: kube-scheduler
-1.36, config types, defaults and validation.
+All errors are found at once, each with its field path, as upstream words it. Source: kube-scheduler 1.36,
+config types, defaults and validation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXTENDER_SECONDS_MAX: Final = 5.0  # for one call, unless it says otherwise
 
 
 class ConfigError(ValueError):
-    """The configuration is refused; `problems` has one line each, with the field's path."""
+    """The configuration is rejected; `problems` has one line each, with the field's path."""
 
     def __init__(self, problems: list[str]) -> None:
         unique = list(dict.fromkeys(problems))
@@ -89,7 +89,11 @@ class SchedulerConfig:
 
 
 def load(text: str) -> SchedulerConfig:
-    """The configuration of a YAML or JSON text; ConfigError."""
+    """Return the configuration of a YAML or JSON text.
+
+    Raises:
+        ConfigError: with every error found.
+    """
     try:
         documents = [document for document in load_documents(text) if document is not None]
     except DecodeError as error:
@@ -100,7 +104,11 @@ def load(text: str) -> SchedulerConfig:
 
 
 def read(data: Mapping[str, Any]) -> SchedulerConfig:
-    """The configuration of a JSON object; ConfigError."""
+    """Return the configuration of a JSON object.
+
+    Raises:
+        ConfigError: with every error found.
+    """
     version, kind = data.get("apiVersion", ""), data.get("kind", "")
     if version != API_VERSION or kind != KIND:
         raise ConfigError(

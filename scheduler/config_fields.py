@@ -1,4 +1,4 @@
-"""Reading a JSON object field by field, with a path for every complaint."""
+"""Read a JSON object field by field, with the path of every field that is wrong."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Fields:
     # Complaints
 
     def at(self, name: str) -> str:
-        """The path of a field."""
+        """Return the path of a field."""
         return f"{self.path}.{name}" if self.path else name
 
     def invalid(self, name: str, value: object, detail: str) -> None:
@@ -38,7 +38,7 @@ class Fields:
         self.problems.append(f"{path}: Duplicate value: {names.go_quote(value)}")
 
     def finish(self) -> None:
-        """Complains of every field that nobody has asked for."""
+        """Report every field that was not read: it is unknown."""
         for name in self.data:
             if name not in self._asked:
                 self.problems.append(f'strict decoding error: unknown field "{self.at(name)}"')
@@ -46,7 +46,7 @@ class Fields:
     # Values
 
     def ignore(self, *field_names: str) -> None:
-        """Fields that are known and mean nothing here."""
+        """Accept fields that are known and have no effect here."""
         self._asked.update(field_names)
 
     def get(self, name: str, *types: type, wanted: str) -> Any | None:
@@ -76,7 +76,7 @@ class Fields:
         return default if value is None else bool(value)
 
     def duration(self, name: str, default_seconds: float) -> float:
-        """Seconds of `15s` or `1m30s`."""
+        """Return the seconds of `15s` or `1m30s`."""
         value = self.get(name, str, wanted="a duration as a string")
         if value is None:
             return default_seconds
@@ -87,12 +87,12 @@ class Fields:
             return default_seconds
 
     def child(self, name: str) -> Fields:
-        """A sub-object; an empty one where there is none."""
+        """Return a sub-object; an empty one where there is none."""
         value = self.get(name, Mapping, wanted="an object")
         return Fields(value or {}, self.at(name), self.problems)
 
     def children(self, name: str) -> list[Fields]:
-        """A list of sub-objects."""
+        """Return a list of sub-objects."""
         value: Sequence[Any] = self.get(name, list, wanted="a list") or ()
         found = []
         for index, item in enumerate(value):

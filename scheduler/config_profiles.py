@@ -1,7 +1,7 @@
-"""A profile of KubeSchedulerConfiguration: which plugins run where, with which weights and arguments.
+"""Build the profiles of KubeSchedulerConfiguration: the plugins of each point, their weights and arguments.
 
-What a profile says is first merged with the defaults, then MultiPoint is expanded. Source: kube-scheduler
-1.36, mergePlugins and expandMultiPointPlugins.
+A profile is first merged with the defaults, then MultiPoint is expanded. Source: kube-scheduler 1.36,
+mergePlugins and expandMultiPointPlugins.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ProfileConfig:
 
     @property
     def queue_sort(self) -> list[str]:
-        """What it says of queueSort; must be the same in all profiles."""
+        """Return what the profile says of queueSort; must be the same in all profiles."""
         chosen = self.plugins.get(ExtensionPoint.QUEUE_SORT, PluginSet())
         return [named.name for named in chosen.enabled]
 
@@ -67,7 +67,7 @@ def default_profile() -> ProfileConfig:
 
 
 def read_profile(fields: Fields, default_name: str) -> ProfileConfig:
-    """One entry of `profiles`; complaints go to the fields' list."""
+    """Read one entry of `profiles`; errors are added to the fields' list."""
     name = fields.text("schedulerName", default_name)
     percentage = fields.optional_integer("percentageOfNodesToScore")
     if percentage is not None and not 0 <= percentage <= 100:
@@ -111,9 +111,12 @@ def _plugin_set(fields: Fields) -> PluginSet:
 def build_profile(
     config: ProfileConfig, classes: Mapping[str, type[Plugin]], defaults: Sequence[Enabled]
 ) -> Profile:
-    """The profile with everything expanded and in order; ProfileError.
+    """Return the profile with everything expanded and in order.
 
     `defaults` are the default MultiPoint plugins; `classes` all plugins there are, by name.
+
+    Raises:
+        ProfileError: a plugin is unknown, enabled twice or missing.
     """
     for plugin_set in config.plugins.values():
         for named in plugin_set.enabled:
@@ -144,7 +147,7 @@ def build_profile(
 
 
 def _merged(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """The defaults without what is disabled, reconfigured ones in their old place, then the new ones."""
+    """Return the defaults not disabled, reconfigured ones in their old place, then the new ones."""
     of_custom = {named.name: named for named in custom.enabled}
     enabled: list[Named] = []
     if ALL not in custom.disabled:
@@ -162,10 +165,10 @@ def _expanded(
     multi: PluginSet,
     classes: Mapping[str, type[Plugin]],
 ) -> tuple[Enabled, ...]:
-    """The plugins of one extension point: its own settings win over MultiPoint's.
+    """Return the plugins of one extension point: its own settings take precedence over MultiPoint's.
 
     Order: those of MultiPoint that the point configures itself, in the point's order; the other ones of
-    MultiPoint; then what only the point names.
+    MultiPoint; then those that only the point names.
     """
     for named in own.enabled:
         if not issubclass(classes[named.name], base):

@@ -1,6 +1,6 @@
-"""A scheduler configuration from its file, and the plugins and profiles that it asks for.
+"""Load a scheduler configuration file, and the plugins and profiles that it needs.
 
-For the scheduler's process, and for whoever wants to decide as it would (`nominee explain`).
+Used by the scheduler's process and by commands that decide as it would (`nominee explain`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from scheduler.plugins import registry
 
 
 def read_config(path: str) -> SchedulerConfig:
-    """The configuration of a file, or the default one; BadConfiguration."""
+    """Return the configuration of a file, or the default one.
+
+    Raises:
+        BadConfiguration: the file cannot be read or is invalid.
+    """
     if not path:
         return SchedulerConfig()
     try:
@@ -32,7 +36,11 @@ def read_config(path: str) -> SchedulerConfig:
 def read_profiles(
     config: SchedulerConfig, plugins: Sequence[str], defaults: Sequence[Enabled] = registry.DEFAULT_PLUGINS
 ) -> tuple[dict[str, type[Plugin]], list[Profile]]:
-    """Plugin classes by name, and the profiles made of them; BadConfiguration."""
+    """Return the plugin classes by name, and the profiles built of them.
+
+    Raises:
+        BadConfiguration: a plugin cannot be loaded or a profile is invalid.
+    """
     try:
         classes = all_classes(registry.IN_TREE, plugins)
         profiles = [build_profile(profile, classes, defaults) for profile in config.profiles]
@@ -42,6 +50,6 @@ def read_profiles(
 
 
 def plugin_folders(config_path: str) -> list[Path]:
-    """Where a person's own plugins lie: beside the configuration, or where the cluster was started."""
+    """Return where a user's own plugins lie: beside the configuration, or where the cluster was started."""
     beside = [Path(config_path).absolute().parent] if config_path else []
     return [*beside, Path.cwd()]

@@ -1,8 +1,8 @@
-"""The scheduling cycle: from a popped pod to a decision, all in memory.
+"""Run a scheduling cycle: from a popped pod to a decision, all in memory.
 
-Pure: what it changes are the cache (assume), the nominator and the plugins' own books (reserve, permit). What
-has to be written to the API server comes back as data. Source: kube-scheduler 1.36, schedulingCycle;
-KEP-1923 (the nominated node first) and KEP-5278 (what a failure does to the nomination).
+Pure: it changes the cache (assume), the nominator and the plugins' own state (reserve, permit). What has to
+be written to the API server is returned as data. Source: kube-scheduler 1.36, schedulingCycle; KEP-1923
+(the nominated node first) and KEP-5278 (what a failure does to the nomination).
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from scheduler.framework.interface import (
     NominatingMode,
     PostFilterResult,
     Status,
-    error_text,
-    is_success,
 )
 from scheduler.framework.runtime import Framework
+from scheduler.framework.status import error_text, is_success
 from scheduler.framework.types import PodInfo
 
 CLEAR_NOMINATION = NominatingInfo(NominatingMode.Override, "")
@@ -52,11 +51,12 @@ class Scheduled:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """No node, or something broke.
+    """The pod got no node, or an error occurred.
 
-    `nominating` says what is to happen to the nomination, None: leave it. Plugin sets say who refused the
-    pod; empty ones send it to the error backoff. `post_filter` may carry evictions to be done. `error` is an
-    exception that nobody has foreseen, for the log; None where a plugin says that it cannot tell.
+    `nominating` is what happens to the nomination, None: leave it. Plugin sets name the plugins that
+    rejected the pod; empty ones send it to the error backoff. `post_filter` may carry evictions to be done.
+    `error` is an unexpected exception, for the log; None where a plugin returned an error status of its
+    own.
     """
 
     reason: Reason
@@ -80,7 +80,7 @@ def run(
     rng: random.Random,
     nodes: Collection[str] | None = None,
 ) -> Scheduled | Failed:
-    """One cycle. The framework's snapshot is brought up to date first. `nodes`: only these are looked at."""
+    """Run one cycle; update the framework's snapshot first. `nodes`: only these are considered."""
     cache.update_snapshot(framework.snapshot)
     if nodes is not None:
         with framework.within(nodes):
@@ -109,7 +109,7 @@ def _decide(
 
 
 def failed_without_fit_error(error: Exception) -> Failed:
-    """The failure when it did not come to a verdict on the nodes: there are none, or something broke."""
+    """Return the failure when there are no nodes to reject the pod, or an error occurred."""
     if isinstance(error, NoNodesError):
         return Failed(Reason.UNSCHEDULABLE, str(error), CLEAR_NOMINATION)
     if isinstance(error, AlgorithmError):
@@ -121,7 +121,7 @@ def failed_without_fit_error(error: Exception) -> Failed:
 def claim(
     framework: Framework, cache: Cache, state: CycleState, pod: PodInfo, result: ScheduleResult
 ) -> Scheduled | Failed:
-    """Assume, reserve, permit; all undone when one of them refuses."""
+    """Assume, reserve, permit; all undone when one of them rejects."""
     node = result.node_name
     try:
         cache.assume_pod(pod, node)
@@ -140,7 +140,7 @@ def claim(
 
 
 def after_no_fit(framework: Framework, state: CycleState, pod: PodInfo, error: FitError) -> Failed:
-    """Nothing fits: PostFilter may make room."""
+    """Return the failure when no node fits; PostFilter may make room."""
     if not framework.post_filter_plugins:
         return _unschedulable(error, CLEAR_NOMINATION, None)
     result, status = framework.run_post_filter_plugins(state, pod, error.diagnosis.statuses)
@@ -164,7 +164,7 @@ def _unschedulable(
 
 
 def eviction_failed(failed: Failed, status: Status) -> Failed:
-    """The failure when making room did not work out: PostFilter's words are replaced, no nomination."""
+    """Return the failure when evictions failed, instead of PostFilter's; nothing is nominated."""
     if failed.fit_error is None:
         return failed
     failed.fit_error.diagnosis.post_filter_message = status.message()
@@ -172,7 +172,7 @@ def eviction_failed(failed: Failed, status: Status) -> Failed:
 
 
 def failed_by(status: Status) -> Failed:
-    """The failure of a plugin after a node was chosen: a rejection is told as that of the only node."""
+    """Return the failure of a plugin after a node was chosen; a rejection counts as that of the only node."""
     if not status.is_rejected:
         return Failed(Reason.SCHEDULER_ERROR, status.message(), CLEAR_NOMINATION, error=status.error)
     reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
@@ -188,10 +188,10 @@ def failed_by(status: Status) -> Failed:
 
 
 def nomination_after(nominating: NominatingInfo | None, *, keeps_nominations: bool) -> NominatingInfo | None:
-    """What a failure really does to the nomination.
+    """Return what a failure does to the nomination under the feature gates.
 
-    `keeps_nominations`: the rule of 1.34 with NominatedNodeNameForExpectation on, where the scheduler moves a
-    nomination but never clears it (KEP-5278, Alternatives).
+    `keeps_nominations`: the rule of 1.34 with NominatedNodeNameForExpectation on, where the scheduler moves
+    a nomination but never clears it (KEP-5278, Alternatives).
     """
     if keeps_nominations and nominating is not None and not nominating.node_name:
         return None

@@ -1,4 +1,4 @@
-"""What a change of an object means for the scheduler: calls on its cache and its queue.
+"""Apply a change of an object to the scheduler's cache and queue.
 
 Pure: objects, old and new, come in with the time. Source: kube-scheduler 1.36, event handlers.
 """
@@ -17,7 +17,7 @@ from scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from scheduler.framework.scheduling_groups import SchedulingGroups
 from scheduler.framework.types import PodInfo
 from scheduler.object_changes import node_changes, pod_changes
-from scheduler.queue.scheduling_queue import UNSCHEDULED_ADD
+from scheduler.queue.queue_events import UNSCHEDULED_ADD
 
 ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.AssignedPod, ActionType.Add)
 ASSIGNED_POD_DELETE: Final = ClusterEvent(EventResource.AssignedPod, ActionType.Delete)
@@ -45,12 +45,12 @@ class QueueCalls(Protocol):
 
 
 class EventHandlers:
-    """See the module's text.
+    """The handlers of pods, nodes and all other resources.
 
-    `is_ours` tells whether a profile of that scheduler name exists; `reject_waiting` ends a pod's waiting on
-    Permit and tells whether it waited; `report` gets the text of what the cache could not make sense of (the
-    queue hears of the event all the same). `see` shows a pending pod with the nomination that counts. With
-    `gangs` (GangScheduling) a pending pod that comes may be what others wait for.
+    `is_ours` returns whether a profile of that scheduler name exists; `reject_waiting` rejects a pod that
+    waits on Permit and returns whether it waited; `report` gets the errors of the cache (the queue gets the
+    event all the same). `with_nomination` returns a pending pod with the nomination that counts. With
+    `gangs` (GangScheduling) a new pending pod may be what others wait for.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class EventHandlers:
         pod_info: Callable[[core.Pod], PodInfo] = PodInfo,
         reject_waiting: Callable[[str], bool] = lambda uid: False,
         report: Callable[[str], None] = lambda text: None,
-        see: Callable[[core.Pod], core.Pod] = lambda pod: pod,
+        with_nomination: Callable[[core.Pod], core.Pod] = lambda pod: pod,
         groups: SchedulingGroups | None = None,
         gangs: bool = False,
     ) -> None:
@@ -72,7 +72,7 @@ class EventHandlers:
         self._pod_info = pod_info
         self._reject_waiting = reject_waiting
         self._report = report
-        self._see = see
+        self._with_nomination = with_nomination
         self._groups = groups or SchedulingGroups()
         self._gangs = gangs
 
@@ -100,7 +100,7 @@ class EventHandlers:
             self._pending_pod_updated(old, new, now)
 
     def pod_deleted(self, pod: core.Pod, stale: bool, now: float) -> None:
-        """`stale`: nobody saw the deletion, `pod` is the last known state and may be wrong about its node."""
+        """Remove a pod. `stale`: the deletion was missed and `pod` is its last known state."""
         self._groups.remove(pod)
         if stale:
             self._assigned_pod_deleted(pod, now)
@@ -137,13 +137,13 @@ class EventHandlers:
             if began and not old.metadata.HasField("deletionTimestamp"):
                 self._assumed_pod_deleted(new, now)
             return
-        self._queue.update(self._see(old), self._pod_info(self._see(new)), now)
+        self._queue.update(self._with_nomination(old), self._pod_info(self._with_nomination(new)), now)
         was = old.status.nominatedNodeName
         if was and was != new.status.nominatedNodeName:
             self._nomination_gone(old, now)
 
     def nomination_settled(self, old: core.Pod, new: core.Pod, now: float) -> None:
-        """What was decided is overtaken: the pod was taken to be `old`, and is `new`."""
+        """Take the pod as the server has it: it was taken to be `old`, and is `new`."""
         if not new.spec.nodeName and not self._cache.is_assumed(new.metadata.uid):
             self._queue.update(old, self._pod_info(new), now)
 
@@ -155,15 +155,18 @@ class EventHandlers:
             self._nomination_gone(pod, now)
 
     def _nomination_gone(self, pod: core.Pod, now: float) -> None:
-        """Room that was kept for the pod is free for those that had to respect it: not for higher ones."""
+        """Free the room that was kept for the pod, for the pods that had to respect it.
+
+        Pods of higher priority never had to.
+        """
         priority = pod.spec.priority
         self._queue.move_all(ASSIGNED_POD_DELETE, pod, None, now, lambda info: info.priority <= priority)
 
     def _assumed_pod_deleted(self, pod: core.Pod, now: float) -> None:
-        """The pod dies while it is being bound.
+        """Take back a pod that is deleted while it is being bound.
 
-        Its room is free at once; the binding will fail by itself, at Permit because we tell it so, later
-        because the pod is gone.
+        Its room is free at once; the binding fails: at Permit because it is rejected here, later because
+        the pod is gone.
         """
         uid = pod.metadata.uid
         node = self._cache.node_of(uid) or ""
@@ -208,7 +211,7 @@ class EventHandlers:
 
 
 def assigned_copy(pod: core.Pod, node: str) -> core.Pod:
-    """The pod as if it were bound: hints look at the node's name."""
+    """Return the pod as if it were bound: hints look at the node's name."""
     copy = core.Pod()
     copy.CopyFrom(pod)
     copy.spec.nodeName = node

@@ -1,4 +1,4 @@
-"""Where a pod goes whose attempt has failed, and what its status is to say.
+"""Decide where a pod goes whose attempt has failed, and what its status says.
 
 Source: kube-scheduler 1.36, failure handler (handleSchedulingFailure).
 """

@@ -1,9 +1,9 @@
-"""The scheduling cycle of a pod group: all its pods are tried at once, and enough of them go on or none does.
+"""Run the scheduling cycle of a pod group: all its pods are tried, and enough of them go on or none does.
 
 Pure as `cycle` is. Each pod is tried as if those before it had their nodes; everything is taken back at the
 end, and done again for good if the group as a whole can be placed. A group that must be in one domain of a
-topology is tried in each, and goes where most of its pods find room.
-Source: KEP-4671, KEP-5732; kube-scheduler 1.36, pod group scheduling cycle, PodGroupPodsCount.
+topology is tried in each, and goes where most of its pods find room. Source: KEP-4671, KEP-5732;
+kube-scheduler 1.36, pod group scheduling cycle, PodGroupPodsCount.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Verdict:
     error: str
     outcomes: Sequence[Scheduled | Failed]
     next_start: int
-    refusal: str = UNSCHEDULABLE_GROUP
+    rejection: str = UNSCHEDULABLE_GROUP
 
     @property
     def result(self) -> str:
-        """In the words of the metrics."""
+        """Return the result as metrics label it."""
         if self.error:
             return "error"
         if self.is_placed:
@@ -66,12 +66,12 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """Of the group's condition."""
+        """Return the message of the group's condition."""
         if self.error:
             return self.error
         if self.is_placed:
             return ""
-        return WAITING_FOR_PREEMPTION if self.waits_for_evictions else self.refusal
+        return WAITING_FOR_PREEMPTION if self.waits_for_evictions else self.rejection
 
 
 @dataclass(slots=True)
@@ -99,39 +99,40 @@ def run(
     placed: Callable[[int, CycleState, Scheduled], None],
     placements: Sequence[Placement] | None = None,
 ) -> Verdict:
-    """One cycle. Pods that go on are assumed, reserved and permitted when this returns; others are not.
+    """Run one cycle. Pods that go on are assumed, reserved and permitted when this returns; others are not.
 
-    `placed` is called for each of them (by its place among the members, with what its plugins wrote down) as
-    soon as it is: the Permit of one after it may let it go on. `placements`: None does not look at topology.
+    `placed` is called for each of them (by its place among the members, with what its plugins wrote into
+    the state) as soon as it is: the Permit of one after it may let it go on. `placements`: None ignores
+    topology.
     """
     attempts: list[_Attempt] = []
     for placement in (EVERYWHERE,) if placements is None else placements:
-        own = members if not attempts else [_anew(member) for member in members]
+        own = members if not attempts else [_fresh(member) for member in members]
         attempt, start = _try_all(framework, cache, own, placement, start, percentage, rng)
         attempts.append(attempt)
         if attempt.error:
             break
-    refusal = UNSCHEDULABLE_GROUP
+    rejection = UNSCHEDULABLE_GROUP
     if placements is not None:
         count = f"0/{len(placements)} placements are available"
-        refusal = f"{count}, first placement status: {UNSCHEDULABLE_GROUP}" if placements else count
+        rejection = f"{count}, first placement status: {UNSCHEDULABLE_GROUP}" if placements else count
     chosen = _chosen(attempts, rng) if attempts else _Attempt(members, error="")
-    refusing = _refusing(chosen.members)
+    rejectors = _rejectors_of(chosen.members)
     outcomes: list[Scheduled | Failed] = []
     for index, member in enumerate(chosen.members):
-        outcome = _outcome(framework, cache, member, chosen, refusing, refusal)
+        outcome = _outcome(framework, cache, member, chosen, rejectors, rejection)
         if isinstance(outcome, Scheduled):
             placed(index, member.state, outcome)
         outcomes.append(outcome)
-    return Verdict(chosen.is_placed, chosen.waits, chosen.error, outcomes, start, refusal)
+    return Verdict(chosen.is_placed, chosen.waits, chosen.error, outcomes, start, rejection)
 
 
-def _anew(member: Member) -> Member:
+def _fresh(member: Member) -> Member:
     return Member(member.pod, CycleState(member.state.hooks))
 
 
 def _chosen(attempts: Sequence[_Attempt], rng: random.Random) -> _Attempt:
-    """One that broke; else of those with room the one with most pods; else the first."""
+    """Return an attempt with an error; else, of those with room, the one with most pods; else the first."""
     if attempts[-1].error:
         return attempts[-1]
     good = [attempt for attempt in attempts if attempt.is_placed or attempt.waits]
@@ -151,7 +152,7 @@ def _try_all(
     percentage: int | None,
     rng: random.Random,
 ) -> tuple[_Attempt, int]:
-    """One placement, and where the next search begins. Nothing stays taken."""
+    """Try one placement; return the attempt and where the next search begins. Nothing stays taken."""
     attempt = _Attempt(members)
     needs_eviction = False
     for member in members:
@@ -183,7 +184,7 @@ def _try(
     percentage: int | None,
     rng: random.Random,
 ) -> int:
-    """Fills in what the member's attempt came to; where the next search begins."""
+    """Fill in the member's result; return where the next search begins."""
     outcome = cycle.run(
         framework,
         cache,
@@ -215,11 +216,11 @@ def _take_back(framework: Framework, cache: Cache, member: Member) -> None:
     cache.forget_pod(member.pod)
 
 
-def _refusing(members: Sequence[Member]) -> frozenset[str]:
-    """The plugins for which the members wait: of Permit, and those that refused some of them."""
+def _rejectors_of(members: Sequence[Member]) -> frozenset[str]:
+    """Return the plugins for which the members wait: of Permit, and those that rejected some of them."""
     waited = (name for member in members if member.found is not None for name in member.found.waits)
-    refused = (member.failed.unschedulable_plugins for member in members if member.failed is not None)
-    return frozenset(waited).union(*refused)
+    rejected = (member.failed.unschedulable_plugins for member in members if member.failed is not None)
+    return frozenset(waited).union(*rejected)
 
 
 def _outcome(
@@ -227,10 +228,10 @@ def _outcome(
     cache: Cache,
     member: Member,
     attempt: _Attempt,
-    refusing: frozenset[str],
-    refusal: str,
+    rejectors: frozenset[str],
+    rejection: str,
 ) -> Scheduled | Failed:
-    """What becomes of one pod."""
+    """Return the outcome for one pod."""
     found, failed, error = member.found, member.failed, attempt.error
     if error:
         if found is None and failed is not None and failed.reason is Reason.SCHEDULER_ERROR:
@@ -238,24 +239,24 @@ def _outcome(
         return Failed(Reason.SCHEDULER_ERROR, error, CLEAR_NOMINATION)
     if found is None:
         # Nothing was tried where there is no placement at all.
-        return failed or Failed(Reason.UNSCHEDULABLE, refusal, CLEAR_NOMINATION, refusing)
+        return failed or Failed(Reason.UNSCHEDULABLE, rejection, CLEAR_NOMINATION, rejectors)
     if failed is not None:
-        return failed if attempt.waits else _refused(member)
+        return failed if attempt.waits else _rejected(member)
     if attempt.is_placed:
         again = ScheduleResult(found.node_name, found.evaluated, found.feasible, found.next_start)
         return cycle.claim(framework, cache, member.state, member.pod, again)
     if attempt.waits:
         nomination = NominatingInfo(NominatingMode.Override, found.node_name)
-        return Failed(Reason.UNSCHEDULABLE, WAITING_FOR_PREEMPTION, nomination, refusing)
-    return _refused(member)
+        return Failed(Reason.UNSCHEDULABLE, WAITING_FOR_PREEMPTION, nomination, rejectors)
+    return _rejected(member)
 
 
-def _refused(member: Member) -> Failed:
-    """It has a place, or would have one after an eviction, and the group has not.
+def _rejected(member: Member) -> Failed:
+    """Return the failure of a pod that has a node, or would after an eviction, while its group has not.
 
-    Nobody is evicted for it (KEP-4671, delayed preemption), and it waits for what the plugins wait for that
-    held it at Permit. Upstream's 1.36 has begun the eviction by now, and lets such pods try again whenever
-    their backoff is over, as after an error.
+    Nothing is evicted for it (KEP-4671, delayed preemption), and it waits for the events of the plugins
+    that held it at Permit. Upstream's 1.36 has begun the eviction by now, and tries such pods again
+    whenever their backoff is over, as after an error.
     """
     assert member.found is not None
     text = f'one or more plugins asked to wait and no plugin rejected pod "{member.pod.name}"'

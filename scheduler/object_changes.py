@@ -1,7 +1,7 @@
-"""Which cluster events a changed pod or node stands for.
+"""Return the cluster events that a change of a pod or node stands for.
 
 Source: kube-scheduler 1.36, framework events (PodSchedulingPropertiesChange, NodeSchedulingPropertiesChange).
-One change can be several events, in this order; a pod's change that matters to nobody is a plain Update.
+One change can be several events, in this order; a pod's change that has none is a plain Update.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scheduler.framework.types import DEFAULT_OPTIONS
 def pod_changes(
     old: core.Pod, new: core.Pod, options: ResourceOptions = DEFAULT_OPTIONS
 ) -> list[ClusterEvent]:
-    """The events of a pod's change; of the kind that the new one is (assigned or not)."""
+    """Return the events of a pod's change; of the kind that the new one is (assigned or not)."""
     actions = []
     if _labels_changed(old, new):
         actions.append(ActionType.UpdatePodLabel)
@@ -40,7 +40,7 @@ def _labels_changed(old: core.Pod | core.Node, new: core.Pod | core.Node) -> boo
 
 
 def _scaled_down(old: core.Pod, new: core.Pod, options: ResourceOptions) -> bool:
-    """Whether the pod takes less of anything than before, resizes and what the kubelet reports included."""
+    """Return whether the pod takes less of anything than before, resizes and reported resources included."""
     if _same_resources(old, new):
         return False
     use_status = options.in_place_resize
@@ -50,7 +50,7 @@ def _scaled_down(old: core.Pod, new: core.Pod, options: ResourceOptions) -> bool
 
 
 def _same_resources(old: core.Pod, new: core.Pod) -> bool:
-    """A cheap test that spares most updates the sums: nothing that goes into them differs."""
+    """Return whether nothing that goes into the sums differs; cheap, and true of most updates."""
     if _has_resource_status(old.status) or _has_resource_status(new.status):
         return False
     a, b = old.spec, new.spec
@@ -72,7 +72,7 @@ def _has_resource_status(status: core.PodStatus) -> bool:
 
 
 def _claims_changed(old: core.PodStatus, new: core.PodStatus) -> bool:
-    """Claims made for the pod: of its own, and for extended resources."""
+    """Return whether claims made for the pod changed: its own, and for extended resources."""
     return bool(
         old.resourceClaimStatuses != new.resourceClaimStatuses
         or old.HasField("extendedResourceClaimStatus") != new.HasField("extendedResourceClaimStatus")
@@ -85,7 +85,7 @@ def _gates_eliminated(old: core.Pod, new: core.Pod) -> bool:
 
 
 def node_changes(old: core.Node, new: core.Node) -> list[ClusterEvent]:
-    """The events of a node's change; none when nothing that matters has changed."""
+    """Return the events of a node's change; none when nothing that matters has changed."""
     return [
         ClusterEvent(EventResource.Node, action) for action, changed in _NODE_CHANGES if changed(old, new)
     ]
@@ -100,7 +100,7 @@ def _allocatable_changed(old: core.Node, new: core.Node) -> bool:
 
 
 def _equal_amounts(a: Mapping[str, resource.Quantity], b: Mapping[str, resource.Quantity]) -> bool:
-    """Equal as amounts: "1" is "1000m"."""
+    """Return whether two lists are equal as amounts: "1" is "1000m"."""
     if len(a) != len(b):
         return False
     for name in a:
@@ -117,7 +117,7 @@ def _taints_changed(old: core.Node, new: core.Node) -> bool:
 
 
 def _conditions_changed(old: core.Node, new: core.Node) -> bool:
-    """By status alone: heartbeats come all the time."""
+    """Return whether the status of a condition changed: heartbeats come all the time."""
     before = {condition.type: condition.status for condition in old.status.conditions}
     after = {condition.type: condition.status for condition in new.status.conditions}
     return before != after
@@ -140,3 +140,17 @@ _NODE_CHANGES: Final[tuple[tuple[ActionType, Callable[[core.Node, core.Node], bo
     (ActionType.UpdateNodeAnnotation, _annotations_changed),
     (ActionType.UpdateNodeDeclaredFeature, _features_changed),
 )
+
+
+def is_pod_updated(old: core.Pod, new: core.Pod) -> bool:
+    """Return whether anything but the status and what the API server maintains has changed."""
+    return _essence(old) != _essence(new)
+
+
+def _essence(pod: core.Pod) -> core.Pod:
+    found = core.Pod()
+    found.CopyFrom(pod)
+    found.ClearField("status")
+    for name in ("resourceVersion", "generation", "managedFields", "finalizers"):
+        found.metadata.ClearField(name)
+    return found

@@ -1,9 +1,9 @@
 """Keep nominations that are decided and that the watch has not shown yet.
 
-A nomination counts from the moment it is decided; its write is a task, and the watch shows it later still. An
-event from in between carries an older nomination, which must not replace the newer one, neither in the
-nominator nor in the pod that is tried next. So until the watch has come to the write's own revision, the pod
-is shown with the decided nomination.
+A nomination counts from the moment it is decided; its write is a task, and the watch shows it later still.
+An event from in between carries an older nomination, which must not replace the newer one, neither in the
+nominator nor in the pod that is tried next. So until the watch has reached the revision of the write, the
+pod is shown with the decided nomination.
 
 Source: KEP-5229; kube-scheduler 1.36, API dispatcher (SyncObject), which does this to whole statuses.
 """

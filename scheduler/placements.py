@@ -1,4 +1,4 @@
-"""Sets of nodes that a pod group may be placed on: one for each domain of its topology. Pure.
+"""Find the sets of nodes that a pod group may be placed on: one for each domain of its topology. Pure.
 
 Source: KEP-5732; kube-scheduler 1.36, TopologyPlacementGenerator (gate TopologyAwareWorkloadScheduling).
 """
@@ -29,15 +29,18 @@ EVERYWHERE: Final = Placement()
 
 
 def topology_key(group: workloads.PodGroup | None) -> str:
-    """The node label whose value all pods of the group must share; "" if there is none."""
+    """Return the node label whose value all pods of the group must share; "" if there is none."""
     topology = () if group is None else group.spec.schedulingConstraints.topology
     return topology[0].key if topology else ""
 
 
 def placements(key: str, snapshot: Snapshot, taken: Collection[str]) -> list[Placement]:
-    """By domain. `taken`: nodes that pods of the group have already, which tell where the others must go.
+    """Return the sets of nodes to try; without a key there is one, which is everywhere.
 
-    Raises PlacementError when they are in several domains, or in none.
+    `taken`: nodes that pods of the group have already, which decide the domain of the others.
+
+    Raises:
+        PlacementError: they are in several domains, or in none.
     """
     if not key:
         return [EVERYWHERE]

@@ -1,4 +1,4 @@
-"""Plugins from outside: by entry point group `nominee.scheduler_plugins`, or by `module:Class`.
+"""Load plugins from outside: by entry point group `nominee.scheduler_plugins`, or by `module:Class`.
 
 A module is found where Python finds any, and also in the folders of `search_also`: the process runs with
 `python -P`, which leaves out the working directory, so that a stray file there cannot hide one of ours.
@@ -30,12 +30,12 @@ def search_also(folders: Iterable[Path]) -> None:
 
 
 def installed() -> dict[str, type[Plugin]]:
-    """All plugins that installed distributions offer, by the entry point's name."""
+    """Return all plugins that installed distributions offer, by the entry point's name."""
     return {point.name: _checked(point.load(), point.value) for point in entry_points(group=GROUP)}
 
 
 def by_path(path: str) -> type[Plugin]:
-    """The class of `package.module:Class`."""
+    """Return the class of `package.module:Class`."""
     module_name, separator, class_name = path.partition(":")
     if not separator or not module_name or not class_name:
         raise PluginLoadError(f'plugin "{path}": expected module:Class')
@@ -49,7 +49,7 @@ def by_path(path: str) -> type[Plugin]:
 
 
 def all_classes(in_tree: Mapping[str, type[Plugin]], paths: Iterable[str]) -> dict[str, type[Plugin]]:
-    """In-tree plugins, installed ones, and those of the paths by their own names; a name may come once."""
+    """Return in-tree plugins, installed ones, and those of the paths, by their unique names."""
     classes = dict(in_tree)
     others = [*installed().items(), *((found.name, found) for found in map(by_path, paths))]
     for name, found in others:

@@ -1,4 +1,4 @@
-"""The patch that writes a scheduling result into a pod's status.
+"""Build the patch that writes a scheduling result into a pod's status.
 
 Source: kube-scheduler 1.36, updatePod, and the patch that client-go's two-way diff makes of it.
 """
@@ -26,7 +26,7 @@ def status_patch(
     now: float = 0.0,
     observed_generation: bool = True,
 ) -> dict[str, Any] | None:
-    """What to change of `pod.status`; None when nothing.
+    """Return what to change of `pod.status`; None when nothing.
 
     With a reason: PodScheduled=False for it. `nominating` sets or clears nominatedNodeName where it differs.
     """
@@ -71,7 +71,7 @@ def _condition_patch(pod: core.Pod, reason: str, message: str, now: float, gener
 
 
 def note(message: str) -> str:
-    """The message as an event's note, cut to what an event may hold."""
+    """Return the message as an event's note, cut to what an event may hold."""
     if len(message.encode()) <= NOTE_LENGTH_MAX:
         return message
     return message.encode()[: NOTE_LENGTH_MAX - len(_CUT)].decode(errors="ignore") + _CUT

@@ -1,4 +1,4 @@
-"""What every plugin said of a pod in one attempt, as kube-scheduler-simulator writes it into annotations.
+"""Build the annotations of kube-scheduler-simulator: what every plugin returned in one attempt.
 
 Source: kubernetes-sigs/kube-scheduler-simulator, result store and store reflector: same keys, same JSON.
 """
@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from scheduler.framework.interface import Status, is_success
+from scheduler.framework.interface import Status
+from scheduler.framework.status import is_success
 
 PREFIX: Final = "kube-scheduler-simulator.sigs.k8s.io/"
 HISTORY: Final = f"{PREFIX}result-history"
@@ -43,7 +44,7 @@ class Results:
     blocked: set[str] = field(default_factory=set)
 
     def annotations(self) -> dict[str, str]:
-        """Of this attempt, without history."""
+        """Return the annotations of this attempt, without history."""
         found = {
             "prefilter-result": self.prefilter,
             "prefilter-result-status": self.prefilter_status,
@@ -71,7 +72,7 @@ def status_text(status: Status | None) -> str:
 
 
 def with_history(now: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    """The annotations to be set: this attempt's, and those of all attempts, the newest last.
+    """Return the annotations to be set: this attempt's, and those of all attempts, the newest last.
 
     `before`: all annotations of the pod. Old attempts are dropped until everything fits.
     """
@@ -100,6 +101,6 @@ def _size(annotations: Mapping[str, str]) -> int:
 
 
 def go_json(value: Any) -> str:
-    """As Go's encoding/json: sorted keys, no spaces, and what HTML would read escaped."""
+    """Return the value as Go's encoding/json: sorted keys, no spaces, and HTML's characters escaped."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,4 @@
-"""What the scheduler decides about one pod, and why, node by node.
+"""Return what the scheduler decides about one pod, and why, node by node.
 
 Source of the shape of `Verdict.expect`: the golden verdicts of kube-scheduler 1.36.2 under `tests/golden`.
 """
@@ -36,7 +36,7 @@ class Rejection:
 
     @staticmethod
     def of(status: Status, plugin: str = "") -> Rejection:
-        """`plugin` counts where the status names none."""
+        """Return the rejection of a status; `plugin` is used where the status names none."""
         return Rejection(status.plugin or plugin, tuple(sorted(set(status.reasons))), status.code.name)
 
     def document(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Verdict:
     wakers: tuple[str, ...] = ()
 
     def expect(self) -> dict[str, Any]:
-        """As the golden files have it."""
+        """Return the verdict in the form of the golden files."""
         return {
             "feasible": list(self.feasible),
             "rejected": {node: r.document() for node, r in sorted(self.rejected.items())},
@@ -104,7 +104,7 @@ class Verdict:
         }
 
     def extra(self) -> dict[str, Any]:
-        """What the golden files say beside it, and what only we know; empty values are left out."""
+        """Return what the golden files have beside it, and what only we have; empty values are left out."""
         preemption = self.preemption or Preemption()
         by_importance = {c.node: [str(v.key) for v in c.victims] for c in preemption.candidates}
         nominated = self.pod.pod.status.nominatedNodeName
@@ -125,7 +125,7 @@ class Verdict:
         return {key: value for key, value in found.items() if value}
 
     def document(self) -> dict[str, Any]:
-        """All of it, as JSON values."""
+        """Return all of it, as JSON values."""
         return {"pod": str(self.pod.key), "expect": self.expect(), "extra": self.extra()}
 
 
@@ -145,10 +145,13 @@ class _Cycle:
 
 
 def explain(framework: Framework, snapshot: Snapshot, pod: PodInfo, *, is_live: bool = False) -> Verdict:
-    """The verdict; ExplainError when a plugin failed.
+    """Return the verdict.
 
-    With `is_live` nothing is changed: only our own PostFilter plugins are asked how they would make room.
-    Otherwise all of them run, so that a pod is to be asked about once.
+    With `is_live` nothing is changed: of PostFilter only in-tree plugins are called, for their decisions
+    alone. Otherwise all of them run, so that a pod can be explained once only.
+
+    Raises:
+        ExplainError: a plugin failed.
     """
     cycle = _Cycle(framework, snapshot, CycleState(), pod, is_live)
     gate = framework.run_pre_enqueue_plugins(pod)
@@ -170,7 +173,7 @@ def explain(framework: Framework, snapshot: Snapshot, pod: PodInfo, *, is_live: 
 
 
 def _chosen(cycle: _Cycle, found: Survey) -> Verdict:
-    """Some nodes fit: the pod's nominated one is taken, else the best ones are compared."""
+    """Choose where some nodes fit: the pod's nominated one, else one of the best."""
     nodes = cycle.snapshot.nodes
     names = [nodes[row].name for row in found.rows.tolist()]
     rejected = _rejections(cycle, found.diagnosis, set(names), sorted(found.narrowing))
@@ -205,7 +208,7 @@ def _scores(cycle: _Cycle, found: Survey, names: list[str]) -> dict[str, dict[st
 
 
 def _hopeless(cycle: _Cycle, diagnosis: Diagnosis, narrowing: Iterable[str]) -> Verdict:
-    """No node fits: what preemption would do about it."""
+    """Explain that no node fits: what preemption would do about it."""
     return Verdict(
         cycle.pod,
         rejected=_rejections(cycle, diagnosis, set(), narrowing),
@@ -217,7 +220,7 @@ def _hopeless(cycle: _Cycle, diagnosis: Diagnosis, narrowing: Iterable[str]) -> 
 
 
 def _preemption(cycle: _Cycle, diagnosis: Diagnosis) -> Preemption:
-    """What the PostFilter plugins come to; nothing is carried out."""
+    """Return the decision of the PostFilter plugins; nothing is carried out."""
     framework, state, pod = cycle.framework, cycle.state, cycle.pod
     plugin = framework.plugins.get("DefaultPreemption")
     message, nomination = "", None
@@ -244,7 +247,7 @@ def _preemption(cycle: _Cycle, diagnosis: Diagnosis) -> Preemption:
 
 
 def _said_of_claims(cycle: _Cycle, diagnosis: Diagnosis) -> Status | None:
-    """The words of DynamicResources, which begins nothing by being asked; None if it is not asked."""
+    """Return the message of DynamicResources, which only decides here; None if it is not enabled."""
     for plugin in cycle.framework.post_filter_plugins:
         if isinstance(plugin, DynamicResources):
             return plugin.post_filter(cycle.state, cycle.pod, diagnosis.statuses)[1]
@@ -254,7 +257,7 @@ def _said_of_claims(cycle: _Cycle, diagnosis: Diagnosis) -> Status | None:
 def _rejections(
     cycle: _Cycle, diagnosis: Diagnosis, feasible: set[str], narrowing: Iterable[str]
 ) -> dict[str, Rejection]:
-    """Of every node that is not feasible. What PreFilter left out is put down to who narrowed."""
+    """Return the rejection of every node that is not feasible; PreFilter rejects those it left out."""
     narrowed_by = " ".join(narrowing)
     return {
         name: Rejection.of(diagnosis.statuses.get(name), narrowed_by)
@@ -264,14 +267,14 @@ def _rejections(
 
 
 def _held(cycle: _Cycle) -> dict[str, tuple[str, ...]]:
-    """Whose nominations this pod must respect, by node."""
+    """Return the nominations that this pod must respect, by node."""
     competing = cycle.framework.competing_nominations
     found = {name: tuple(_names(competing(cycle.pod, name))) for name in cycle.node_names}
     return {name: pods for name, pods in found.items() if pods}
 
 
 def _wakers(framework: Framework, plugins: Iterable[str]) -> tuple[str, ...]:
-    """Events that may bring back a pod that these plugins rejected."""
+    """Return the events that may requeue a pod that these plugins rejected."""
     registered = framework.events_to_register()
     found: set[str] = set()
     for name in plugins:

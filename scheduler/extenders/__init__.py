@@ -1,5 +1,5 @@
-"""HTTP extenders: processes outside that filter, score, bind, and have a say in preemption.
+"""HTTP extenders: other processes that filter, score, bind and take part in preemption.
 
-`wire` has the requests and answers (extender/v1), `search` what a scheduling cycle asks and when, as a
-generator that yields calls and is sent their answers; `client` makes the calls. Start at `search`.
+`wire` has the requests and responses (extender/v1), `search` the calls of a scheduling cycle, as a
+generator that yields calls and receives their results; `client` makes the calls. Start at `search`.
 """

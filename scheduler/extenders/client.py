@@ -27,7 +27,11 @@ class ExtenderClient:
     """Calls the configured extenders."""
 
     def __init__(self, extenders: Sequence[Extender]) -> None:
-        """Raises TransportError with the path of the field that cannot be used."""
+        """Take the configuration.
+
+        Raises:
+            TransportError: with the path of the field that cannot be used.
+        """
         self.extenders = tuple(extenders)
         self._transports: dict[Extender, Transport] = {}
         for index, extender in enumerate(extenders):

@@ -1,9 +1,8 @@
-"""A scheduling cycle that asks extenders, as a generator: it yields calls and is sent their answers.
+"""Run a scheduling cycle that calls extenders, as a generator: it yields calls and receives their results.
 
-Pure, like `scheduler.cycle`: who drives it does the I/O. What is yielded together may be asked at once; an
-answer is the decoded JSON, or the ExtenderError of a call that failed.
-Source: kube-scheduler 1.36, findNodesThatPassExtenders, prioritizeNodes, evaluateNominatedNode; preemption
-Evaluator, callExtenders.
+Pure, like `scheduler.cycle`: the caller does the I/O. Calls that are yielded together may be made at once;
+a result is the decoded JSON, or the ExtenderError of a call that failed. Source: kube-scheduler 1.36,
+findNodesThatPassExtenders, prioritizeNodes, evaluateNominatedNode; preemption Evaluator, callExtenders.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from scheduler.framework.runtime import Framework
 from scheduler.framework.types import PodInfo
 from scheduler.preemption.review import REVIEW_KEY, CandidateReview
 
-EXTENDER_NAME: Final = "Extender"  # stands for all of them among the plugins that refused a pod
+EXTENDER_NAME: Final = "Extender"  # stands for all of them among the plugins that rejected a pod
 
 Answer = Any  # decoded JSON, or ExtenderError
 T = TypeVar("T")
@@ -49,7 +48,7 @@ def run(
     percentage: int | None,
     rng: random.Random,
 ) -> Asking[Scheduled | Failed]:
-    """`cycle.run` with extenders; the snapshot stays as it is while they think."""
+    """Run `cycle.run` with extenders; the snapshot stays as it is while they are called."""
     cache.update_snapshot(framework.snapshot)
     interested = [extender for extender in extenders if wire.is_interested(extender, pod)]
     try:
@@ -89,7 +88,7 @@ def _schedule(
             return ScheduleResult(snapshot.nodes[own].name, 1, 1, start)
     if framework.profile.percentage_of_nodes_to_score is not None:
         percentage = framework.profile.percentage_of_nodes_to_score
-    limit = algorithm.feasible_nodes_wanted(percentage, total if narrowed is None else len(narrowed))
+    limit = algorithm.num_feasible_nodes_to_find(percentage, total if narrowed is None else len(narrowed))
     asks = any(extender.filter_verb or extender.prioritize_verb for extender in extenders)
     if not asks and not framework.has_score_plugins:
         limit = 1
@@ -101,11 +100,11 @@ def _schedule(
     diagnosis: Diagnosis | None = None
     rows = search.rows
     if len(rows):
-        refusals: dict[int, Status] = {}
-        rows = yield from _filter(framework, pod, interested, rows, refusals)
+        rejections: dict[int, Status] = {}
+        rows = yield from _filter(framework, pod, interested, rows, rejections)
         if not len(rows):
             diagnosis = algorithm.diagnose(framework, state, pod, snapshot, search, narrowing)
-            for row, status in refusals.items():
+            for row, status in rejections.items():
                 diagnosis.statuses.set_row(row, status)
             # Extenders name no events that could help: any event may.
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
@@ -126,11 +125,14 @@ def _filter(
     pod: PodInfo,
     extenders: Sequence[Extender],
     rows: NDArray[np.intp],
-    refusals: dict[int, Status] | None,
+    rejections: dict[int, Status] | None,
 ) -> Asking[NDArray[np.intp]]:
-    """One extender after another, each asked about what the ones before let pass; ExtenderError.
+    """Call one extender after another, each with the nodes that the ones before let pass.
 
-    What they refused is added to `refusals` by row.
+    Nodes that they rejected are added to `rejections` by row.
+
+    Raises:
+        ExtenderError: one failed that is not ignorable.
     """
     snapshot = framework.snapshot
     for extender in extenders:
@@ -146,14 +148,14 @@ def _filter(
             if extender.ignorable:
                 continue
             raise
-        if refusals is not None:
+        if rejections is not None:
             for code, reasons in (
                 (Code.UnschedulableAndUnresolvable, filtered.unresolvable),
                 (Code.Unschedulable, filtered.failed),
             ):
                 for name, reason in reasons.items():
                     if (row := snapshot.row_of.get(name)) is not None:
-                        refusals[row] = Status(code, (reason,))
+                        rejections[row] = Status(code, (reason,))
         rows = np.array([snapshot.row_of[name] for name in filtered.passed], dtype=np.intp)
     return rows
 
@@ -161,7 +163,7 @@ def _filter(
 def _score(
     framework: Framework, pod: PodInfo, extenders: Sequence[Extender], rows: NDArray[np.intp]
 ) -> Asking[Int64s]:
-    """The sum of what the extenders give each row. One that fails gives nothing."""
+    """Return the sum of the scores that the extenders give each row. One that fails gives none."""
     scorers = [extender for extender in extenders if extender.prioritize_verb]
     total = np.zeros(len(rows), dtype=np.int64)
     if not scorers:
@@ -180,7 +182,7 @@ def _score(
 def _make_room(
     framework: Framework, state: CycleState, pod: PodInfo, extenders: Sequence[Extender], error: FitError
 ) -> Asking[Failed]:
-    """PostFilter; when preemption has found candidates the extenders are asked, and it goes on from there."""
+    """Run PostFilter; when preemption has found candidates call the extenders, and go on with the result."""
     reviewers = [extender for extender in extenders if extender.preempt_verb]
     if not reviewers or not framework.post_filter_plugins:
         return cycle.after_no_fit(framework, state, pod, error)
@@ -194,10 +196,10 @@ def _make_room(
         [answer] = yield [wire.preempt_call(extender, pod, candidates)]
         try:
             candidates = wire.read_candidates(extender, _answered(answer), framework.snapshot)
-        except ExtenderError as refused:
+        except ExtenderError as rejected:
             if extender.ignorable:
                 continue
-            review.fail(Status.as_error(refused))
+            review.fail(Status.as_error(rejected))
             break
         if not candidates:
             break

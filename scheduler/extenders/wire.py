@@ -1,7 +1,7 @@
-"""Requests to extenders and what their answers mean. Pure.
+"""Build requests to extenders and parse their responses. Pure.
 
-Source: kube-scheduler 1.36, extender/v1 types and HTTPExtender. The JSON has Go's own field names; answers
-are read without regard to case, as Go reads them.
+Source: kube-scheduler 1.36, extender/v1 types and HTTPExtender. The JSON has Go's own field names;
+responses are read without regard to case, as Go reads them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Filtered:
 
 
 def is_interested(extender: Extender, pod: PodInfo) -> bool:
-    """Whether it wants to be asked of the pod: always, or if a container names a resource that it manages."""
+    """Return whether the extender is called for the pod: always, or for the resources that it manages."""
     if not extender.managed_resources:
         return True
     managed = set(extender.managed_resources)
@@ -85,7 +85,11 @@ def preempt_call(extender: Extender, pod: PodInfo, candidates: Sequence[Candidat
 
 
 def read_filtered(extender: Extender, answer: Any, asked: Sequence[NodeInfo]) -> Filtered:
-    """ExtenderError when the extender says so, or lets a node pass that it was not asked about."""
+    """Return the nodes that passed and the rejections.
+
+    Raises:
+        ExtenderError: the extender returned an error, or a node that was not in the request.
+    """
     result = _object(answer)
     if error := result.get("error"):
         raise ExtenderError(str(error))
@@ -108,7 +112,11 @@ def read_filtered(extender: Extender, answer: Any, asked: Sequence[NodeInfo]) ->
 
 
 def read_scores(extender: Extender, answer: Any) -> dict[str, int]:
-    """By node, on the scheduler's scale: an extender's are 0 to 10, times its weight. ExtenderError."""
+    """Return the scores by node, on the scheduler's scale: an extender's are 0 to 10, times its weight.
+
+    Raises:
+        ExtenderError: the response is invalid.
+    """
     scale = extender.weight * (MAX_NODE_SCORE // MAX_EXTENDER_SCORE)
     scores: dict[str, int] = {}
     for entry in _list(answer):
@@ -122,9 +130,12 @@ def read_scores(extender: Extender, answer: Any) -> dict[str, int]:
 
 
 def read_candidates(extender: Extender, answer: Any, snapshot: Snapshot) -> list[Candidate]:
-    """What is left of the candidates. ExtenderError: an unknown node or pod, or a node without victims.
+    """Return what is left of the candidates.
 
     An ignorable extender's nodes without victims are dropped.
+
+    Raises:
+        ExtenderError: an unknown node or pod, or a node without victims.
     """
     candidates = []
     for node_name, entry in _pairs(_object(answer).get("nodenametometavictims")):
@@ -149,7 +160,11 @@ def read_candidates(extender: Extender, answer: Any, snapshot: Snapshot) -> list
 
 
 def read_bound(answer: Any) -> None:
-    """ExtenderError when it was not bound."""
+    """Check that the pod was bound.
+
+    Raises:
+        ExtenderError: it was not.
+    """
     if error := _object(answer).get("error"):
         raise ExtenderError(str(error))
 
@@ -172,14 +187,14 @@ def _json(message: Message) -> Json:
 
 
 def _object(value: Any) -> Json:
-    """An object with its keys in lower case."""
+    """Return an object with its keys in lower case."""
     if not isinstance(value, dict):
         raise ExtenderError(f"expected an object, got {_short(value)}")
     return {str(key).lower(): each for key, each in value.items()}
 
 
 def _pairs(value: Any) -> list[tuple[str, Any]]:
-    """A map whose keys are names; nothing for null."""
+    """Return a map whose keys are names; nothing for null."""
     if value is None:
         return []
     if not isinstance(value, dict):

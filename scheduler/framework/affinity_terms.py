@@ -1,4 +1,4 @@
-"""Pod affinity and anti-affinity terms, parsed once and shared by all pods that have the same ones.
+"""Parse pod affinity and anti-affinity terms, once for all pods that have the same ones.
 
 Source: kube-scheduler 1.36, framework types (AffinityTerm, PodInfo).
 """
@@ -19,7 +19,7 @@ _EQUAL: Final = frozenset({Operator.IN, Operator.EQUALS, Operator.DOUBLE_EQUALS}
 
 
 class AffinityTerm:
-    """Which pods are meant, and in which topology. Equal ones are mostly one object, compared by identity."""
+    """The pods that a term selects and their topology; equal terms are mostly one object."""
 
     __slots__ = ("_equalities", "namespace_selector", "namespaces", "selector", "topology_key")
 
@@ -43,7 +43,7 @@ class AffinityTerm:
         )
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels is meant, its namespace aside."""
+        """Return whether the label selector matches; the namespace does not count."""
         if self._equalities is None:
             return self.selector.matches(labels)
         for key, value in self._equalities:  # noqa: SIM110  # all() takes three times as long
@@ -53,11 +53,11 @@ class AffinityTerm:
 
     @property
     def one_label(self) -> tuple[str, str] | None:
-        """A label with its value that every pod that is meant has; None if there is none for certain."""
+        """Return a label that every selected pod has, with its value; None if no label is certain."""
         return self._equalities[0] if self._equalities else None
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a pod of that namespace is meant."""
+        """Return whether the term selects a pod with these labels in that namespace."""
         if namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
             return self.selects(labels)
         return False
@@ -75,12 +75,12 @@ class PodTerms:
 
     @property
     def error(self) -> str:
-        """What could not be parsed, or ""."""
+        """Return the error of the terms that could not be parsed, or ""."""
         return names.aggregate(list(self.errors)) if self.errors else ""
 
 
 def pod_terms(pod: core.Pod) -> PodTerms | None:
-    """The terms of a pod; None when it has neither pod affinity nor pod anti-affinity."""
+    """Return the terms of a pod; None when it has neither pod affinity nor pod anti-affinity."""
     if not pod.spec.HasField("affinity"):
         return None
     affinity = pod.spec.affinity
@@ -124,7 +124,7 @@ def _parse_shared(namespace: str, affinity: bytes, anti_affinity: bytes) -> PodT
 
 
 def _term(namespace: str, term: core.PodAffinityTerm) -> AffinityTerm:
-    """A term that says nothing of namespaces means the pod's own."""
+    """Parse a term; without namespaces and namespace selector it applies to the pod's own namespace."""
     own = not term.namespaces and not term.HasField("namespaceSelector")
     return _shared_term(
         frozenset((namespace,) if own else term.namespaces),

@@ -1,6 +1,6 @@
-"""One pod's way through the plugins to a node: PreFilter, Filter, Score, and the choice.
+"""Find a node for one pod: PreFilter, Filter, Score, and the choice.
 
-Pure: what is random (the choice among equals) comes from `rng`, and where the search begins from `start`.
+Pure: the choice among equals uses `rng`, and the search begins at `start`.
 Source: kube-scheduler 1.36, schedulePod and what it calls; KEP-1923 for the nominated node.
 """
 
@@ -56,12 +56,12 @@ class Search:
 
     rows: NDArray[np.intp]
     processed: int
-    # Of each stretch of rows: the rows, and the verdicts of plugins that refused some of them.
+    # Of each stretch of rows: the rows, and the verdicts of plugins that rejected some of them.
     traces: list[tuple[Rows, list[tuple[FilterPlugin, NDArray[np.bool_]]]]] = field(default_factory=list)
 
 
-def feasible_nodes_wanted(percentage: int | None, nodes: int) -> int:
-    """How many feasible nodes are enough (numFeasibleNodesToFind).
+def num_feasible_nodes_to_find(percentage: int | None, nodes: int) -> int:
+    """Return how many feasible nodes end the search (numFeasibleNodesToFind).
 
     `percentage` None or 0 adapts to the cluster: 50 % less one for every 125 nodes, at least 5 %; and never
     fewer than 100 nodes.
@@ -83,10 +83,12 @@ def schedule_pod(
     percentage: int | None = None,
     rng: random.Random,
 ) -> ScheduleResult:
-    """The node for the pod.
+    """Return the node for the pod.
 
-    Raises NoNodesError, FitError (no node fits; it carries the diagnosis), or when a plugin failed
-    AlgorithmError, FilterError or ScoreError.
+    Raises:
+        NoNodesError: the cluster has no nodes.
+        FitError: no node fits; it carries the diagnosis.
+        AlgorithmError, FilterError, ScoreError: a plugin failed.
     """
     search, next_start = find_feasible(framework, state, pod, snapshot, start=start, percentage=percentage)
     rows = search.rows
@@ -118,7 +120,7 @@ def find_feasible(
         return Search(np.array([nominated], dtype=np.intp), 1), start
     if framework.profile.percentage_of_nodes_to_score is not None:
         percentage = framework.profile.percentage_of_nodes_to_score
-    limit = feasible_nodes_wanted(percentage, total if rows is None else len(rows))
+    limit = num_feasible_nodes_to_find(percentage, total if rows is None else len(rows))
     if not framework.has_score_plugins:
         limit = 1
     search = framework.run_search(
@@ -141,7 +143,7 @@ class Survey:
 
 
 def survey(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Survey:
-    """All nodes, where a scheduling cycle would stop when it has enough; for explanations.
+    """Filter all nodes, where a scheduling cycle would stop when it has enough; for explanations.
 
     Raises as `find_feasible` does, except that a pod which fits nowhere is no error once PreFilter is passed.
     """
@@ -183,7 +185,7 @@ def diagnose(
     search: Search,
     narrowing: set[str],
 ) -> Diagnosis:
-    """Why nodes were refused, those that PreFilter left out included."""
+    """Return why nodes were rejected, those that PreFilter left out included."""
     diagnosis = explain(framework, state, pod, snapshot, search)
     if narrowing:
         text = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]"
@@ -193,7 +195,7 @@ def diagnose(
 
 
 def nominated_row(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> int | None:
-    """The row of the pod's own nominated node if it fits there: it is then taken without a look at others."""
+    """Return the row of the pod's own nominated node if it fits there; other nodes are not tried then."""
     name = pod.pod.status.nominatedNodeName
     if not name:
         return None
@@ -215,7 +217,7 @@ def _narrowed_rows(narrowed: PreFilterResult, snapshot: Snapshot) -> NDArray[np.
 
 
 def _stretches(rows: NDArray[np.intp] | None, total: int, start: int, first: int) -> list[Rows]:
-    """The rows from `start` on and around, in stretches: one of `first` rows, then the rest."""
+    """Return the rows from `start` on and around in stretches: one of `first` rows, then the rest."""
     bounds = []
     begin = start % total if total else 0
     middle = min(begin + first, total)
@@ -237,7 +239,7 @@ def search_rows(
     limit: int,
     start: int,
 ) -> Search:
-    """Feasible rows among the given ones (None: all), at most `limit`, beginning with the start-th."""
+    """Return at most `limit` feasible rows of the given ones (None: all), beginning with the start-th."""
     total = len(snapshot) if rows is None else len(rows)
     blocked = _blocked_rows(framework, state, pod, snapshot)
     found: list[NDArray[np.intp]] = []
@@ -272,7 +274,10 @@ def search_rows(
 def _blocked_rows(
     framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot
 ) -> NDArray[np.bool_] | None:
-    """Where the pod does not fit beside pods of equal or higher priority nominated there; None: nowhere."""
+    """Return a mask of the rows blocked by nominated pods; None: none is.
+
+    They are those where the pod does not fit beside the pods of equal or higher priority nominated there.
+    """
     if not _has_rivals(framework, pod):
         return None
     blocked = np.zeros(len(snapshot), dtype=np.bool_)
@@ -289,7 +294,7 @@ def _blocked_rows(
 
 
 def _has_rivals(framework: Framework, pod: PodInfo) -> bool:
-    """Whether any nominated pod is of equal or higher priority (it may be the pod itself)."""
+    """Return whether any nominated pod is of equal or higher priority (it may be the pod itself)."""
     highest = framework.nominator.highest_priority()
     return highest is not None and highest >= pod.priority
 
@@ -297,7 +302,7 @@ def _has_rivals(framework: Framework, pod: PodInfo) -> bool:
 def _contended_rejections(
     framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot
 ) -> list[tuple[int, Status]]:
-    """Refusals beside nominated pods that must be asked node by node.
+    """Return rejections beside nominated pods that must be found node by node.
 
     All of them when a plugin has to follow the added pods, else only that of the pod's own nominated node.
     """
@@ -307,20 +312,20 @@ def _contended_rejections(
         own_node = framework.nominator.node_of(pod.uid)
         own = snapshot.row_of.get(own_node)
         rows = [] if own is None or not framework.competing_nominations(pod, own_node) else [own]
-    refusals = []
+    rejections = []
     for row in rows:
         status = framework.run_filter_plugins_with_nominated_pods(state, pod, snapshot.nodes[row])
         if status is not None and not status.is_success:
             if not status.is_rejected:
                 raise AlgorithmError(status)
-            refusals.append((row, status))
-    return refusals
+            rejections.append((row, status))
+    return rejections
 
 
 def explain(
     framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot, search: Search
 ) -> Diagnosis:
-    """Why each row was refused: the first plugin that did, as upstream stops at it."""
+    """Return why each row was rejected: by the first plugin that rejects it, where upstream stops."""
     table = NodeStatusTable(snapshot)
     diagnosis = Diagnosis(table)
     decided = _explain_contended(framework, state, pod, snapshot, search, diagnosis)
@@ -338,7 +343,7 @@ def _explain_contended(
     search: Search,
     diagnosis: Diagnosis,
 ) -> NDArray[np.bool_]:
-    """Refusals beside nominated pods are what counts, where there are any; a mask of those rows."""
+    """Enter the rejections beside nominated pods, which come first; return a mask of those rows."""
     decided = np.zeros(len(snapshot), dtype=np.bool_)
     if not _has_rivals(framework, pod):
         return decided
@@ -374,15 +379,15 @@ def _explain_rows(
     verdicts: list[tuple[FilterPlugin, NDArray[np.bool_]]],
     diagnosis: Diagnosis,
 ) -> None:
-    """Enters why rows of a snapshot were refused, of those in `alive`, under the rows of `shown_as`."""
+    """Enter why the rows of a snapshot in `alive` were rejected, under the rows of `shown_as`."""
     alive = alive.copy()
     for plugin, mask in verdicts:
         chosen = alive & ~mask
         alive &= mask
-        refused = rows[chosen]
-        if not len(refused):
+        rejected = rows[chosen]
+        if not len(rejected):
             continue
-        statuses, index = plugin.explain_all(state, pod, snapshot, refused)
+        statuses, index = plugin.explain_all(state, pod, snapshot, rejected)
         named = [status.with_plugin(plugin.name) for status in statuses]
         diagnosis.statuses.set(shown_as[chosen], named, index)
         for status in named:
@@ -392,7 +397,7 @@ def _explain_rows(
 def prioritize(
     framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
 ) -> NDArray[np.int64]:
-    """The sum of weighted scores of each feasible row; all alike where nothing scores."""
+    """Return the sum of the weighted scores of each feasible row; 1 for all where nothing scores."""
     status = framework.run_pre_score_plugins(state, pod, snapshot, rows)
     if status is not None:
         raise AlgorithmError(status)

@@ -1,4 +1,4 @@
-"""What the scheduler knows of nodes and of pods on them, ahead of the API server by its own assumptions.
+"""Keep nodes and the pods on them, ahead of the API server by the scheduler's own assumptions.
 
 A pod is assumed on its node when it is decided, forgotten when binding fails, and confirmed when the watch
 shows it bound. Source: kube-scheduler 1.36, backend cache.
@@ -20,7 +20,7 @@ _OLD_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
 
 
 class CacheError(Exception):
-    """An operation that does not fit what the cache knows; the text names the pod or the node."""
+    """An operation does not fit the state of the cache; the text names the pod or the node."""
 
 
 @dataclass(slots=True)
@@ -47,19 +47,19 @@ class Cache:
     # Pods
 
     def assume_pod(self, pod: PodInfo, node_name: str) -> None:
-        """The pod was decided to go to the node."""
+        """Add a pod that was decided to go to the node."""
         if pod.uid in self._pods:
             raise CacheError(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         self._add(pod, node_name, assumed=True)
 
     def finish_binding(self, pod: PodInfo) -> None:
-        """The API server has accepted the binding; the watch will confirm it."""
+        """Note that the API server has accepted the binding, which the watch will confirm."""
         state = self._pods.get(pod.uid)
         if state is not None and state.assumed:
             state.binding_finished = True
 
     def forget_pod(self, pod: PodInfo) -> None:
-        """An assumed pod does not go to its node after all."""
+        """Remove an assumed pod that does not go to its node after all."""
         state = self._pods.get(pod.uid)
         if state is None:
             return  # deleted meanwhile
@@ -68,7 +68,7 @@ class Cache:
         self._remove(state)
 
     def add_pod(self, pod: PodInfo) -> None:
-        """The API server shows the pod on its node: confirms an assumed one, wherever it was assumed."""
+        """Add a pod that the API server shows on its node; this confirms an assumed pod, even elsewhere."""
         node_name = pod.pod.spec.nodeName
         state = self._pods.get(pod.uid)
         if state is None:
@@ -79,7 +79,7 @@ class Cache:
             raise CacheError(f"pod {pod.uid}({pod.key}) was already in added state")
 
     def update_pod(self, pod: PodInfo) -> None:
-        """A pod that is known on its node has changed."""
+        """Replace a pod on its node."""
         state = self._pods.get(pod.uid)
         if state is None:
             raise CacheError(
@@ -90,7 +90,7 @@ class Cache:
         self._move(state, pod, pod.pod.spec.nodeName)
 
     def remove_pod(self, pod: PodInfo) -> None:
-        """The pod is gone from the API server."""
+        """Remove a pod that the API server does not have any more."""
         state = self._pods.get(pod.uid)
         if state is None:
             raise CacheError(
@@ -106,12 +106,12 @@ class Cache:
         return None if state is None else state.info
 
     def node_of(self, uid: str) -> str | None:
-        """Where the pod is or is assumed to be."""
+        """Return the node where the pod is or is assumed to be."""
         state = self._pods.get(uid)
         return None if state is None else state.node_name
 
     def assumed_pods(self) -> dict[str, str]:
-        """Nodes by uid of assumed pods."""
+        """Return the nodes of assumed pods, by uid."""
         return {uid: self._pods[uid].node_name for uid in self._assumed}
 
     @property
@@ -143,7 +143,7 @@ class Cache:
         self._assumed.discard(state.info.uid)
 
     def _node(self, name: str) -> NodeInfo:
-        """The node, to be changed; imaginary while only pods on it are known."""
+        """Return the node, to be changed; it is imaginary while only its pods are known."""
         info = self._nodes.get(name)
         if info is None:
             info = self._nodes[name] = NodeInfo(name)
@@ -156,15 +156,15 @@ class Cache:
     # Nodes
 
     def add_node(self, node: core.Node) -> NodeInfo:
-        """A new node, or one of whose pods we heard first. Returns the cache's own NodeInfo: look only."""
+        """Add a node, also one whose pods came first; return the cache's own NodeInfo, not to be changed."""
         return self._set_node(node)
 
     def update_node(self, node: core.Node) -> NodeInfo:
-        """A node has changed, perhaps its zone."""
+        """Replace a node, perhaps in another zone."""
         return self._set_node(node)
 
     def remove_node(self, name: str) -> None:
-        """The node is gone; its pods may still be reported, so it becomes imaginary while it has some."""
+        """Remove a node; while it has pods, which may still be reported, it stays as an imaginary one."""
         info = self._nodes.get(name)
         if info is None or info.node is None:
             raise CacheError(f"node {name} is not found")
@@ -177,13 +177,13 @@ class Cache:
             del self._nodes[name]
 
     def get_node(self, name: str) -> NodeInfo | None:
-        """The node as it is now, assumptions included; None also for an imaginary one. Look only."""
+        """Return the node with assumed pods, which must not be changed; None also for an imaginary one."""
         info = self._nodes.get(name)
         return None if info is None or info.node is None else info
 
     @property
     def node_count(self) -> int:
-        """Real nodes."""
+        """Return the number of real nodes."""
         return sum(len(names) for names in self._zones.values())
 
     def _set_node(self, node: core.Node) -> NodeInfo:
@@ -230,7 +230,7 @@ class Cache:
             del self._zones[zone]
 
     def node_names(self) -> list[str]:
-        """All real nodes in the order in which they are tried: one of each zone in turn."""
+        """Return all real nodes in the order in which they are tried: one of each zone in turn."""
         if len(self._zones) == 1:
             return list(next(iter(self._zones.values())))
         rest = [iter(names) for names in self._zones.values()]

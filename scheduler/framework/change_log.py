@@ -1,6 +1,6 @@
-"""Which nodes of a snapshot have changed, so that what is derived from them can follow.
+"""Record which nodes of a snapshot have changed, for what is derived from them.
 
-A reader remembers the position up to which it has followed and asks what came since.
+A reader keeps the position up to which it has read and asks for the changes since.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class ChangeLog:
 
     @property
     def position(self) -> int:
-        """Behind the last change."""
+        """Return the position behind the last change."""
         return self._start + len(self._names)
 
     def note(self, name: str) -> None:
-        """The node came, went or changed, or one of its pods did."""
+        """Record that the node came, went or changed, or one of its pods did."""
         self._names.append(name)
         if len(self._names) > CHANGES_MAX:
             half = CHANGES_MAX // 2
@@ -33,7 +33,7 @@ class ChangeLog:
             self._start += half
 
     def since(self, position: int) -> set[str] | None:
-        """The nodes that have changed since; None if that is not known any more."""
+        """Return the nodes that have changed since a position; None if the log does not reach back so far."""
         if position < self._start:
             return None
         return set(self._names[position - self._start :])

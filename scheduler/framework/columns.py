@@ -1,6 +1,6 @@
-"""An attribute of all nodes as one numpy column of small numbers, each standing for a distinct value.
+"""Keep an attribute of all nodes as one numpy column of small numbers, one per distinct value.
 
-A question about the attribute ("is the taint set tolerated?") is asked once per distinct value and then
+A predicate on the attribute ("is the taint set tolerated?") is evaluated once per distinct value and then
 looked up for all nodes at once.
 """
 
@@ -30,15 +30,15 @@ class Follower(Protocol):
     def replace(self, row: int, info: NodeInfo) -> None: ...
 
     def drop(self, row: int, size: int) -> None:
-        """A row is taken out; the rows after it move up. `size` is the number of rows before."""
+        """Remove a row; the rows after it move up. `size` is the number of rows before."""
         ...
 
     def reorder(self, order: NDArray[np.intp]) -> None:
-        """Row i is from now on what row order[i] was."""
+        """Reorder the rows: row i becomes what row order[i] was."""
         ...
 
     def grow(self, capacity: int) -> None:
-        """There may be that many rows from now on."""
+        """Make room for `capacity` rows."""
         ...
 
 
@@ -50,7 +50,7 @@ class Column:
     ids: NDArray[np.int32]  # by row; longer than there are rows
 
     def __init__(self, extract: Extract, *, follows_pods: bool, capacity: int) -> None:
-        """`follows_pods`: the value depends on the node's pods too, not only on the node object."""
+        """Keep no row yet. `follows_pods`: the value depends on the node's pods too."""
         self.extract = extract
         self.follows_pods = follows_pods
         self.ids = np.zeros(capacity, dtype=np.int32)
@@ -61,19 +61,19 @@ class Column:
 
     @property
     def distinct(self) -> int:
-        """How many values the rows have."""
+        """Return how many values the rows have."""
         return len(self._id_of)
 
     def id_of(self, value: Hashable) -> int:
-        """The id of a value, or -1 if no row has it."""
+        """Return the id of a value, or -1 if no row has it."""
         return self._id_of.get(value, -1)
 
     def append(self, row: int, info: NodeInfo) -> None:
-        """The value of a row that had none yet."""
+        """Add the value of a new row."""
         self.ids[row] = self._acquire(self.extract(info))
 
     def replace(self, row: int, info: NodeInfo) -> None:
-        """The new value of a row."""
+        """Replace the value of a row."""
         value = self.extract(info)
         old = int(self.ids[row])
         if self.values[old] != value:
@@ -117,7 +117,7 @@ class Column:
             self._free.append(id_)
 
     def _ask(self, question: Callable[[Any], Any], rows: Rows, dtype: Any) -> NDArray[Any]:
-        """The answer for each of the rows; each value is asked once, and only values that these rows have."""
+        """Return the function's result for each row; it is called once per value that these rows have."""
         ids = self.ids[rows]
         answers = np.zeros(len(self.values), dtype=dtype)
         if len(self._id_of) <= max(len(ids), 1):
@@ -130,9 +130,9 @@ class Column:
         return found
 
     def mask(self, question: Callable[[Any], bool], rows: Rows) -> NDArray[np.bool_]:
-        """The answer for each of the rows."""
+        """Return the predicate's result for each of the rows."""
         return self._ask(question, rows, np.bool_)
 
     def numbers(self, question: Callable[[Any], int], rows: Rows) -> NDArray[np.int64]:
-        """The number for each of the rows."""
+        """Return the function's number for each of the rows."""
         return self._ask(question, rows, np.int64)

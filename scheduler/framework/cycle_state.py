@@ -31,7 +31,7 @@ class CycleState:
         self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
 
     def read(self, key: str) -> Any:
-        """KeyError when nothing was written under the key."""
+        """Return the value under the key; KeyError when there is none."""
         return self._values[key]
 
     def get(self, key: str) -> Any | None:
@@ -44,7 +44,7 @@ class CycleState:
         self._values.pop(key, None)
 
     def clone(self) -> CycleState:
-        """A copy whose values are clones where they can clone themselves, else shared."""
+        """Return a copy whose values are clones where they have a `clone` method, else shared."""
         other = CycleState(self.hooks)
         for key, value in self._values.items():
             clone = getattr(value, "clone", None)

@@ -1,6 +1,6 @@
-"""Why a pod fits nowhere: which plugin refused which node, and the message that a person reads.
+"""Explain why a pod fits nowhere: which plugin rejected which node, and the message of the event.
 
-Built only after a cycle that found nothing, from what the filters left behind, without a loop over nodes.
+Built only after a cycle without a feasible node, from the filters' masks, without a loop over nodes.
 Source: kube-scheduler 1.36, framework, FitError and Diagnosis.
 """
 
@@ -33,7 +33,7 @@ class NodeStatusTable:
         self._index = np.full(len(snapshot), -1, dtype=np.intp)
 
     def set(self, rows: NDArray[np.intp], statuses: Iterable[Status], index: NDArray[np.intp]) -> None:
-        """Row `rows[i]` has status `statuses[index[i]]`."""
+        """Set statuses: row `rows[i]` gets `statuses[index[i]]`."""
         base = len(self._statuses)
         self._statuses.extend(statuses)
         self._index[rows] = index + base
@@ -45,14 +45,14 @@ class NodeStatusTable:
         self._index[row] = number
 
     def get(self, node_name: str) -> Status:
-        """The status of a node; `absent` also for one that does not exist."""
+        """Return the status of a node; `absent` also for one that does not exist."""
         row = self.snapshot.row_of.get(node_name)
         if row is None or self._index[row] < 0:
             return self.absent
         return self._statuses[int(self._index[row])]
 
     def __len__(self) -> int:
-        """How many nodes have a status of their own."""
+        """Return how many nodes have a status of their own."""
         return int(np.count_nonzero(self._index >= 0))
 
     def rows_with_code(self, code: Code) -> NDArray[np.intp]:
@@ -61,7 +61,7 @@ class NodeStatusTable:
         return np.flatnonzero(codes[self._index] == code)
 
     def nodes_with_code(self, snapshot: Snapshot, code: Code) -> list[NodeInfo]:
-        """Nodes of that status, in the snapshot's order."""
+        """Return the nodes whose status has the code, in the snapshot's order."""
         if snapshot is not self.snapshot:
             return [node for node in snapshot.nodes if self.get(node.name).code is code]
         return snapshot.nodes_at(self.rows_with_code(code))
@@ -72,7 +72,7 @@ class NodeStatusTable:
             yield self.snapshot.nodes[row].name
 
     def groups(self, names_max: int) -> list[tuple[Status, int, tuple[str, ...]]]:
-        """Each status with the number of nodes that have it and the names of the first of these."""
+        """Return each status with the number of its nodes and the names of the first of these."""
         nodes = self.snapshot.nodes
         order = np.argsort(self._index, kind="stable")  # rows of one status side by side, in their order
         numbers, starts, counts = np.unique(self._index[order], return_index=True, return_counts=True)
@@ -84,7 +84,7 @@ class NodeStatusTable:
         return found
 
     def reasons(self, total: int) -> dict[str, int]:
-        """How many of `total` nodes have each reason; a status may have several."""
+        """Return how many of `total` nodes have each reason; a status may have several."""
         counts: dict[str, int] = {}
         own = self._index[self._index >= 0]
         numbers = np.bincount(own, minlength=len(self._statuses)).tolist() if len(own) else []
@@ -110,7 +110,7 @@ class Diagnosis:
     post_filter_message: str = ""
 
     def add_plugin(self, status: Status) -> None:
-        """Remember the plugin of a rejection, since only its events can help."""
+        """Add the plugin of a rejection, since only events that it registered can help."""
         if not status.plugin:
             return
         if status.code is Code.Pending:
@@ -128,7 +128,7 @@ class FitError(Exception):
         self.diagnosis = diagnosis
 
     def __str__(self) -> str:
-        """`0/5 nodes are available: 3 Insufficient cpu, 2 Too many pods. preemption: ...`"""
+        """Return `0/5 nodes are available: 3 Insufficient cpu, 2 Too many pods. preemption: ...`."""
         text = f"0/{self.total} nodes are available:"
         if self.diagnosis.pre_filter_message:
             text += f" {self.diagnosis.pre_filter_message}."

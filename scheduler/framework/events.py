@@ -1,4 +1,4 @@
-"""Cluster events and queueing hints: what wakes a pod that was found unschedulable.
+"""Define cluster events and queueing hints: what wakes a pod that was found unschedulable.
 
 Source: kube-scheduler 1.36, framework events (KEP-4247, "Scheduler queueing hints").
 """
@@ -66,7 +66,7 @@ _POD_RESOURCES = frozenset({EventResource.AssignedPod, EventResource.Unscheduled
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One happening, or (in a registration) the set of happenings that a plugin wants to hear of.
+    """An event, or (in a registration) the set of events that a plugin registers.
 
     `label` names events that no object caused (`UnschedulableTimeout`, `ForceActivate`).
     """
@@ -76,14 +76,14 @@ class ClusterEvent:
     label: str = ""
 
     def is_wildcard(self) -> bool:
-        """Stands for everything; only the queue itself makes such events."""
+        """Return whether the event stands for everything; only the queue itself makes such events."""
         return self.resource is EventResource.WildCard and self.action == ActionType.All
 
     def matches(self, incoming: ClusterEvent) -> bool:
-        """Whether this registration covers the incoming event.
+        """Return whether this registration covers the incoming event.
 
-        The numeric comparison is upstream's: it keeps a plain Update from matching a registration of
-        specific updates.
+        The numeric comparison is upstream's: it keeps a plain Update from matching a registration of specific
+        updates.
         """
         if self.is_wildcard():
             return True
@@ -99,7 +99,7 @@ class ClusterEvent:
 
 
 def _words(action: ActionType) -> str:
-    """`Add|Update`: all updates together are one word."""
+    """Return `Add|Update`: all updates together are one word."""
     if action == ActionType.All:
         return "All"
     words = [name for name in ("Add", "Delete") if action & ActionType[name]]

@@ -1,4 +1,4 @@
-"""What a plugin sees of the scheduler that runs it (`interface.Handle`), over the framework's environment.
+"""Implement the handle of plugins (`interface.Handle`) over the framework's environment.
 
 Source: Kubernetes 1.36, pkg/scheduler/framework/runtime/framework.go, fwk.Handle.
 """
@@ -72,7 +72,7 @@ class PluginHandle:
         return self.environment.recorder
 
     def lister(self, kind: Kind[M]) -> Lister[M]:
-        """Objects of a kind; an empty lister for kinds that are not watched."""
+        """Return the lister of a kind; an empty one for kinds that are not watched."""
         return self.environment.listers.get(kind, EMPTY_LISTER)
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:

@@ -1,25 +1,24 @@
-"""What a plugin is: statuses, one base class per extension point, and what plugins may use.
+"""Define what a plugin is: one base class per extension point.
+
+An author of plugins imports everything from here; statuses and the handle are re-exported.
 
 Source: kube-scheduler 1.36, scheduling framework (KEP-624). A plugin derives from the bases of the extension
 points that it takes part in. `None` where a status is expected means Success, as a nil status does upstream.
 
 No I/O (they may change `CycleState` and the plugin's own state only): PreEnqueue, QueueSort, PreFilter,
 Filter, PostFilter, PreScore, Score, Reserve, Permit, PreBindPreFlight. PreBind, Bind, PostBind and the
-follow-up of PostFilter return the I/O that they want done: a generator of `io_steps`, as the in-tree plugins
-do, or an awaitable (`async def`).
+follow-up of PostFilter return the I/O to be done: a generator of `io_steps`, as the in-tree plugins do, or an
+awaitable (`async def`).
 """
 
 from __future__ import annotations
 
-import random
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from scheduler.framework.columns import Rows
@@ -31,17 +30,13 @@ from scheduler.framework.events import (
     HintFunction,
     QueueingHint,
 )
+from scheduler.framework.handle_protocols import ApiClient, EventRecorder, Handle, Lister, WaitingPod
 from scheduler.framework.io_steps import IoSteps
 from scheduler.framework.nominating import NominatingInfo, NominatingMode
+from scheduler.framework.status import Code, Status
 
 if TYPE_CHECKING:
-    from machinery.api.kinds import Kind
-    from machinery.api.pb import core
-    from machinery.features.gates import Gates, Version
-    from machinery.runtime.clock import Clock
     from scheduler.framework.cycle_state import CycleState
-    from scheduler.framework.nominator import Nominator
-    from scheduler.framework.scheduling_groups import SchedulingGroups
     from scheduler.framework.snapshot import Snapshot
     from scheduler.framework.types import NodeInfo, PodInfo, QueuedPodInfo
 
@@ -89,77 +84,6 @@ MAX_NODE_SCORE = 100
 # What an extension point that does I/O returns: steps to be done, or an awaitable.
 PluginWork = IoSteps["Status | None"] | Awaitable["Status | None"]
 
-M = TypeVar("M", bound=Message)
-
-
-class Code(IntEnum):
-    """Outcome of a plugin; numbers and names are upstream's."""
-
-    Success = 0
-    Error = 1
-    Unschedulable = 2
-    UnschedulableAndUnresolvable = 3
-    Wait = 4
-    Skip = 5
-    Pending = 6
-
-
-REJECTIONS = frozenset({Code.Unschedulable, Code.UnschedulableAndUnresolvable, Code.Pending})
-
-
-_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
-
-
-def error_text(error: BaseException) -> str:
-    """What to tell of an exception: its text, and its type where the text alone says little."""
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if isinstance(error, _BUGS) or not text else text
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """Result of a plugin: code, reasons for a person, the plugin that said it, the error if it is one."""
-
-    code: Code
-    reasons: tuple[str, ...] = ()
-    plugin: str = ""
-    error: BaseException | None = field(default=None, compare=False)
-
-    @staticmethod
-    def as_error(error: BaseException, plugin: str = "") -> Status:
-        """An Error status whose reason is the exception's text."""
-        return Status(Code.Error, (error_text(error),), plugin, error)
-
-    def with_plugin(self, plugin: str) -> Status:
-        """The same, said by that plugin."""
-        return self if self.plugin == plugin else Status(self.code, self.reasons, plugin, self.error)
-
-    @property
-    def is_success(self) -> bool:
-        return self.code is Code.Success
-
-    @property
-    def is_wait(self) -> bool:
-        return self.code is Code.Wait
-
-    @property
-    def is_skip(self) -> bool:
-        return self.code is Code.Skip
-
-    @property
-    def is_rejected(self) -> bool:
-        """Unschedulable, UnschedulableAndUnresolvable or Pending."""
-        return self.code in REJECTIONS
-
-    def message(self) -> str:
-        """The reasons in one line."""
-        return ", ".join(self.reasons)
-
-
-def is_success(status: Status | None) -> bool:
-    """No status is a success."""
-    return status is None or status.code is Code.Success
-
 
 class Plugin:
     """Base of all plugins. Built as `PluginClass(args, handle)` by its registry entry.
@@ -170,7 +94,7 @@ class Plugin:
     name: str
 
     def __init__(self, args: object = None, handle: object = None) -> None:
-        """`args`: the profile's pluginConfig, a JSON object; `handle`: the `Framework` that it is part of."""
+        """Take `args`, the profile's pluginConfig (JSON object), and `handle`, the profile's `Framework`."""
 
 
 class EnqueueExtensions(Plugin):
@@ -181,22 +105,22 @@ class EnqueueExtensions(Plugin):
 
     @abstractmethod
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Which events may make a pod schedulable that this plugin rejected; none is allowed."""
+        """Return the events that may make a pod schedulable that this plugin rejected; may be empty."""
 
 
 class PreEnqueuePlugin(Plugin):
     @abstractmethod
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Refuse (Unschedulable...) to let the pod into the active queue: it is gated."""
+        """Reject (Unschedulable...) to let the pod into the active queue: it is gated."""
 
 
 class QueueSortPlugin(Plugin):
     @abstractmethod
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
-        """Whether a is to be tried before b."""
+        """Return whether a is to be tried before b."""
 
     def sort_key(self, pod: QueuedPodInfo) -> Any | None:
-        """A key that orders as `less` does, for a cheaper heap; None when there is no such key."""
+        """Return a key that orders as `less` does, for a cheaper heap; None when there is no such key."""
         return None
 
 
@@ -217,7 +141,7 @@ class PreFilterResult:
     node_names: frozenset[str] | None = None
 
     def merge(self, other: PreFilterResult | None) -> PreFilterResult:
-        """What both allow."""
+        """Return the nodes that both results allow."""
         if other is None or other.node_names is None:
             return self
         if self.node_names is None:
@@ -247,14 +171,15 @@ class FilterPlugin(Plugin):
 
     @abstractmethod
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """Whether the pod can run on the node, by what this plugin looks at."""
+        """Return why this plugin rejects the node; None or Success: the pod can run there."""
 
     def filter_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> NDArray[np.bool_] | None:
-        """A mask over rows, True where the pod can run; None: everywhere. The default asks each node.
+        """Return a mask over rows, True where the pod can run; None: everywhere. Calls `filter` by default.
 
-        Raises `FilterError` when a plugin's answer is neither success nor a rejection.
+        Raises:
+            FilterError: the plugin's answer is neither success nor a rejection.
         """
         nodes = snapshot.nodes_at(rows)
         mask = np.empty(len(nodes), dtype=np.bool_)
@@ -268,7 +193,7 @@ class FilterPlugin(Plugin):
     def explain_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> tuple[Sequence[Status], NDArray[np.intp]]:
-        """Why `filter_all` rejected these rows: distinct statuses, and for each row which of them."""
+        """Return why `filter_all` rejected these rows: distinct statuses, and an index for each row."""
         statuses: dict[Status, int] = {}
         index = np.empty(len(rows), dtype=np.intp)
         for i, node in enumerate(snapshot.nodes_at(rows)):
@@ -289,7 +214,7 @@ class FilterError(Exception):
 
 
 class NodeStatuses(Protocol):
-    """Why each node was refused (upstream's NodeToStatus); nodes never looked at have a common status."""
+    """Why each node was rejected (upstream's NodeToStatus); nodes never looked at have a common status."""
 
     def get(self, node_name: str) -> Status: ...
 
@@ -313,7 +238,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """What PostFilter wants: a nomination, and what must be done outside for it.
+    """What PostFilter asks for: a nomination, and I/O.
 
     `follow_up` returns the I/O (evict the victims). When `background`, the shell calls `begin`, has it done
     by a task and goes on; otherwise it waits, and a status that is not a success replaces PostFilter's. A
@@ -346,7 +271,7 @@ class ScorePlugin(Plugin):
 
     @abstractmethod
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """How much the node is wanted, before normalisation. Raises on an error."""
+        """Return the score of the node before normalisation; raise on an error."""
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
         """Bring the scores of all feasible nodes into 0..100; may change its argument."""
@@ -355,7 +280,7 @@ class ScorePlugin(Plugin):
     def score_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
-        """Scores of rows, before normalisation. The default asks each node."""
+        """Return the scores of rows before normalisation. The default calls `score` per node."""
         nodes = snapshot.nodes_at(rows)
         return np.fromiter((self.score(state, pod, n) for n in nodes), dtype=np.int64, count=len(nodes))
 
@@ -382,7 +307,7 @@ class ReservePlugin(Plugin):
 class PermitPlugin(Plugin):
     @abstractmethod
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status | None, float]:
-        """Success, a rejection, or Wait with a time-out in seconds."""
+        """Return Success, a rejection, or Wait with a time-out in seconds."""
 
 
 class PreBindPlugin(Plugin):
@@ -390,9 +315,9 @@ class PreBindPlugin(Plugin):
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status | None, bool]:
-        """Success: PreBind has something to do; Skip: it has not. And whether it may run beside others.
+        """Return Success if PreBind has work, else Skip; and whether it may run beside other plugins.
 
-        KEP-5278: a nomination is written before binding only if some plugin does not say Skip.
+        KEP-5278: a nomination is written before binding only if some plugin does not return Skip.
         """
 
     @abstractmethod
@@ -412,129 +337,3 @@ class PostBindPlugin(Plugin):
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> IoSteps[None] | Awaitable[None] | None:
         """Do what is to be done once the pod is bound."""
-
-
-class Lister(Protocol[M]):
-    """Objects by name, as `machinery.client.informer.Informer` has them."""
-
-    def get(self, name: str, namespace: str = "") -> M | None: ...
-
-    def list(self, namespace: str = "") -> list[M]: ...
-
-
-class EventRecorder(Protocol):
-    """Events about objects, as `machinery.events.recorder.EventRecorder` records them."""
-
-    def event(
-        self,
-        regarding: Any,
-        type_: str,
-        reason: str,
-        *,
-        action: str,
-        note: str,
-        related: Any = None,
-    ) -> None:
-        """`type_` is Normal or Warning."""
-        ...
-
-
-class ApiClient(Protocol):
-    """The API server, as `machinery.client.api_client.Client` calls it. Raises StatusError."""
-
-    async def get(self, kind: Kind[M], name: str, namespace: str = "") -> M: ...
-
-    async def create(self, obj: M) -> M: ...
-
-    async def update(self, obj: M, *, subresource: str = "") -> M: ...
-
-    async def patch(
-        self, kind: Kind[M], name: str, namespace: str, patch: object, *, subresource: str = ""
-    ) -> M: ...
-
-    async def bind(self, namespace: str, name: str, node: str, *, uid: str = "") -> None: ...
-
-
-class WaitingPod(Protocol):
-    """A pod that waits on Permit."""
-
-    @property
-    def pod(self) -> PodInfo: ...
-
-    @property
-    def node_name(self) -> str: ...
-
-    def pending_plugins(self) -> Iterable[str]: ...
-
-    def allow(self, plugin: str) -> None: ...
-
-    def reject(self, plugin: str, message: str) -> bool: ...
-
-
-class Handle(Protocol):
-    """What a plugin may use of the scheduler that it runs in. `runtime.Framework` is one."""
-
-    @property
-    def profile_name(self) -> str: ...
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The nodes and pods as they were when the present cycle began."""
-        ...
-
-    @property
-    def nominator(self) -> Nominator: ...
-
-    @property
-    def scheduling_groups(self) -> SchedulingGroups: ...
-
-    @property
-    def gates(self) -> Gates: ...
-
-    @property
-    def version(self) -> Version: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def rng(self) -> random.Random: ...
-
-    @property
-    def client(self) -> ApiClient:
-        """For asynchronous plugins from outside; RuntimeError where there is none (simulations)."""
-        ...
-
-    @property
-    def recorder(self) -> EventRecorder | None: ...
-
-    def lister(self, kind: Kind[M]) -> Lister[M]:
-        """Objects of a kind; an empty lister for kinds that this process does not watch."""
-        ...
-
-    @property
-    def filters_blind_to_pods(self) -> frozenset[str]:
-        """Filter plugins whose verdict no pod on the node can change."""
-        ...
-
-    def waiting_pod(self, uid: str) -> WaitingPod | None: ...
-
-    def note(self, metric: str, labels: tuple[str, ...], value: float = 1.0) -> None:
-        """Counts, or observes, for a metric of the plugin's own; nothing where nobody keeps it."""
-        ...
-
-    def activate(self, pods: Mapping[str, core.Pod]) -> None:
-        """Move pods to the active queue; by `ns/name`."""
-        ...
-
-    def run_filter_plugins_with_nominated_pods(
-        self, state: CycleState, pod: PodInfo, node: NodeInfo
-    ) -> Status | None: ...
-
-    def run_pre_filter_extension_add_pod(
-        self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
-    ) -> Status | None: ...
-
-    def run_pre_filter_extension_remove_pod(
-        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
-    ) -> Status | None: ...

@@ -1,6 +1,6 @@
-"""I/O that plugins ask for, as data: a plugin yields steps and is sent their results.
+"""Define the I/O that plugins ask for, as data: a plugin yields steps and is sent their results.
 
-A generator of steps decides and keeps books; `scheduler.shell.perform` does what it yields. A step that fails
+A generator of steps decides and keeps books; `scheduler.shell.perform` performs its steps. A step that fails
 is raised where it was yielded (StatusError, or FailpointError of an armed failpoint), so `try` and `finally`
 work as around a call; a binding that is stopped raises there too.
 """

@@ -1,8 +1,8 @@
-"""How many pods of each node a label selector matches, kept up to date as pods come and go.
+"""Count the pods of each node that a label selector matches, kept up to date as pods come and go.
 
 Pods are grouped by namespace and labels: the pods of one workload are one group, so a selector is compared
-with few groups instead of with every pod of the cluster. The answers to the latest questions are kept and
-corrected with each change, since a workload's pods ask the same one after another.
+with few groups instead of with every pod of the cluster. The counts of the latest selectors are kept and
+corrected with each change, since a workload's pods have the same one.
 
 Terminating pods are not counted.
 """
@@ -28,7 +28,7 @@ Counts = NDArray[np.int64]
 
 
 def pods_matching(snapshot: Snapshot, namespace: str, selector: LabelSelector) -> Counts:
-    """`[nodes]`: the pods of a namespace that match. To be read only, and until the snapshot changes."""
+    """Return `[nodes]`: the pods of a namespace that match. Read only, until the snapshot changes."""
     groups = snapshot.follower(_KEY, LabelGroups)
     return groups.ask(namespace, selector, snapshot.row_of)[: len(snapshot)]
 
@@ -64,7 +64,7 @@ class LabelGroups:
         self._answers: LRUCache[Question, _Answer] = LRUCache(ANSWERS_MAX)
 
     def ask(self, namespace: str, selector: LabelSelector, row_of: dict[str, int]) -> Counts:
-        """Counts by row; longer than there are rows."""
+        """Return counts by row; the array is longer than there are rows."""
         question = (namespace, selector)
         answer = self._answers.get(question)
         if answer is None:

@@ -1,4 +1,4 @@
-"""What becomes of a pod's nomination."""
+"""Define what is to happen to a pod's nomination."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which pending pods are promised to which nodes.
+"""Keep the nominations of pending pods by node.
 
-A nomination may name a node that does not exist (yet): it is held all the same and goes away with its pod.
+A nomination may name a node that does not exist (yet): it is kept all the same and goes away with its pod.
 Source: KEP-5278 and KEP-1923; kube-scheduler 1.36, backend queue nominator.
 """
 
@@ -17,7 +17,7 @@ from scheduler.framework.types import PodInfo
 class Nominator:
     """Nominated pods by node, in order of nomination. A pod has at most one nomination.
 
-    `is_pending` tells of a pod whether it still exists and is not bound; others are not nominated.
+    `is_pending` returns whether a pod still exists and is not bound; other pods are not nominated.
     """
 
     def __init__(self, is_pending: Callable[[PodInfo], bool] = lambda pod: True) -> None:
@@ -27,7 +27,7 @@ class Nominator:
         self._highest: int | None = None
 
     def add(self, pod: PodInfo, info: NominatingInfo | None = None) -> None:
-        """Nominate as told (Override), or as the pod's status says (NoOp, or no info)."""
+        """Nominate as the info says (Override), or as the pod's status says (NoOp, or no info)."""
         self.delete(pod.uid)
         if info is not None and info.mode is NominatingMode.Override:
             node_name = info.node_name
@@ -51,7 +51,7 @@ class Nominator:
             del self._by_node[node_name]
 
     def update(self, old: core.Pod, new: PodInfo) -> None:
-        """The pod has changed.
+        """Follow a change of the pod.
 
         When the status names no node before and after, a nomination that is only in memory is kept: its write
         may not have come back yet. Any other change follows the new status.
@@ -65,21 +65,21 @@ class Nominator:
         self.add(new, info)
 
     def pods_on(self, node_name: str) -> Iterable[PodInfo]:
-        """Pods nominated to the node, in order of nomination."""
+        """Return the pods nominated to the node, in order of nomination."""
         pods = self._by_node.get(node_name)
         return () if pods is None else tuple(pods.values())
 
     def node_of(self, uid: str) -> str:
-        """The node that the pod is nominated to, or ""."""
+        """Return the node that the pod is nominated to, or ""."""
         return self._node_of.get(uid, "")
 
     @property
     def by_node(self) -> Mapping[str, Mapping[str, PodInfo]]:
-        """Everything: pods by uid by node. Look only."""
+        """Return all nominated pods by uid by node, which must not be changed."""
         return MappingProxyType(self._by_node)
 
     def highest_priority(self) -> int | None:
-        """Of all nominated pods; None when there are none."""
+        """Return the highest priority of all nominated pods; None when there are none."""
         if self._highest is None and self._by_node:
             self._highest = max(pod.priority for pods in self._by_node.values() for pod in pods.values())
         return self._highest

@@ -1,4 +1,4 @@
-"""A profile's plugins by extension point, built once.
+"""Build a profile's plugins and keep them by extension point.
 
 Source: kube-scheduler 1.36, framework runtime, NewFramework.
 """

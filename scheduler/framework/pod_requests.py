@@ -28,9 +28,10 @@ class ResourceOptions:
 
 
 def is_plain(pod: core.Pod) -> bool:
-    """One container, and nothing else that counts: no overhead, pod-level resources, status of a resize.
+    """Return whether the pod has one container and nothing else that counts.
 
-    With more containers, fractions of units must be summed before they are rounded.
+    Overhead, pod-level resources and the status of a resize count. With more containers, fractions of units
+    must be summed before they are rounded.
     """
     spec = pod.spec
     return not (
@@ -63,9 +64,9 @@ def pod_requests(
     use_status: bool,
     defaults: Mapping[str, int] = _NO_DEFAULTS,
 ) -> dict[str, int]:
-    """Requests by name: cpu in milli-units, others in units.
+    """Return requests by name: cpu in milli-units, others in units.
 
-    `defaults` stand in for what a container does not request (cpu and memory, for spreading pods).
+    `defaults` replace what a container does not request (cpu and memory, for spreading pods).
     """
     if is_plain(pod):
         return _one_container(pod, defaults)

@@ -1,4 +1,4 @@
-"""Which plugins a profile runs at each extension point, in which order and with which weights: as data."""
+"""Define which plugins a profile runs at each extension point, in which order and with which weights."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ class Profile:
     percentage_of_nodes_to_score: int | None = None  # None: the scheduler's own
 
     def plugin_names(self) -> list[str]:
-        """All plugins, each once, in order of first appearance."""
+        """Return all plugins, each once, in order of first appearance."""
         return list(dict.fromkeys(e.name for enabled in self.points.values() for e in enabled))
 
 
 def expand_multi_point(
     plugins: Mapping[str, type[Plugin]], enabled: tuple[Enabled, ...]
 ) -> dict[ExtensionPoint, tuple[Enabled, ...]]:
-    """Each plugin at every extension point that it implements, in the given order."""
+    """Return each plugin at every extension point that it implements, in the given order."""
     return {
         point: tuple(e for e in enabled if issubclass(plugins[e.name], base))
         for point, base in PLUGIN_BASES.items()

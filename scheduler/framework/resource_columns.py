@@ -1,4 +1,4 @@
-"""Resource names as column numbers, one numbering for the whole process, as strings are interned.
+"""Number resource names, one numbering for the whole process, as strings are interned.
 
 Columns: 0 cpu (milli-units), 1 memory (bytes), 2 ephemeral-storage (bytes), then scalar resources (extended
 resources, hugepages, attachable volumes) in order of first appearance. "pods" has no column: it is counted.
@@ -19,14 +19,14 @@ _REQUESTS_PREFIX = "requests."
 
 
 def is_extended(name: str) -> bool:
-    """Extended resources have a domain that is not Kubernetes' own and no `requests.` prefix."""
+    """Return whether the resource has a domain that is not Kubernetes' own and no `requests.` prefix."""
     if "/" not in name or _NATIVE_DOMAIN in name:
         return False
     return not name.startswith(_REQUESTS_PREFIX)
 
 
 def is_scalar(name: str) -> bool:
-    """Resources that a node counts beside cpu, memory, ephemeral-storage and pods.
+    """Return whether a node counts the resource beside cpu, memory, ephemeral-storage and pods.
 
     Source: kube-scheduler 1.36, scheduler util, IsScalarResourceName.
     """
@@ -39,9 +39,10 @@ def is_scalar(name: str) -> bool:
 
 
 def column_of(name: str) -> int | None:
-    """The column of a resource name, numbered now if it is new; None for one that is not counted.
+    """Return the column of a resource name, numbered now if it is new; None for one that is not counted.
 
-    ValueError when there are more names than anybody can mean.
+    Raises:
+        ValueError: there are too many names.
     """
     column = _columns.get(name)
     if column is None and is_scalar(name):
@@ -53,10 +54,10 @@ def column_of(name: str) -> int | None:
 
 
 def name_of(column: int) -> str:
-    """The resource of a column."""
+    """Return the resource of a column."""
     return _names[column]
 
 
 def count() -> int:
-    """How many columns there are now."""
+    """Return how many columns there are now."""
     return len(_names)

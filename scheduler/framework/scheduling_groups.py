@@ -1,4 +1,4 @@
-"""Pods by the pod group that they belong to (`spec.schedulingGroup`), and which of them have nodes.
+"""Keep pods by the pod group that they belong to (`spec.schedulingGroup`), and which of them have nodes.
 
 Source: KEP-4671; kube-scheduler 1.36, pod group manager.
 """
@@ -13,14 +13,14 @@ from machinery.api.pb import core
 
 
 def group_of(pod: core.Pod) -> ObjectKey | None:
-    """The key of the pod's group; None for a pod of its own."""
+    """Return the key of the pod's group; None for a pod without one."""
     if not pod.spec.HasField("schedulingGroup"):
         return None
     return ObjectKey(pod.metadata.namespace, pod.spec.schedulingGroup.podGroupName)
 
 
 class SchedulingGroups:
-    """Every pod that the watch shows and that is in a group; `is_assumed` tells of decided ones (by uid)."""
+    """The pods in groups that the watch shows; `is_assumed`: whether a pod (by uid) is assumed on a node."""
 
     def __init__(self, is_assumed: Callable[[str], bool] = lambda uid: False) -> None:
         self._is_assumed = is_assumed
@@ -28,13 +28,13 @@ class SchedulingGroups:
         self._tried: Collection[str] = ()
 
     def put(self, pod: core.Pod) -> None:
-        """The pod is there, or has changed."""
+        """Add or replace a pod."""
         key = group_of(pod)
         if key is not None:
             self._members.setdefault(key, {})[pod.metadata.uid] = pod
 
     def remove(self, pod: core.Pod) -> None:
-        """The pod is gone."""
+        """Remove a pod that does not exist any more."""
         key = group_of(pod)
         if key is None or key not in self._members:
             return
@@ -44,20 +44,20 @@ class SchedulingGroups:
             del self._members[key]
 
     def members(self, key: ObjectKey) -> Mapping[str, core.Pod]:
-        """By uid. Look only."""
+        """Return the pods of a group by uid, which must not be changed."""
         return self._members.get(key, {})
 
     def scheduled_count(self, key: ObjectKey) -> int:
-        """Members that have a node, or are assumed to have one."""
+        """Return how many members have a node, or are assumed to have one."""
         return sum(self._has_node(pod) for pod in self.members(key).values())
 
     def unscheduled(self, key: ObjectKey) -> list[core.Pod]:
-        """Members without a node, in the order in which they came."""
+        """Return the members without a node, in the order in which they came."""
         return [pod for pod in self.members(key).values() if not self._has_node(pod)]
 
     @contextmanager
     def trying(self, uids: Collection[str]) -> Iterator[None]:
-        """While these members are tried together."""
+        """Mark these members as being tried together while the block runs."""
         self._tried = uids
         try:
             yield
@@ -65,11 +65,11 @@ class SchedulingGroups:
             self._tried = ()
 
     def left_behind(self, key: ObjectKey) -> list[core.Pod]:
-        """Members without a node that are not being tried: asking for those too would try them for ever."""
+        """Return the members without a node that are not being tried now."""
         return [pod for pod in self.unscheduled(key) if pod.metadata.uid not in self._tried]
 
     def assumed(self, key: ObjectKey) -> list[str]:
-        """Uids of members that are decided and not bound yet."""
+        """Return the uids of members that are decided and not bound yet."""
         return [
             uid for uid, pod in self.members(key).items() if not pod.spec.nodeName and self._is_assumed(uid)
         ]

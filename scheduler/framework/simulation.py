@@ -1,6 +1,6 @@
-"""Trying pods on nodes without a cluster: what the autoscaler and explanations use.
+"""Try pods on nodes without a cluster, for the autoscaler and for explanations.
 
-Nothing here is written anywhere. Source: cluster-autoscaler 1.36, scheduler-based predicate checking.
+Nothing is written anywhere. Source: cluster-autoscaler 1.36, scheduler-based predicate checking.
 """
 
 from __future__ import annotations
@@ -53,9 +53,12 @@ class Simulator:
         self._next = 0  # where the search for a node goes on, so that pods spread
 
     def check(self, pod: PodInfo, node_name: str, state: CycleState | None = None) -> Status | None:
-        """Why the pod does not fit the node; None when it does. KeyError for a node that is not there.
+        """Return why the pod does not fit the node; None when it does.
 
-        `state`, a fresh one, is for who wants to go on from here (Reserve).
+        `state`, a new one, is for callers that go on from here (Reserve).
+
+        Raises:
+            KeyError: there is no such node.
         """
         node = self.snapshot.nodes[self.snapshot.row_of[node_name]]
         state = CycleState() if state is None else state
@@ -68,9 +71,9 @@ class Simulator:
         return None if status is None or status.is_success else status
 
     def place(self, pod: PodInfo, acceptable: Callable[[NodeInfo], bool] = lambda node: True) -> str | None:
-        """Puts the pod on the first acceptable node that it fits; that node's name, None if there is none.
+        """Put the pod on the first acceptable node that it fits; return that node's name, or None.
 
-        The search goes on behind the last node that was taken.
+        The next search begins behind the node that was taken.
         """
         snapshot = self.snapshot
         size = len(snapshot)

@@ -1,8 +1,8 @@
-"""All nodes at one moment: a list of `NodeInfo`, and the same as columns.
+"""Keep all nodes at one moment: a list of `NodeInfo`, and the same as columns.
 
-The scheduler's cache brings it up to date before each cycle, touching only the rows that changed. It can also
-be changed directly and taken back (`fork`, `revert`), for simulations. Rows are in the order in which nodes
-are tried.
+The scheduler's cache updates it before each cycle, touching only the rows that changed. It can also be
+changed directly and reverted (`fork`, `revert`), for simulations. Rows are in the order in which nodes are
+tried.
 
 Arrays are kept resource by resource (`[resources, nodes]` in memory), since plugins look at one resource of
 many nodes; `allocatable` and `requested` show them as `[nodes, resources]`.
@@ -72,12 +72,12 @@ class Snapshot:
         return len(self.nodes)
 
     def get(self, name: str) -> NodeInfo | None:
-        """The node of that name."""
+        """Return the node of that name, or None."""
         row = self.row_of.get(name)
         return None if row is None else self.nodes[row]
 
     def nodes_at(self, rows: Rows) -> list[NodeInfo]:
-        """The nodes of these rows, in their order."""
+        """Return the nodes of these rows, in their order."""
         if isinstance(rows, slice):
             return self.nodes[rows]
         nodes = self.nodes
@@ -85,43 +85,43 @@ class Snapshot:
 
     @property
     def allocatable(self) -> Int64s:
-        """`[nodes, resources]`; columns as numbered by `resource_columns`."""
+        """Return `[nodes, resources]`; columns as numbered by `resource_columns`."""
         return self._allocatable[:, : len(self.nodes)].T
 
     @property
     def requested(self) -> Int64s:
-        """`[nodes, resources]`: what the pods of each node request."""
+        """Return `[nodes, resources]`: the requests of the pods of each node."""
         return self._requested[:, : len(self.nodes)].T
 
     @property
     def nonzero_requested(self) -> Int64s:
-        """`[nodes, 2]`: cpu and memory with defaults for containers that request none."""
+        """Return `[nodes, 2]`: cpu and memory with defaults for containers without requests."""
         return self._nonzero[:, : len(self.nodes)].T
 
     @property
     def unschedulable(self) -> NDArray[np.bool_]:
-        """`[nodes]`: spec.unschedulable."""
+        """Return `[nodes]`: spec.unschedulable."""
         return self._unschedulable[0, : len(self.nodes)]
 
     @property
     def pods_free(self) -> Int64s:
-        """`[nodes]`: how many more pods each node may have; negative if it has too many."""
+        """Return `[nodes]`: how many more pods each node may have; negative if it has too many."""
         return self._pods_free[0, : len(self.nodes)]
 
     def allocatable_of(self, resource: int) -> Int64s:
-        """`[nodes]` of one resource."""
+        """Return `[nodes]`: the allocatable amount of one resource."""
         return self._resource(self._allocatable, resource)
 
     def requested_of(self, resource: int) -> Int64s:
-        """`[nodes]` of one resource."""
+        """Return `[nodes]`: the requested amount of one resource."""
         return self._resource(self._requested, resource)
 
     def nonzero_of(self, resource: int) -> Int64s:
-        """`[nodes]` of cpu (0) or memory (1)."""
+        """Return `[nodes]`: cpu (0) or memory (1) with defaults for containers without requests."""
         return self._nonzero[resource, : len(self.nodes)]
 
     def free_of(self, resource: int) -> Int64s:
-        """`[nodes]`: allocatable less requested of one resource; may be negative."""
+        """Return `[nodes]`: allocatable less requested of one resource; may be negative."""
         return self._resource(self._free, resource)
 
     def _resource(self, array: Int64s, resource: int) -> Int64s:
@@ -130,7 +130,7 @@ class Snapshot:
         return array[resource, : len(self.nodes)]
 
     def column(self, key: Hashable, extract: Extract, *, follows_pods: bool = False) -> Column:
-        """The column of an attribute, built now if this is the first use, kept up to date from then on."""
+        """Return the column of an attribute, built at its first use and kept up to date from then on."""
         found = self._columns.get(key)
         if found is None:
             return self.follower(
@@ -139,7 +139,7 @@ class Snapshot:
         return cast("Column", found)
 
     def follower(self, key: Hashable, make: Callable[[int], F]) -> F:
-        """Something that is told of every row, made (for a capacity) and told of all rows at first use."""
+        """Return a follower of every row, made (for a capacity) and given all rows at its first use."""
         found = self._columns.get(key)
         if found is None:
             if len(self._columns) >= COLUMNS_MAX:
@@ -154,11 +154,11 @@ class Snapshot:
         self._columns.pop(key, None)
 
     def label_column(self, key: str) -> Column:
-        """Values of one label; None where a node has not got it."""
+        """Return the values of one label; None where a node does not have it."""
         return self.column(("label", key), lambda info: info.labels.get(key))
 
     def companion(self, kind: type[C]) -> C:
-        """The object of a class that follows this snapshot by `changes`, made at its first use."""
+        """Return the object of a class that follows this snapshot by `changes`, made at its first use."""
         found: C | None = self._companions.get(kind)
         if found is None:
             found = self._companions[kind] = kind()
@@ -288,7 +288,7 @@ class Snapshot:
     # Changing, in a simulation
 
     def fork(self) -> None:
-        """From now on changes can be taken back by `revert` or kept by `commit`; forks nest."""
+        """Begin changes that `revert` undoes or `commit` keeps; forks nest."""
         if len(self._forks) >= FORKS_MAX:
             raise RuntimeError(f"more than {FORKS_MAX} forks of a snapshot")
         self._forks.append(_Fork())
@@ -316,7 +316,7 @@ class Snapshot:
                 outer.order = [n for n in fork.order if outer.former.get(n, self) is not None]
 
     def add_node(self, info: NodeInfo) -> None:
-        """A node that is not there yet; ValueError otherwise."""
+        """Add a node; ValueError if it is there already."""
         if info.name in self.row_of:
             raise ValueError(f"node {info.name} is in the snapshot already")
         if self._forks:
@@ -324,7 +324,7 @@ class Snapshot:
         self._append(info)
 
     def remove_node(self, name: str) -> None:
-        """A node and its pods; KeyError if there is none."""
+        """Remove a node and its pods; KeyError if it is not there."""
         info = self.nodes[self.row_of[name]]
         if self._forks:
             fork = self._forks[-1]
@@ -349,7 +349,7 @@ class Snapshot:
         return removed
 
     def _own(self, row: int) -> NodeInfo:
-        """The NodeInfo of a row, to be changed: a copy if a fork may need the present one."""
+        """Return the NodeInfo of a row, to be changed: a copy if a fork may need the present one."""
         info = self.nodes[row]
         if self._forks and info.name not in self._forks[-1].former:
             self._forks[-1].former[info.name] = info

@@ -1,4 +1,4 @@
-"""Pods and nodes as the scheduler sees them: the object, and beside it what is derived from it, once.
+"""Hold pods and nodes as the scheduler sees them: the object, and what is derived from it once.
 
 Source: kube-scheduler 1.36, framework types. Amounts are integers: cpu in milli-units, the rest in units.
 """
@@ -98,7 +98,7 @@ class PodInfo:
         self.options = options
 
     def __getattr__(self, name: str) -> Any:
-        """A slot that is still empty: fill it."""
+        """Fill a slot that is still empty."""
         derive = _DERIVED.get(name)
         if derive is None:
             raise AttributeError(f"PodInfo has no attribute {name!r}")
@@ -153,7 +153,7 @@ def _nonzero(info: PodInfo) -> tuple[int, int]:
 
 
 def _host_ports(info: PodInfo) -> tuple[HostPort, ...]:
-    """Host ports of containers and of sidecars; other init containers hold theirs only while they run."""
+    """Return the host ports of containers and sidecars; other init containers hold theirs for a while."""
     spec = info.pod.spec
     found: list[HostPort] = []
     sidecars = [c for c in spec.initContainers if c.restartPolicy == "Always"]
@@ -167,7 +167,7 @@ def _host_ports(info: PodInfo) -> tuple[HostPort, ...]:
 
 
 def _claims(info: PodInfo) -> tuple[str, ...]:
-    """Claims by name, those of ephemeral volumes by the name that they get."""
+    """Return the claims by name, those of ephemeral volumes by the name that they get."""
     found = []
     for volume in info.pod.spec.volumes:
         source = volume.volumeSource if volume.HasField("volumeSource") else None
@@ -196,7 +196,7 @@ def _direct_claims(info: PodInfo) -> tuple[str, ...]:
 
 
 def _disks(info: PodInfo) -> tuple[Disk, ...]:
-    """GCE, AWS, iSCSI and Ceph disks that the pod names itself; an AWS disk is never shared."""
+    """Return the GCE, AWS, iSCSI and Ceph disks that the pod names itself; an AWS disk is never shared."""
     found: list[Disk] = []
     for volume in info.pod.spec.volumes:
         if not volume.HasField("volumeSource"):
@@ -227,7 +227,7 @@ def _images(info: PodInfo) -> tuple[str, ...]:
 
 
 def normalized_image_name(name: str) -> str:
-    """With `:latest` where there is neither tag nor digest, as nodes report images."""
+    """Return the name with `:latest` where it has neither tag nor digest, as nodes report images."""
     if name.rfind(":") <= name.rfind("/"):
         name += ":latest"
     return name
@@ -283,7 +283,7 @@ class QueuedPodInfo:
 
     @property
     def rejectors(self) -> set[str]:
-        """All plugins remembered as having rejected the pod."""
+        """Return all plugins that rejected the pod in its last attempt."""
         return self.unschedulable_plugins | self.pending_plugins
 
 
@@ -372,9 +372,9 @@ class NodeInfo:
             self.used_ports |= frozenset(pod.host_ports)
 
     def remove_pod(self, uid: str) -> PodInfo | None:
-        """Count the pod out; None if it is not there.
+        """Remove the pod and its amounts; return None if it is not there.
 
-        A host port goes with its first pod even if another pod (bound by somebody else) holds it too, as
+        A host port goes with its first pod even if another pod (bound by another scheduler) holds it too, as
         upstream does.
         """
         pod = self.pods.pop(uid, None)
@@ -395,7 +395,7 @@ class NodeInfo:
         self.nonzero_memory += sign * memory
 
     def clone(self) -> NodeInfo:
-        """An independent copy; pods and the node object are shared, being immutable."""
+        """Return an independent copy; pods and the node object are shared, being immutable."""
         other = NodeInfo.__new__(NodeInfo)
         other.name = self.name
         other.node = self.node
@@ -429,7 +429,7 @@ def _extend(amounts: list[int], column: int) -> None:
 
 
 def ports_conflict(used: frozenset[HostPort], wanted: Iterable[HostPort]) -> bool:
-    """Whether a wanted host port is taken; 0.0.0.0 means every address."""
+    """Return whether a host port is taken; 0.0.0.0 means every address."""
     if not used:
         return False
     for ip, protocol, port in wanted:

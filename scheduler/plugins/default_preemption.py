@@ -1,4 +1,4 @@
-"""DefaultPreemption: makes room by evicting pods of lower priority. Source: kube-scheduler 1.36."""
+"""DefaultPreemption: evict pods of lower priority to make room. Source: kube-scheduler 1.36."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self.attempts = 0  # how often PostFilter was asked; for the metric
 
     def decide(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> Decision:
-        """What `post_filter` would do, without beginning it (for explanations and tests)."""
+        """Return what `post_filter` would do, without beginning it (for explanations and tests)."""
         return decide(
             self._handle, state, pod, statuses, percentage=self._percentage, absolute=self._absolute
         )
@@ -99,10 +99,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         if not self._asynchronous:
-            return ()  # PreEnqueue never refuses then
+            return ()  # PreEnqueue never rejects then
         deleted = ClusterEvent(EventResource.Pod, ActionType.Delete)
         return (ClusterEventWithHint(deleted, self._after_pod_deleted),)
 
     def _after_pod_deleted(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        """When to try again is for the plugins to say whose failure the preemption resolves."""
+        """Return Skip: the plugins whose rejections preemption resolves decide when to try again."""
         return QueueingHint.Skip

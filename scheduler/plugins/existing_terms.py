@@ -1,4 +1,4 @@
-"""The affinity terms of pods that are on nodes: which there are, and how often on which node.
+"""Count the affinity terms of pods that are on nodes: which there are, and how often on which node.
 
 Terms are grouped, since the pods of one workload have the same ones, and found by the namespace of the
 pending pod. So a cycle's cost depends on the terms that concern the pod, not on the number of nodes.
@@ -25,7 +25,8 @@ _NOTHING: Final[Mapping[Any, NodeCounts]] = {}
 class _Group(Generic[K]):
     """Terms of one sort, with how often each node has them.
 
-    Terms without a namespace selector lie under each namespace that they mean and one label that they want.
+    Terms without a namespace selector are kept under each of their namespaces and one label that they
+    require.
     """
 
     def __init__(self) -> None:
@@ -35,7 +36,7 @@ class _Group(Generic[K]):
         return bool(self._places)
 
     def add(self, snapshot: Snapshot, name: str, key: tuple[K, AffinityTerm], change: int) -> None:
-        """The node has the term once more, or once less."""
+        """Count the term on the node once more, or once less."""
         counts: NodeCounts | None = None
         for place in _places_of(key[1]):
             there = self._places.setdefault(place, {})
@@ -52,7 +53,7 @@ class _Group(Generic[K]):
     def about(
         self, pod: PodInfo, namespace_labels: Mapping[str, str]
     ) -> Iterator[tuple[K, AffinityTerm, NodeCounts]]:
-        """The terms that mean the pod."""
+        """Yield the terms that match the pod."""
         namespace, labels = pod.namespace, pod.labels
         for label in (None, *labels.items()):
             for (key, term), counts in self._places.get((namespace, label), _NOTHING).items():

@@ -95,7 +95,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
 
 
 def _min_count(group: workloads.PodGroup) -> int | None:
-    """None when the group is no gang."""
+    """Return the gang's minCount; None when the group is no gang."""
     policy = group.spec.schedulingPolicy
     return policy.gang.minCount if policy.HasField("gang") else None
 
@@ -112,7 +112,7 @@ def _after_group_added(pod: PodInfo, old: Message | None, new: Message | None) -
 
 
 def _after_group_changed(pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-    """A smaller minCount may be reached already."""
+    """Queue the pod when minCount became smaller: it may be reached already."""
     before, after = expect(workloads.PodGroup, old, new)
     if not isinstance(before, workloads.PodGroup) or not isinstance(after, workloads.PodGroup):
         return QueueingHint.Queue

@@ -1,4 +1,4 @@
-"""ImageLocality: prefers nodes that have the pod's images already. Source: kube-scheduler 1.36."""
+"""ImageLocality: prefer nodes that have the pod's images already. Source: kube-scheduler 1.36."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONTAINER_THRESHOLD_MAX_BYTES = 1000 * _MEGABYTE
 
 
 def _spread_size(image: ImageState, nodes: int) -> int:
-    """The image's size, less the fewer nodes have it: pods should not all heap onto the one node that has."""
+    """Return the image's size times the share of nodes that have it, so that pods spread."""
     return int(float(image.size) * (float(len(image.nodes)) / float(nodes)))
 
 
@@ -29,7 +29,7 @@ def _image_of(name: str, info: NodeInfo) -> ImageState | None:
 
 
 def _scale(total: int, images: int) -> int:
-    """Bytes that need not be pulled, as 0..100."""
+    """Return the score 0..100 for the bytes that need not be pulled."""
     highest = CONTAINER_THRESHOLD_MAX_BYTES * images
     clamped = min(max(total, THRESHOLD_MIN_BYTES), highest)
     return MAX_NODE_SCORE * (clamped - THRESHOLD_MIN_BYTES) // (highest - THRESHOLD_MIN_BYTES)

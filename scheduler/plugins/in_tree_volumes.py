@@ -1,4 +1,4 @@
-"""Volumes of the old in-tree drivers as volumes of the CSI drivers that took them over.
+"""Translate volumes of the old in-tree drivers to volumes of the CSI drivers that replaced them.
 
 Only what counting needs: the driver's name and a handle that is the same for the same disk.
 Source: csi-translation-lib 1.36; KEP-625 "In-tree storage plugin to CSI driver migration".
@@ -53,7 +53,7 @@ class InTreeVolume:
 
 
 def translate(source: Any, labels: Mapping[str, str] | None = None, name: str = "") -> InTreeVolume | None:
-    """The volume of a VolumeSource or PersistentVolumeSource; None if it is not one of an in-tree driver.
+    """Return the volume of a VolumeSource or PersistentVolumeSource; None if it has no in-tree driver.
 
     `labels` are the persistent volume's, None for an inline volume; `name` is that of either.
     """
@@ -64,7 +64,7 @@ def translate(source: Any, labels: Mapping[str, str] | None = None, name: str = 
 
 
 def is_migrated(plugin: str, csi_node: storage.CSINode | None) -> bool:
-    """Whether the plugin's volumes are the CSI driver's on that node; without a CSINode none is."""
+    """Return whether the plugin's volumes are the CSI driver's on that node; without a CSINode none is."""
     if csi_node is None:
         return False
     if plugin in _ALWAYS_MIGRATED:
@@ -73,7 +73,7 @@ def is_migrated(plugin: str, csi_node: storage.CSINode | None) -> bool:
 
 
 def _aws(source: core.AWSElasticBlockStoreVolumeSource, labels: Mapping[str, str] | None, name: str) -> str:
-    """`aws://zone/vol-1` and `vol-1` are the same."""
+    """Return the handle: `aws://zone/vol-1` and `vol-1` are the same."""
     volume = source.volumeID
     return volume.rsplit("/", 1)[-1] if volume.startswith("aws://") else volume
 

@@ -1,4 +1,4 @@
-"""InterPodAffinity: which pods a pod wants, or does not want, to share a topology domain with.
+"""InterPodAffinity: place a pod near the pods that its affinity terms match, and away from others.
 
 Source: kube-scheduler 1.36. Required terms of the pod itself and required anti-affinity of pods on nodes
 filter; preferred terms of both, and required affinity of pods on nodes, score.
@@ -80,11 +80,11 @@ class _FilterState:
 
     @property
     def first_of_its_kind(self) -> bool:
-        """No pod anywhere is what the pod wants to be near to, but it is so itself: it may begin."""
+        """Return whether no pod matches the pod's affinity but itself: it may be the first."""
         return not self.affinity.domains and match_all(self.required, self.pod)
 
     def update(self, other: PodInfo, node: NodeInfo, change: int) -> None:
-        """A pod comes to the node (1) or leaves it (-1)."""
+        """Count a pod that comes to the node (1) or leaves it (-1)."""
         labels = node.labels
         terms = other.pod_terms
         for term in () if terms is None else terms.required_anti:
@@ -146,7 +146,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         )
 
     def _labels_of(self, namespace: str) -> Mapping[str, str]:
-        """Labels of a namespace; none when it is not known."""
+        """Return the labels of a namespace; none when it does not exist."""
         found = self._namespaces.get(namespace)
         return _NO_LABELS if found is None else found.metadata.labels
 
@@ -191,7 +191,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         found: _FilterState = state.read(_FILTER)
-        if not _near_wanted(found, node):
+        if not _is_near_matches(found, node):
             return self._far
         labels = node.labels
         for query in found.required_anti:
@@ -229,7 +229,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return (self._far, self._near, self._unwelcome), index
 
     def _masks(self, found: _FilterState, rows: Rows) -> tuple[Mask | None, Mask | None, Mask | None]:
-        """Where affinity, anti-affinity and that of the pods there are satisfied; None: everywhere."""
+        """Return where affinity, anti-affinity and that of existing pods are satisfied; None: everywhere."""
         snapshot = found.snapshot
         near: Mask | None = None
         beginning = bool(found.required) and found.first_of_its_kind
@@ -291,7 +291,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return scores
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The lowest becomes 0, the highest 100; all 0 if they are equal."""
+        """Scale the lowest to 0 and the highest to 100; all 0 if they are equal."""
         if not len(scores):
             return scores
         low = int(scores.min())
@@ -328,7 +328,7 @@ def _read_weight(args: Mapping[str, Any]) -> int:
 
 
 def _count_all(snapshot: Snapshot, queries: Queries) -> TopologyCounts:
-    """Pods that all the terms mean, in the topologies of each term."""
+    """Count the pods that match all the terms, in the topologies of each term."""
     if not queries:
         return TopologyCounts()
     by_node = snapshot.companion(PodQueries).count(snapshot, queries)
@@ -336,14 +336,14 @@ def _count_all(snapshot: Snapshot, queries: Queries) -> TopologyCounts:
 
 
 def _count_each(snapshot: Snapshot, queries: Queries, weight: int) -> Iterator[tuple[str, int, Counts]]:
-    """Pods that each term means, in its topology."""
+    """Count the pods that match each term, in its topology."""
     for query in queries:
         by_node = snapshot.companion(PodQueries).count(snapshot, (query,))
         yield query.term.topology_key, weight, by_node
 
 
-def _near_wanted(found: _FilterState, node: NodeInfo) -> bool:
-    """Whether the node is, for each required term, in a domain with pods that all the terms mean."""
+def _is_near_matches(found: _FilterState, node: NodeInfo) -> bool:
+    """Return whether each required term has, in its domain of the node, pods that match all the terms."""
     together = True
     for query in found.required:
         value = node.labels.get(query.term.topology_key)
@@ -355,7 +355,7 @@ def _near_wanted(found: _FilterState, node: NodeInfo) -> bool:
 
 
 def _none_in(counts: TopologyCounts, snapshot: Snapshot, keys: Any, rows: Rows) -> Mask | None:
-    """Rows in whose domains there is nothing; None: all of them."""
+    """Return the rows in whose domains nothing is counted; None: all of them."""
     if not counts.domains:
         return None
     free: Mask | None = None

@@ -1,8 +1,8 @@
-"""Which events may help a pod that InterPodAffinity refused. Source: kube-scheduler 1.36.
+"""Queueing hints of InterPodAffinity. Source: kube-scheduler 1.36.
 
-Namespace selectors are not resolved here: a term with one means pods by it as if namespaces had no labels, as
-upstream does (kubernetes/kubernetes#141953). And of several anti-affinity terms all must mean a pod for its
-going to count.
+Namespace selectors are not resolved here: a term with one matches pods as if namespaces had no labels, as
+upstream does (kubernetes/kubernetes#141953). And of several anti-affinity terms all must match a pod for
+its deletion to count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ _NO_TERMS = PodTerms()
 
 
 def _checked(terms: PodTerms | None) -> PodTerms:
-    """SelectorError, in the parser's words, for required terms that cannot be parsed; others do not count."""
+    """Return the terms; preferred ones that cannot be parsed do not count.
+
+    Raises:
+        SelectorError: a required term cannot be parsed.
+    """
     if terms is None:
         return _NO_TERMS
     for error in terms.errors:
@@ -31,19 +35,19 @@ def _checked(terms: PodTerms | None) -> PodTerms:
     return terms
 
 
-def _mean(terms: Sequence[AffinityTerm], pod: core.Pod) -> bool:
-    """Whether all the terms mean the pod; false without any."""
+def _all_match(terms: Sequence[AffinityTerm], pod: core.Pod) -> bool:
+    """Return whether all the terms match the pod; false without any."""
     metadata = pod.metadata
     return bool(terms) and all(term.matches(metadata.namespace, metadata.labels, {}) for term in terms)
 
 
 def _is_placed(pod: core.Pod | None) -> bool:
-    """On a node, or nominated to one; so is what does not exist."""
+    """Return whether the pod is on a node or nominated to one; true also for None."""
     return pod is None or bool(pod.spec.nodeName or pod.status.nominatedNodeName)
 
 
 def after_pod_change(pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-    """Another pod came, went or was relabelled; or the pod itself was relabelled."""
+    """Return the hint when another pod came, went or was relabelled, or the pod itself was relabelled."""
     old, new = expect(core.Pod, old, new)
     before = old if isinstance(old, core.Pod) else None
     after = new if isinstance(new, core.Pod) else None
@@ -60,16 +64,16 @@ def _may_help(pod: PodInfo, before: core.Pod | None, after: core.Pod | None) -> 
     if after is None:
         if before is None:
             return False
-        return _mean(far, before) or _mean(_checked(pod_terms(before)).required_anti, pod.pod)
+        return _all_match(far, before) or _all_match(_checked(pod_terms(before)).required_anti, pod.pod)
     if before is None:
-        return _mean(near, after)
-    if _mean(near, after) and not _mean(near, before):
+        return _all_match(near, after)
+    if _all_match(near, after) and not _all_match(near, before):
         return True
-    return _mean(far, before) and not _mean(far, after)
+    return _all_match(far, before) and not _all_match(far, after)
 
 
 def after_node_change(pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-    """A node came or was relabelled."""
+    """Return the hint when a node came or was relabelled."""
     old, new = expect(core.Node, old, new)
     if not isinstance(new, core.Node):
         return QueueingHint.Skip
@@ -86,10 +90,10 @@ def after_node_change(pod: PodInfo, old: Message | None, new: Message | None) ->
 
 
 def _enters(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-    """The node is now in a domain that it was not in."""
+    """Return whether the node is now in a domain that it was not in."""
     return key in after and (key not in before or before[key] != after[key])
 
 
 def _leaves(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-    """The node is no longer in the domain that it was in."""
+    """Return whether the node is no longer in the domain that it was in."""
     return key in before and (key not in after or before[key] != after[key])

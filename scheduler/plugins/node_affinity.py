@@ -158,7 +158,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
         return None
 
     def _preferred(self, pod: PodInfo) -> PreferredTerms | None:
-        """The pod's preferences and the added ones; None when there are neither."""
+        """Return the pod's preferences and the added ones; None when there are neither."""
         affinity = pod.affinity
         own = affinity is not None and bool(
             affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution
@@ -208,7 +208,11 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
 
 
 def _is_met(required: RequiredNodeAffinity, node: core.Node) -> bool:
-    """Whether the node is allowed; SelectorError where it is not, and a term could not be understood."""
+    """Return whether the node is allowed.
+
+    Raises:
+        SelectorError: no term allows it, and one could not be parsed.
+    """
     labels, name = node.metadata.labels, node.metadata.name
     if required.matches(labels, name):
         return True
@@ -219,7 +223,7 @@ def _is_met(required: RequiredNodeAffinity, node: core.Node) -> bool:
 
 
 def _names_required(terms: Sequence[core.NodeSelectorTerm]) -> frozenset[str] | None:
-    """The node names that the terms allow (ORed); None when some term does not name any."""
+    """Return the node names that the terms (ORed) allow; None when some term names none."""
     names: set[str] = set()
     for term in terms:
         own: set[str] | None = None
@@ -233,7 +237,7 @@ def _names_required(terms: Sequence[core.NodeSelectorTerm]) -> frozenset[str] | 
 
 
 def selector_mask(snapshot: Snapshot, selector: NodeSelector, rows: Rows) -> Mask:
-    """The rows that a node selector matches."""
+    """Return a mask of the rows that a node selector matches."""
     masks = [_term_mask(snapshot, term, rows) for term in selector.terms]
     if not masks:
         return np.zeros(row_count(rows), dtype=np.bool_)
@@ -273,7 +277,7 @@ def _requirement_mask(snapshot: Snapshot, requirement: Requirement, rows: Rows) 
 
 
 def _field_mask(snapshot: Snapshot, requirement: Requirement, rows: Rows) -> Mask:
-    """Node fields: only the name can match anything."""
+    """Return a mask of the rows that node fields match: only the name can match anything."""
     mask = np.zeros(len(snapshot), dtype=np.bool_)
     wanted = requirement.values[0]
     if requirement.key == NAME_FIELD:
@@ -287,5 +291,5 @@ def _field_mask(snapshot: Snapshot, requirement: Requirement, rows: Rows) -> Mas
 
 
 def row_count(rows: Rows) -> int:
-    """How many rows these are."""
+    """Return how many rows these are."""
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)

@@ -1,4 +1,4 @@
-"""Numbers by node, kept by name, and shown as an array by row when they are used."""
+"""Keep numbers by node name, and show them as an array by row when they are used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NodeCounts:
         self._layout = -1  # of the snapshot, when the array was made
 
     def put(self, snapshot: Snapshot, name: str, count: int) -> None:
-        """The node has that much from now on."""
+        """Set the node's number."""
         if count:
             self.by_node[name] = count
         else:
@@ -38,11 +38,11 @@ class NodeCounts:
             self._array[row] = count
 
     def add(self, snapshot: Snapshot, name: str, change: int) -> None:
-        """The node has that much more than before."""
+        """Add to the node's number."""
         self.put(snapshot, name, self.by_node.get(name, 0) + change)
 
     def array(self, snapshot: Snapshot) -> Counts:
-        """`[nodes]`; to be read only, and until the snapshot changes."""
+        """Return the numbers as `[nodes]`; to be read only, and until the snapshot changes."""
         if self._array is None or self._layout != snapshot.layout:
             size = len(self.by_node)
             row_of = snapshot.row_of

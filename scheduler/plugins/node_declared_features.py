@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: a pod that needs a feature goes to nodes that say they have it.
+"""NodeDeclaredFeatures: a pod that needs a feature goes to nodes that declare it.
 
 Source: KEP-5328; kube-scheduler 1.36, NodeDeclaredFeatures and component-helpers' nodedeclaredfeatures.
 """
@@ -59,7 +59,7 @@ _NEEDED_BY: Final[Mapping[str, Callable[[core.PodSpec], bool]]] = {
 
 
 def needed_features(spec: core.PodSpec) -> frozenset[str]:
-    """Features that a node must have for the pod to start there."""
+    """Return the features that a node must have for the pod to start there."""
     return frozenset(name for name, needs in _NEEDED_BY.items() if needs(spec))
 
 
@@ -113,7 +113,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
     def _after_node_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        """Any change will do: whether the node has the features that the pod needs is not asked."""
+        """Queue the pod after any change: whether the node now has the features is not checked."""
         old, new = expect(core.Node, old, new)
         if isinstance(old, core.Node) and isinstance(new, core.Node):
             same = old.status.declaredFeatures == new.status.declaredFeatures
@@ -121,7 +121,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return QueueingHint.Queue
 
     def _after_pod_update(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        """The pod itself does not need any more what it needed."""
+        """Queue the pod when it does not need a feature any more."""
         old, new = expect(core.Pod, old, new)
         if not isinstance(old, core.Pod) or not isinstance(new, core.Pod) or new.metadata.uid != pod.uid:
             return QueueingHint.Skip

@@ -1,4 +1,4 @@
-"""NodePorts: a host port can be had once per node, address and protocol. Source: kube-scheduler 1.36."""
+"""NodePorts: a host port is used once per node, address and protocol. Source: kube-scheduler 1.36."""
 
 from __future__ import annotations
 

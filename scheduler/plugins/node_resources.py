@@ -69,7 +69,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     # Filter
 
     def _by_devices(self, column: int) -> bool:
-        """Whether a class of devices stands for the resource: where no device plugin has it, that counts."""
+        """Return whether a device class provides the resource; it counts where no device plugin has it."""
         if column < FIRST_SCALAR or self._devices is None:
             return False
         return self._devices.class_map().get(name_of(column)) is not None
@@ -140,7 +140,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     # Score
 
     def _score_requests(self, pod: PodInfo) -> list[tuple[int, int]]:
-        """Column and pod's request of each configured resource.
+        """Return column and the pod's request of each configured resource.
 
         Neither a status nor pod-level requests count here, as upstream's scorer overlooks both.
         """
@@ -204,7 +204,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return found
 
     def _after_class_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        """Whether the class has come to stand for a resource that the pod asks for."""
+        """Queue the pod when the class has come to provide a resource that it requests."""
         old, new = expect(devices.DeviceClass, old, new)
         if not isinstance(new, devices.DeviceClass):
             return QueueingHint.Skip
@@ -228,7 +228,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return QueueingHint.Queue if helps else QueueingHint.Skip
 
     def _scale_down_helps(self, pod: PodInfo, old: core.Pod, new: core.Pod) -> bool:
-        """Whether the pod itself asks for less, or a running one for less of something the pod wants."""
+        """Return whether the pod itself requests less, or a running one less of what the pod requests."""
         if new.metadata.uid == pod.uid:
             return True
         if not new.spec.nodeName:

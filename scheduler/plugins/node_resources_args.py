@@ -1,4 +1,4 @@
-"""Arguments of the two resource plugins (kubescheduler.config.k8s.io/v1), checked.
+"""Parse the arguments of the two resource plugins (kubescheduler.config.k8s.io/v1).
 
 Source: kube-scheduler 1.36, NodeResourcesFitArgs and NodeResourcesBalancedAllocationArgs.
 """
@@ -38,12 +38,16 @@ class FitArgs:
         return bool(self.ignored or self.ignored_groups)
 
     def ignores(self, resource: str) -> bool:
-        """Whether an extended resource is not looked at: by name, or by the part before the slash."""
+        """Return whether an extended resource is ignored: by name, or by the part before the slash."""
         return resource in self.ignored or resource.partition("/")[0] in self.ignored_groups
 
     @classmethod
     def read(cls, args: Mapping[str, Any]) -> FitArgs:
-        """Raises ArgumentError."""
+        """Return the parsed arguments.
+
+        Raises:
+            ArgumentError: an argument is invalid.
+        """
         groups = args.get("ignoredResourceGroups") or ()
         for index, group in enumerate(groups):
             if "/" in group:
@@ -69,7 +73,11 @@ class BalancedArgs:
 
     @classmethod
     def read(cls, args: Mapping[str, Any]) -> BalancedArgs:
-        """Raises ArgumentError; the only weight that makes sense here is 1."""
+        """Return the parsed arguments.
+
+        Raises:
+            ArgumentError: an argument is invalid; the only weight allowed is 1.
+        """
         columns, _ = _resources(args.get("resources"), "resources", 1)
         return cls(columns)
 

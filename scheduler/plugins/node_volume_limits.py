@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node attaches only so many volumes of a CSI driver, as its CSINode says.
+"""NodeVolumeLimits: a node attaches a limited number of volumes of a CSI driver, as its CSINode says.
 
 Source: kube-scheduler 1.36, nodevolumelimits.
 """
@@ -123,7 +123,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return self._exceeded if exceeded else None
 
     def filter_all(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Mask | None:
-        """Looks closely only at nodes that could be full: those with a low limit for what they hold."""
+        """Filter only nodes that could be full: those with a low limit for the volumes they hold."""
         if self._looks_for_drivers:
             return super().filter_all(state, pod, snapshot, rows)
         cycle: _Cycle = state.read(_STATE)
@@ -150,7 +150,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return mask
 
     def _missing_driver(self, new: Iterable[Attachable], csi_node: storage.CSINode | None) -> str:
-        """A driver that must be on the node to take pods there (VolumeLimitScaling) and is not, or ""."""
+        """Return a driver that the node lacks and VolumeLimitScaling requires, or ""."""
         if not self._looks_for_drivers:
             return ""
         installed = set() if csi_node is None else {driver.name for driver in csi_node.spec.drivers}
@@ -165,7 +165,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return csi_node, {} if csi_node is None else _read_limits(csi_node)
 
     def _limit_column(self, snapshot: Snapshot) -> Column:
-        """The limits of each node; made anew when CSINodes have changed, which is rare after the start."""
+        """Return the limits of each node; built again when CSINodes have changed, which is rare."""
         changes: int | None = getattr(self._handle.lister(kinds.CSI_NODE), "changes", None)
         if changes is None or changes != self._changes.get(snapshot):
             snapshot.forget(_LIMITS)
@@ -237,7 +237,11 @@ class _Cycle:
         self._attachments: dict[str, set[Attachable]] | None = None
 
     def volumes_of(self, pod: PodInfo, csi_node: storage.CSINode | None, *, new: bool) -> set[Attachable]:
-        """The pod's volumes that count on that node, each once; VolumesError."""
+        """Return the pod's volumes that count on that node, each once.
+
+        Raises:
+            VolumesError: a claim or its volume is missing.
+        """
         return {
             Attachable(volume.driver, volume.handle) if volume.plugin else volume
             for volume in self.resolve(pod, new=new)
@@ -245,7 +249,11 @@ class _Cycle:
         }
 
     def resolve(self, pod: PodInfo, *, new: bool) -> tuple[Attachable, ...]:
-        """The pod's volumes that may count; VolumesError, for a missing claim only if the pod is `new`."""
+        """Return the pod's volumes that may count.
+
+        Raises:
+            VolumesError: a claim or its volume is missing; a missing claim only if the pod is `new`.
+        """
         found = self._resolved.get(pod.uid)
         if found is None:
             found = self._resolved[pod.uid] = tuple(self._look_up(pod, new=new))
@@ -278,7 +286,7 @@ class _Cycle:
                 yield found
 
     def _of_claim(self, claim: core.PersistentVolumeClaim) -> Attachable | None:
-        """The claim's volume, or what its class will make; None for what is not attached by a CSI driver."""
+        """Return the claim's volume, or what its class will provision; None if no CSI driver attaches it."""
         volume = None
         if claim.spec.volumeName:
             volume = self._handle.lister(kinds.PERSISTENT_VOLUME).get(claim.spec.volumeName)
@@ -303,11 +311,11 @@ class _Cycle:
         return Attachable(provisioner, handle)
 
     def attachments(self, node_name: str) -> set[Attachable]:
-        """What is attached to the node, whoever uses it."""
+        """Return what is attached to the node, by VolumeAttachments."""
         return self._all_attachments().get(node_name, set())
 
     def attachment_count(self) -> int:
-        """The most that any node has."""
+        """Return the largest number of attachments of any node."""
         return max(map(len, self._all_attachments().values()), default=0)
 
     def _all_attachments(self) -> dict[str, set[Attachable]]:
@@ -325,7 +333,7 @@ class _Cycle:
 
 
 def _counts(pod: core.Pod) -> bool:
-    """Whether the pod has volumes that may be attached by a CSI driver."""
+    """Return whether the pod has volumes that may be attached by a CSI driver."""
     for volume in pod.spec.volumes:
         if volume.HasField("volumeSource"):
             source = volume.volumeSource
@@ -345,14 +353,14 @@ def _read_limits(csi_node: storage.CSINode) -> Limits:
 
 
 def _least_limit(drivers: set[str], limits: tuple[tuple[str, int], ...]) -> int:
-    """The lowest limit for one of the drivers."""
+    """Return the lowest limit for one of the drivers."""
     return min((limit for driver, limit in limits if driver in drivers), default=_UNLIMITED)
 
 
 def _volumes_held_at_most(node: NodeInfo) -> int:
-    """How many volumes the node's pods may have attached.
+    """Return how many volumes the node's pods may have attached, at most.
 
-    More than any limit where there are ephemeral ones: whose they are has to be looked at.
+    More than any limit where there are ephemeral ones, whose claims must be looked up.
     """
     count = 0
     for pod in node.pods.values():

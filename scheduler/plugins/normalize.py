@@ -1,4 +1,4 @@
-"""Bringing scores into 0..100. Source: kube-scheduler 1.36, plugin helper, DefaultNormalizeScore."""
+"""Scale scores to 0..100. Source: kube-scheduler 1.36, plugin helper, DefaultNormalizeScore."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scheduler.framework.interface import MAX_NODE_SCORE
 
 
 def normalize_by_max(scores: NDArray[np.int64], *, reverse: bool = False) -> NDArray[np.int64]:
-    """The largest becomes 100 (reverse: 0), the rest in proportion. All zero stays, or becomes 100."""
+    """Scale the largest to 100 (reverse: 0), the rest in proportion; all zero stays, or becomes 100."""
     highest = int(scores.max()) if len(scores) else 0
     if highest == 0:
         return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores

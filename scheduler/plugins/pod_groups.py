@@ -1,6 +1,6 @@
-"""Pods on nodes by namespace and labels: a workload's pods are one group, so few are compared, not all pods.
+"""Group the pods on nodes by namespace and labels: a workload's pods are one group, so few are compared.
 
-Followed only when a question is new; see `pod_queries`. Terminating pods count, as pod affinity has it.
+Followed only for a new query; see `pod_queries`. Terminating pods count, as pod affinity requires.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PodGroups:
         self._position = -1
 
     def within(self, namespaces: Iterable[str] | None, label: _Label | None) -> Iterator[PodGroup]:
-        """The groups of some namespaces (None: of all) that have a label."""
+        """Yield the groups of some namespaces (None: of all) that have a label."""
         for namespace in self._namespaces if namespaces is None else namespaces:
             yield from self._with.get((namespace, label), {}).values()
 

@@ -1,7 +1,7 @@
-"""How many pods of each node the terms of a pending pod mean, for all pods and namespaces.
+"""Count the pods of each node that the terms of a pending pod match, for all pods and namespaces.
 
-The pods of one workload ask the same questions one after another, so answers are kept and corrected where the
-snapshot has changed since.
+The pods of one workload have the same queries one after another, so answers are kept and corrected where
+the snapshot has changed since.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ class Query:
     def resolve(
         cls, term: AffinityTerm, namespaces: Iterable[core.Namespace], *, keeps_selector: bool
     ) -> Query:
-        """`keeps_selector`: the selector is also asked, once more, about namespaces without labels.
+        """Return the query of a term with its namespaces looked up.
 
-        Upstream does so since 1.34 by mistake: a term whose namespace selector has only negative requirements
-        then means all namespaces (kubernetes/kubernetes#141526).
+        `keeps_selector`: the selector is also applied, once more, to namespaces without labels. Upstream
+        does so since 1.34 by mistake: a term whose namespace selector has only negative requirements then
+        matches in all namespaces (kubernetes/kubernetes#141526).
         """
         selector = term.namespace_selector
         if selector.empty:
@@ -49,7 +50,7 @@ class Query:
         return cls(term, term.namespaces.union(found))
 
     def matches(self, pod: PodInfo) -> bool:
-        """Whether the pod is meant."""
+        """Return whether the query matches the pod."""
         if self.namespaces is not None and pod.namespace not in self.namespaces:
             return False
         return self.term.selects(pod.labels)
@@ -59,7 +60,7 @@ Queries = tuple[Query, ...]
 
 
 def match_all(queries: Queries, pod: PodInfo) -> bool:
-    """Whether the pod is meant by all of them; false without any."""
+    """Return whether all the queries match the pod; false without any."""
     return bool(queries) and all(query.matches(pod) for query in queries)
 
 
@@ -76,7 +77,10 @@ class PodQueries:
         self._answers: LRUCache[Queries, _Answer] = LRUCache(ANSWERS_MAX)
 
     def count(self, snapshot: Snapshot, queries: Queries) -> Counts:
-        """`[nodes]`: the pods that all the queries mean. To be read only, and until the snapshot changes."""
+        """Count the pods of each node that all the queries match.
+
+        The array (`[nodes]`) is to be read only, and until the snapshot changes.
+        """
         answer = self._answers.get(queries)
         if answer is None:
             answer = self._answers[queries] = _Answer()
@@ -98,7 +102,7 @@ class PodQueries:
 
 
 def _count_groups(snapshot: Snapshot, queries: Queries) -> NodeCounts:
-    """The answer to a new question."""
+    """Compute the answer to a new query."""
     groups = snapshot.companion(PodGroups)
     groups.follow(snapshot)
     found = NodeCounts()

@@ -1,4 +1,4 @@
-"""PodTopologySpread: keeps a workload's pods spread over topology domains. Source: kube-scheduler 1.36."""
+"""PodTopologySpread: spread a workload's pods over topology domains. Source: kube-scheduler 1.36."""
 
 from __future__ import annotations
 
@@ -61,7 +61,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._known: LRUCache[tuple[str, str], tuple[PodInfo, tuple[Constraint, ...]]] = LRUCache(KNOWN_MAX)
 
     def _constraints(self, pod: PodInfo, action: str) -> tuple[Constraint, ...]:
-        """The pod's own constraints if it has any, else the default ones; SelectorError."""
+        """Return the pod's own constraints if it has any, else the default ones.
+
+        Raises:
+            SelectorError: a constraint's selector is invalid.
+        """
         own = pod.pod.spec.topologySpreadConstraints
         if not own:
             return self._defaults.of(pod, action)
@@ -181,7 +185,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return scores
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The lowest cost becomes 100; nodes that lack a label get 0."""
+        """Scale the lowest cost to 100; nodes that lack a label get 0."""
         counted: SoftState = state.read(_SOFT)
         taken = scores if counted.ignored is None else scores[~counted.ignored]
         highest = int(taken.max()) if len(taken) else 0
@@ -236,14 +240,14 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
 
 def _rounded(costs: NDArray[np.float64]) -> NDArray[np.int64]:
-    """To the nearest integer, halves up; costs are not negative."""
+    """Round to the nearest integer, halves up; costs are not negative."""
     whole = np.floor(costs)
     rounded: NDArray[np.int64] = (whole + (costs - whole >= 0.5)).astype(np.int64)
     return rounded
 
 
 def _concerns(changed: core.Pod, pod: PodInfo) -> bool:
-    """Whether the pod itself has changed, or one that takes a place on a node beside it."""
+    """Return whether the pod itself has changed, or one that takes a place on a node beside it."""
     metadata = changed.metadata
     if metadata.uid == pod.uid:
         return True
@@ -252,7 +256,7 @@ def _concerns(changed: core.Pod, pod: PodInfo) -> bool:
 
 
 def _moved(old: core.Node, new: core.Node, keys: Sequence[str]) -> bool:
-    """Whether the node is in other domains now, or has other taints."""
+    """Return whether the node is in other domains now, or has other taints."""
     if any(old.metadata.labels[key] != new.metadata.labels[key] for key in keys):
         return True
     return list(old.spec.taints) != list(new.spec.taints)

@@ -87,12 +87,12 @@ DEFAULT_PLUGINS: tuple[Enabled, ...] = tuple(e for e in DEFAULT_ORDER if e.name 
 
 
 def default_plugins(gates: Gates) -> tuple[Enabled, ...]:
-    """With those that a gate adds."""
+    """Return the default plugins, with those that a gate adds."""
     return (
         (*DEFAULT_PLUGINS, Enabled("GangScheduling")) if gates.enabled("GangScheduling") else DEFAULT_PLUGINS
     )
 
 
 def default_profile(name: str = DEFAULT_SCHEDULER_NAME) -> Profile:
-    """All default plugins with default arguments."""
+    """Return the profile of all default plugins with default arguments."""
     return Profile(name=name, points=expand_multi_point(IN_TREE, DEFAULT_PLUGINS))

@@ -1,4 +1,4 @@
-"""How full a node would be with the pod, as a score: the strategies of NodeResourcesFit, and balance.
+"""Score how full a node would be with the pod: the strategies of NodeResourcesFit, and balance.
 
 Each exists twice, for one node in plain integers and for many in numpy; both give the same numbers.
 Source: kube-scheduler 1.36, plugins noderesources.
@@ -33,7 +33,7 @@ class Strategy(Protocol):
 
 
 def _weighted_mean(scores: Sequence[Int64s], weights: Sequence[int], allocatable: Sequence[Int64s]) -> Int64s:
-    """Whole-number mean over the resources that a node has; scores must be 0 where it has not."""
+    """Return the integer mean over the resources that a node has; scores must be 0 where it has not."""
     total = scores[0] if weights[0] == 1 else scores[0] * weights[0]
     for score, weight in zip(scores[1:], weights[1:], strict=True):
         total = total + (score if weight == 1 else score * weight)
@@ -93,7 +93,7 @@ class RequestedToCapacityRatio:
     """A score by utilization, on a line bent at given points; resources that score 0 do not count."""
 
     def __init__(self, weights: tuple[int, ...], shape: Sequence[tuple[int, int]]) -> None:
-        """`shape`: (utilization 0..100, score 0..10) with increasing utilization."""
+        """Take `shape`: (utilization 0..100, score 0..10) with increasing utilization."""
         self.weights = weights
         points = [(u, score * (MAX_NODE_SCORE // SHAPE_SCORE_MAX)) for u, score in shape]
         self._table = [_on_line(points, u) for u in range(UTILIZATION_MAX + 1)]
@@ -128,7 +128,7 @@ def _round_half_away(score: int, weights: int) -> int:
 
 
 def _on_line(points: Sequence[tuple[int, int]], at: int) -> int:
-    """The value at a utilization, whole-number division towards zero as Go does."""
+    """Return the value at a utilization, with integer division towards zero as Go does."""
     for index, (utilization, score) in enumerate(points):
         if at <= utilization:
             if index == 0:
@@ -145,7 +145,7 @@ _Floats = NDArray[np.float64]
 
 
 def balance_of_one(requested: Sequence[int], allocatable: Sequence[int]) -> int:
-    """100 when all resources are used in the same proportion, less the standard deviation."""
+    """Return 100 less the standard deviation of the fractions in use: 100 when all are equal."""
     fractions = [min(wanted / have, 1.0) for wanted, have in zip(requested, allocatable, strict=True) if have]
     deviation = 0.0
     if len(fractions) == 2:
@@ -163,7 +163,7 @@ def balance_of_one(requested: Sequence[int], allocatable: Sequence[int]) -> int:
 
 
 def balance_of_many(requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
-    """The same for many nodes."""
+    """Return the balance of many nodes, as `balance_of_one` does."""
     if not requested:
         return np.zeros(0, dtype=np.int64)
     whole = [bool(have.all()) for have in allocatable]
@@ -197,7 +197,7 @@ def _truncate(deviation: _Floats) -> Int64s:
 
 
 def _balance_with_gaps(requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
-    """Some nodes lack some resources: those one by one, which is rare."""
+    """Return the balance where some nodes lack some resources: those one by one, which is rare."""
     scores = np.empty(len(requested[0]), dtype=np.int64)
     full = np.logical_and.reduce([have != 0 for have in allocatable])
     if full.any():

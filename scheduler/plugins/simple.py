@@ -1,4 +1,4 @@
-"""Plugins that look at a field or two: PrioritySort, SchedulingGates, NodeName, NodeUnschedulable.
+"""Plugins that check a field or two: PrioritySort, SchedulingGates, NodeName, NodeUnschedulable.
 
 Source: kube-scheduler 1.36.
 """

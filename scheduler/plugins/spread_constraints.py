@@ -1,4 +1,4 @@
-"""Topology spread constraints as the scheduler reads them, and those of pods that have none of their own.
+"""Parse topology spread constraints, and make the default ones of pods that have none of their own.
 
 Source: kube-scheduler 1.36, PodTopologySpread and PodTopologySpreadArgs.
 """
@@ -64,7 +64,11 @@ class Reader:
     def read(
         self, constraints: Iterable[core.TopologySpreadConstraint], labels: Mapping[str, str], action: str
     ) -> tuple[Constraint, ...]:
-        """The constraints with this `whenUnsatisfiable`, for a pod with these labels; SelectorError."""
+        """Return the constraints with this `whenUnsatisfiable`, for a pod with these labels.
+
+        Raises:
+            SelectorError: a selector is invalid.
+        """
         return tuple(self._one(each, labels) for each in constraints if each.whenUnsatisfiable == action)
 
     def _one(self, constraint: core.TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
@@ -101,7 +105,7 @@ class Defaults:
     def __init__(
         self, constraints: Sequence[core.TopologySpreadConstraint], *, system: bool, handle: Handle
     ) -> None:
-        """`system`: the built-in ones, which do not ask that nodes have all the topology labels."""
+        """Take the constraints. `system`: the built-in ones, which do not require all topology labels."""
         reader = Reader.of(handle)
         self.system = system
         self._handle = handle
@@ -109,7 +113,11 @@ class Defaults:
 
     @classmethod
     def from_args(cls, args: Mapping[str, Any], handle: Handle) -> Defaults:
-        """Of PodTopologySpreadArgs; ArgumentError."""
+        """Return the defaults of PodTopologySpreadArgs.
+
+        Raises:
+            ArgumentError: an argument is invalid.
+        """
         kind = args.get("defaultingType") or "System"
         if kind not in ("System", "List"):
             problem = names.not_supported("", kind, ("List", "System"))
@@ -123,7 +131,7 @@ class Defaults:
         return cls(_read_list(documents), system=False, handle=handle)
 
     def of(self, pod: PodInfo, action: str) -> tuple[Constraint, ...]:
-        """The default constraints for the pod; none if nothing says with whom it belongs."""
+        """Return the default constraints for the pod; none if no service or controller selects it."""
         constraints = self._read[action]
         if not constraints:
             return ()
@@ -133,7 +141,7 @@ class Defaults:
         return tuple(replace(constraint, selector=selector) for constraint in constraints)
 
     def _selector(self, pod: PodInfo) -> LabelSelector:
-        """What the services that select the pod and its controller select, all at once."""
+        """Return the selectors of the services and the controller of the pod, joined."""
         labels: dict[str, str] = {}
         for service in self._handle.lister(kinds.SERVICE).list(pod.namespace):
             selector = service.spec.selector

@@ -1,4 +1,4 @@
-"""How many matching pods each topology domain has: the tables that PodTopologySpread decides by.
+"""Count the matching pods of each topology domain: the tables that PodTopologySpread decides by.
 
 Source: kube-scheduler 1.36, PodTopologySpread, preFilterState and preScoreState.
 """
@@ -55,7 +55,7 @@ class Inclusion:
         )
 
     def mask(self, constraint: Constraint, snapshot: Snapshot) -> Mask | None:
-        """The same for all rows; None: all count."""
+        """Return a mask of the rows that count; None: all."""
         rows = slice(0, len(snapshot))
         masks: list[Mask] = []
         if constraint.honors_affinity:
@@ -76,7 +76,7 @@ def _all_of(masks: list[Mask]) -> Mask | None:
 
 
 def _having_labels(constraints: Sequence[Constraint], snapshot: Snapshot) -> Mask | None:
-    """Rows whose nodes have all the topology labels; None: all have."""
+    """Return the rows whose nodes have all the topology labels; None: all have."""
     masks = []
     for constraint in constraints:
         column = snapshot.label_column(constraint.key)
@@ -87,7 +87,10 @@ def _having_labels(constraints: Sequence[Constraint], snapshot: Snapshot) -> Mas
 
 
 def matching_pods(constraint: Constraint, namespace: str, snapshot: Snapshot) -> Counts:
-    """`[nodes]`. An empty selector counts none, though it matches the pod itself (an upstream quirk)."""
+    """Count the matching pods as `[nodes]`.
+
+    An empty selector counts none, though it matches the pod itself (an upstream quirk).
+    """
     if constraint.selector.empty:
         return np.zeros(len(snapshot), dtype=np.int64)
     return pods_matching(snapshot, namespace, constraint.selector)
@@ -134,7 +137,7 @@ class Domains:
         return other
 
     def add(self, value: str, change: int) -> None:
-        """Pods of a domain came or went, in a simulation."""
+        """Count pods that came to a domain or left it, in a simulation."""
         number = self.column.id_of(value)
         if 0 <= number < len(self.counts):
             self.counts[number] += change
@@ -142,7 +145,7 @@ class Domains:
 
     @property
     def lowest(self) -> int:
-        """The fewest pods of a domain; 0 while there are fewer domains than the constraint wants."""
+        """Return the fewest pods of a domain; 0 while there are fewer domains than minDomains."""
         if self._lowest is None:
             counts = self.counts[self._eligible]
             enough = 0 < len(counts) >= self.constraint.min_domains
@@ -151,7 +154,7 @@ class Domains:
 
     @property
     def room(self) -> int:
-        """How many pods a domain may have for one more to be allowed."""
+        """Return how many pods a domain may have for one more to be allowed."""
         return self.constraint.max_skew + self.lowest - self.own
 
     def allows(self, value: str) -> bool:
@@ -160,7 +163,7 @@ class Domains:
         return count <= self.room
 
     def mask(self, rows: NDArray[np.intp] | slice) -> tuple[Mask | None, Mask]:
-        """Of these rows: which have the label (None: all), and which have a domain with room."""
+        """Return which of these rows have the label (None: all), and which have a domain with room."""
         ids = self.column.ids[rows]
         with_room: Mask = (self.counts <= self.room)[ids]
         return (None if self.missing < 0 else ids != self.missing), with_room
@@ -191,7 +194,7 @@ class HardState:
         return HardState([each.clone() for each in self.domains], self.inclusion)
 
     def add(self, pod: PodInfo, other: PodInfo, node: NodeInfo, change: int) -> None:
-        """Another pod came to the node or left it. That it may be terminating is not asked here."""
+        """Count another pod that came to the node or left it, even a terminating one."""
         if other.namespace != pod.namespace:
             return
         labels = node.labels
@@ -216,7 +219,7 @@ class SoftDomains:
     counts: Counts  # by domain; by row for host names
 
     def cost(self, row: int, labels: Mapping[str, str]) -> float:
-        """Of one node, 0 if it has not got the label."""
+        """Return the cost of one node, 0 if it lacks the label."""
         key = self.constraint.key
         if key not in labels:
             return 0.0
@@ -252,7 +255,7 @@ class SoftState:
         *,
         all_labels: bool,
     ) -> SoftState:
-        """`all_labels`: nodes without one of the labels are left out altogether."""
+        """Count the pods by domain; `all_labels` leaves out nodes without one of the labels."""
         labelled = _having_labels(constraints, snapshot) if all_labels else None
         ignored, scored = None, rows
         if labelled is not None:
@@ -282,7 +285,7 @@ def _names(snapshot: Snapshot, rows: NDArray[np.intp]) -> list[str]:
 
 
 def _domains_of(column: Column, size: int) -> NDArray[np.int32]:
-    """Domains by row. A node without the label is of the same domain as one whose label is empty."""
+    """Return the domains by row; a node without the label has the domain of an empty label."""
     ids = column.ids[:size]
     missing, empty = column.id_of(None), column.id_of("")
     if missing >= 0 and empty >= 0:
@@ -291,5 +294,5 @@ def _domains_of(column: Column, size: int) -> NDArray[np.int32]:
 
 
 def _weight(domains: int) -> float:
-    """Pods of a topology with few domains weigh less, as each of its domains has more of them."""
+    """Return the weight of a topology: less with few domains, as each of them has more pods."""
     return math.log(domains + 2)

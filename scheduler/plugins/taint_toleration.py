@@ -1,4 +1,4 @@
-"""TaintToleration: keeps pods off nodes whose taints they do not tolerate. Source: kube-scheduler 1.36."""
+"""TaintToleration: keep pods off nodes whose taints they do not tolerate. Source: kube-scheduler 1.36."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How much of something each topology domain has: a domain is a label of nodes with one of its values.
+"""Sum an amount by topology domain: a domain is a label of nodes with one of its values.
 
-Made for all nodes at once; then single domains can be corrected on a copy, in a simulation.
+Computed for all nodes at once; then single domains can be corrected on a copy, in a simulation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TopologyCounts:
     def __init__(
         self, snapshot: Snapshot | None = None, contributions: Iterable[tuple[str, int, Counts]] = ()
     ) -> None:
-        """`contributions`: label, weight, and a number for each node (`[nodes]`, none negative)."""
+        """Take `contributions`: label, weight, and a number for each node (`[nodes]`, none negative)."""
         self._changes: dict[tuple[str, str], int] = {}
         self._topologies: dict[str, _Topology] = {}
         self.domains = 0  # domains whose amount is not zero
@@ -60,7 +60,7 @@ class TopologyCounts:
             known.present[:] |= sums > 0
 
     def clone(self) -> TopologyCounts:
-        """A copy to be corrected."""
+        """Return a copy to be corrected."""
         other = TopologyCounts()
         other._changes = self._changes.copy()
         other._topologies = self._topologies
@@ -69,17 +69,17 @@ class TopologyCounts:
 
     @property
     def touched(self) -> bool:
-        """Whether anything was counted in any domain, even if it came to nothing."""
+        """Return whether anything was counted in any domain, even if the sum is 0."""
         return any(topology.present.any() for topology in self._topologies.values())
 
     @property
     def keys(self) -> Iterable[str]:
-        """The labels."""
+        """Return the labels."""
         known = self._topologies.keys()
         return known | {key for key, _ in self._changes} if self._changes else known
 
     def get(self, key: str, value: str) -> int:
-        """The amount of one domain."""
+        """Return the amount of one domain."""
         found = self._changes.get((key, value), 0) if self._changes else 0
         topology = self._topologies.get(key)
         if topology is not None:
@@ -89,7 +89,7 @@ class TopologyCounts:
         return found
 
     def add(self, key: str, value: str | None, change: int) -> None:
-        """Correct one domain; None: the node has not got the label, so there is no domain."""
+        """Correct one domain; None: the node lacks the label, so there is no domain."""
         if value is None:
             return
         before = self.get(key, value)
@@ -97,7 +97,7 @@ class TopologyCounts:
         self.domains += (before + change != 0) - (before != 0)
 
     def by_row(self, snapshot: Snapshot, key: str, rows: Rows) -> Counts:
-        """The amount of each row's domain; 0 for rows without the label."""
+        """Return the amount of each row's domain; 0 for rows without the label."""
         topology = self._topologies.get(key)
         column = snapshot.label_column(key) if topology is None else topology.column
         by_id = np.zeros(len(column.values), dtype=np.int64) if topology is None else topology.by_id

@@ -1,4 +1,4 @@
-"""Claims and volumes as the scheduler believes they will be: what the watch shows, and what it assumed ahead.
+"""Keep claims and volumes as the watch shows them, overlaid by what the scheduler has assumed.
 
 Source: kube-scheduler 1.36, assume cache.
 """
@@ -33,11 +33,11 @@ class Assumptions(Generic[M]):
         self._assumed: dict[ObjectKey, M] = {}
 
     def real(self, name: str, namespace: str = "") -> M | None:
-        """What the watch shows."""
+        """Return the object that the watch shows."""
         return self._handle.lister(self._kind).get(name, namespace)
 
     def get(self, name: str, namespace: str = "") -> M | None:
-        """What is believed; None when the object does not exist."""
+        """Return the assumed object, else the one of the watch; None when it does not exist."""
         found = self.real(name, namespace)
         return found if found is None or not self._assumed else self._over(found)
 
@@ -46,7 +46,7 @@ class Assumptions(Generic[M]):
         return [self._over(obj) for obj in found] if self._assumed else found
 
     def assume(self, obj: M) -> None:
-        """`obj` is a changed copy of what the watch shows, with its resourceVersion."""
+        """Assume `obj`, a changed copy of what the watch shows, with its resourceVersion."""
         self._assumed[key_of(obj)] = obj
 
     def restore(self, name: str, namespace: str = "") -> None:

@@ -1,6 +1,6 @@
-"""A pod's claims on one node: can they be had there, and making it so.
+"""Decide whether a pod's claims can be bound on one node, and bind them.
 
-`claims_of`, `find`, `assume` and `revert` decide and keep books; `bind` returns the I/O as data.
+`claims_of`, `find`, `assume` and `revert` decide and change the assumptions; `bind` returns the I/O as data.
 Source: kube-scheduler 1.36, volume binder.
 """
 
@@ -80,7 +80,7 @@ class VolumeBinder:
     # Deciding
 
     def problem_of(self, pod: PodInfo) -> str:
-        """Why the pod cannot use its claims at all, or ""."""
+        """Return why the pod cannot use its claims at all, or ""."""
         for volume in pod.pod.spec.volumes:
             name, ephemeral = claim_name(pod, volume)
             if not name:
@@ -103,7 +103,11 @@ class VolumeBinder:
         return ""
 
     def claims_of(self, pod: PodInfo) -> PodClaims:
-        """VolumeError when a claim has gone meanwhile."""
+        """Return the pod's claims by how they are bound.
+
+        Raises:
+            VolumeError: a claim was deleted meanwhile.
+        """
         bound, delayed, immediate = [], [], []
         for name in pod.claims:
             claim = self.claims.get(name, pod.namespace)
@@ -140,7 +144,11 @@ class VolumeBinder:
             raise VolumeError(f"error creating internal label selector for claim: {key}: {error}") from None
 
     def find(self, claims: PodClaims, node: NodeInfo) -> tuple[NodeVolumes, list[str]]:
-        """What to do on the node, or the reasons why it cannot be this one. Raises VolumeError."""
+        """Return what to bind and provision on the node, or the reasons why it is rejected.
+
+        Raises:
+            VolumeError: a claim cannot be checked.
+        """
         conflict, missing = self._check_bound(claims.bound, node)
         volumes, bindable, roomy = self._find_delayed(claims.delayed, node)
         reasons = []
@@ -155,7 +163,7 @@ class VolumeBinder:
         return volumes, reasons
 
     def _check_bound(self, bound: Sequence[Claim], node: NodeInfo) -> tuple[bool, bool]:
-        """Whether the node cannot reach a bound volume, and whether one does not exist: the first found."""
+        """Return whether the node cannot reach a bound volume, and whether one is missing; the first only."""
         for claim in bound:
             volume = self.volumes.get(claim.spec.volumeName)
             if volume is None:
@@ -165,7 +173,7 @@ class VolumeBinder:
         return False, False
 
     def _find_delayed(self, delayed: Sequence[Claim], node: NodeInfo) -> tuple[NodeVolumes, bool, bool]:
-        """What to do for them, whether it can be done here, and whether there is space for it."""
+        """Return the bindings, whether all claims can be had here, and whether there is space for them."""
         to_match, to_provision = [], []
         for claim in delayed:
             selected = claim.metadata.annotations.get(SELECTED_NODE)
@@ -192,7 +200,7 @@ class VolumeBinder:
         return NodeVolumes(tuple(bindings), tuple(to_provision)), True, True
 
     def can_provision(self, claim: Claim, node: NodeInfo) -> bool:
-        """Whether a volume can be made for the claim so that the node reaches it."""
+        """Return whether a volume can be provisioned for the claim so that the node reaches it."""
         name = class_of(claim)
         storage_class = self._handle.lister(kinds.STORAGE_CLASS).get(name)
         if storage_class is None:
@@ -200,15 +208,15 @@ class VolumeBinder:
         return provisions(storage_class) and topology_allows(storage_class, node.labels)
 
     def has_space(self, claim: Claim, node: NodeInfo) -> bool:
-        """Whether the driver's storage that the node reaches has room for the claim's volume."""
+        """Return whether the driver's storage that the node reaches has capacity for the claim's volume."""
         reachable = self.spaces_for(claim)
         return reachable is None or any(selector.matches(node.labels) for selector in reachable)
 
     def spaces_for(self, claim: Claim) -> list[LabelSelector] | None:
-        """Which nodes reach storage with room for the claim's volume, as selectors of which one must match.
+        """Return selectors of the nodes that reach storage with capacity for the volume; one must match.
 
-        None: the driver does not tell about its storage (CSIDriver, `storageCapacity`), or nothing is asked
-        for, so there is room everywhere.
+        None: the driver does not publish capacity (CSIDriver, `storageCapacity`), or nothing is requested, so
+        every node has room.
         """
         storage_class = self._handle.lister(kinds.STORAGE_CLASS).get(class_of(claim))
         if storage_class is None or "storage" not in claim.spec.resources.requests:
@@ -225,7 +233,7 @@ class VolumeBinder:
     # Assuming
 
     def assume(self, volumes: NodeVolumes, node_name: str) -> NodeVolumes:
-        """Believe it done: other pods see these volumes as taken. Returns the changed objects."""
+        """Assume the bindings, so that other pods see these volumes as taken; return the changed objects."""
         bindings = []
         for volume, claim in volumes.bindings:
             taken = bound_copy(volume, claim)
@@ -293,7 +301,11 @@ class VolumeBinder:
         return NodeVolumes(tuple(bindings), tuple(to_provision))
 
     def _is_bound(self, pod: PodInfo, written: NodeVolumes, node_name: str) -> bool:
-        """Whether all is bound; VolumeError when it never will be."""
+        """Return whether all is bound.
+
+        Raises:
+            VolumeError: it never will be.
+        """
         node = self._handle.lister(kinds.NODE).get(node_name)
         if node is None:
             raise VolumeError(
@@ -349,7 +361,7 @@ class VolumeBinder:
 
 
 def claim_name(pod: PodInfo, volume: core.Volume) -> tuple[str, bool]:
-    """The claim that a pod's volume uses ("": none), and whether it is the pod's own (ephemeral)."""
+    """Return the claim that a pod's volume uses ("": none), and whether it is the pod's own (ephemeral)."""
     if not volume.HasField("volumeSource"):
         return "", False
     source = volume.volumeSource
@@ -361,7 +373,7 @@ def claim_name(pod: PodInfo, volume: core.Volume) -> tuple[str, bool]:
 
 
 def _is_older(seen: Volume | Claim, written: Volume | Claim) -> bool:
-    """Whether the watch has not shown our write yet."""
+    """Return whether the watch has not shown our write yet."""
     return int(seen.metadata.resourceVersion or 0) < int(written.metadata.resourceVersion or 0)
 
 

@@ -1,7 +1,7 @@
-"""VolumeBinding: a pod goes where its claims are or can be bound, and they are bound before it is.
+"""VolumeBinding: place a pod where its claims are or can be bound, and bind them before the pod.
 
-With WaitForFirstConsumer the node is chosen first; PreBind then tells the provisioner by the selected-node
-annotation and waits. Source: kube-scheduler 1.36; KEP-5278 for what PreBind means for nominations.
+With WaitForFirstConsumer the node is chosen first; PreBind then sets the selected-node annotation for the
+provisioner and waits. Source: kube-scheduler 1.36; KEP-5278 for what PreBind means for nominations.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Mask = NDArray[np.bool_]
 
 
 class _State:
-    """What one cycle knows. Shared by clones: a dry run changes nothing here."""
+    """The state of one cycle. Shared by clones: a dry run changes nothing here."""
 
     __slots__ = ("all_bound", "claims", "volumes")
 
@@ -122,7 +122,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
         return Status(Code.UnschedulableAndUnresolvable, tuple(reasons), self.name)
 
     def filter_all(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Mask | None:
-        """Column by column where claims do not depend on each other, else node by node.
+        """Filter column by column where claims do not depend on each other, else node by node.
 
         A claim with an invalid selector is left to `filter`, which reports the error.
         """
@@ -181,7 +181,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
     def _provisioned_mask(
         self, claim: Claim, storage_class: storage.StorageClass, snapshot: Snapshot, rows: Rows
     ) -> Mask | None:
-        """Where a volume of the class can be made for the claim; None: everywhere."""
+        """Return where a volume of the class can be provisioned for the claim; None: everywhere."""
         allowed = _topology_mask(storage_class, snapshot, rows)
         spaces = self.binder.spaces_for(claim)
         if spaces is None:
@@ -312,7 +312,7 @@ def _annotation(obj: Message | None, key: str) -> str:
 
 
 def _topology_mask(storage_class: storage.StorageClass, snapshot: Snapshot, rows: Rows) -> Mask | None:
-    """Nodes for which volumes of the class can be made; None: all."""
+    """Return the nodes for which volumes of the class can be provisioned; None: all."""
     if not storage_class.allowedTopologies:
         return None
     total: Mask = np.zeros(row_count(rows), dtype=np.bool_)

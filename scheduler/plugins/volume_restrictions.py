@@ -1,4 +1,4 @@
-"""VolumeRestrictions: inline disks that one node cannot mount twice, and claims for one pod only.
+"""VolumeRestrictions: disks that one node cannot mount twice, and claims for one pod only.
 
 Source: kube-scheduler 1.36; KEP-2485 for the ReadWriteOncePod access mode.
 """
@@ -59,7 +59,7 @@ class _State:
         return _State(self.claims, self.uses)
 
     def count(self, pod: PodInfo, sign: int) -> None:
-        """By the names of claims alone: an equal name in another namespace counts too, as upstream does."""
+        """Count by the names of claims alone: equal names in other namespaces count too, as upstream."""
         self.uses += sign * sum(name in self.claims for name in pod.direct_claims)
 
 
@@ -167,7 +167,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
 
 def disks_conflict(wanted: Iterable[Disk], used: Iterable[Disk]) -> bool:
-    """Whether a wanted disk is mounted already, unless both only read it."""
+    """Return whether a requested disk is mounted already, unless both only read it."""
     wanted = tuple(wanted)
     if not wanted:
         return False
@@ -183,7 +183,7 @@ def _same_disk(a: Disk, b: Disk) -> bool:
 
 
 def _disk_column(snapshot: Snapshot) -> Column:
-    """The inline disks on each node."""
+    """Return the inline disks on each node."""
     return snapshot.column(
         "disks", lambda info: frozenset(d for pod in info.pods.values() for d in pod.disks), follows_pods=True
     )
@@ -194,7 +194,7 @@ def _claims_of(info: NodeInfo) -> frozenset[tuple[str, str]]:
 
 
 def _is_used(snapshot: Snapshot, namespace: str, claim: str) -> bool:
-    """Whether a pod on some node uses the claim. Asked for claims of one pod only, so the column is rare."""
+    """Return whether a pod on some node uses the claim; only for claims of one pod, so the column is rare."""
     key = (namespace, claim)
     column = snapshot.column("claims", _claims_of, follows_pods=True)
     return bool(column.mask(lambda used: key in used, slice(0, len(snapshot))).any())

@@ -68,7 +68,7 @@ class Place:
 
 
 def places_of(volume: core.PersistentVolume) -> list[Place]:
-    """What the volume's labels ask of nodes; a label that cannot be read asks nothing."""
+    """Return what the volume's labels require of nodes; a label that cannot be parsed requires nothing."""
     places = []
     for key in _TOPOLOGY_LABELS:
         if key in volume.metadata.labels:
@@ -100,7 +100,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return None, None
 
     def _places(self, pod: PodInfo) -> tuple[Place, ...] | str:
-        """Where the pod's bound volumes are; or what is wrong with its claims."""
+        """Return where the pod's bound volumes are, or what is wrong with its claims."""
         found: list[Place] = []
         for name in pod.direct_claims:
             if not name:
@@ -120,7 +120,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return tuple(found)
 
     def _why_not_bound(self, claim: core.PersistentVolumeClaim) -> str:
-        """ "" when the claim waits for the pod."""
+        """Return why the claim is not bound; "" when it waits for the pod."""
         class_name = class_of(claim)
         if not class_name:
             return "PersistentVolumeClaim had no pv name and storageClass name"

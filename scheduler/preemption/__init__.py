@@ -1,1 +1,1 @@
-"""Preemption: who has to go so that a more important pod can run, decided as data and then carried out."""
+"""Preemption: which pods are evicted so that a more important one can run, and the steps that evict them."""

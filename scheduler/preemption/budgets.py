@@ -1,4 +1,4 @@
-"""Pod disruption budgets as preemption sees them: it prefers not to violate them, but may.
+"""Read pod disruption budgets for preemption, which prefers not to violate them, but may.
 
 Source: kube-scheduler 1.36, DefaultPreemption.
 """
@@ -23,7 +23,7 @@ class Budget:
     disrupted: frozenset[str]  # pods whose eviction the API server has counted already
 
     def covers(self, pod: PodInfo) -> bool:
-        """Whether evicting the pod takes from this budget. Pods without labels are never covered."""
+        """Return whether evicting the pod counts against this budget; pods without labels never do."""
         return (
             self.namespace == pod.namespace
             and bool(pod.labels)
@@ -33,7 +33,7 @@ class Budget:
 
 
 def read_budgets(pdbs: Iterable[policy.PodDisruptionBudget]) -> list[Budget]:
-    """Leaves out those whose selector is missing, empty or wrong: they cover nothing here."""
+    """Return the budgets; those whose selector is missing, empty or invalid cover nothing here."""
     budgets = []
     for pdb in pdbs:
         try:
@@ -58,7 +58,7 @@ def read_budgets(pdbs: Iterable[policy.PodDisruptionBudget]) -> list[Budget]:
 def split_by_violation(
     pods: Sequence[PodInfo], budgets: Sequence[Budget]
 ) -> tuple[list[PodInfo], list[PodInfo]]:
-    """Pods whose eviction would violate a budget, and the others; both in the given order.
+    """Return the pods whose eviction would violate a budget, and the others; both in the given order.
 
     Budgets are used up in the order of the pods, over all potential victims.
     """

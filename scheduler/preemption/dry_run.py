@@ -1,4 +1,4 @@
-"""Who would have to leave a node for the pod to fit: tried on a copy of the node.
+"""Find the victims on a node by trying on a copy of it.
 
 Source: kube-scheduler 1.36, SelectVictimsOnNode and DryRunPreemption.
 """
@@ -43,8 +43,8 @@ class _Simulation:
         self.node.add_pod(other)
         _check(self._handle.run_pre_filter_extension_add_pod(self._state, self._pod, other, self.node))
 
-    def refusal(self) -> Status | None:
-        """Why the pod does not fit now; None when it does."""
+    def rejection(self) -> Status | None:
+        """Return why the pod does not fit now; None when it does."""
         status = self._handle.run_filter_plugins_with_nominated_pods(self._state, self._pod, self.node)
         if status is not None and not status.is_success:
             return status
@@ -68,10 +68,11 @@ def select_victims(
     budgets: Sequence[Budget],
     now: float,
 ) -> Candidate | Status:
-    """The victims on one node, or why there is no candidate there.
+    """Return the victims on one node, or why it is no candidate.
 
-    All pods of lower priority go first; then as many as possible come back while the pod still fits, first
-    those whose eviction would violate a budget, the most important ones before the others. Not minimal.
+    All pods of lower priority are removed first; then as many as possible are put back while the pod still
+    fits, first those whose eviction would violate a budget, the more important ones before the others. Not
+    minimal.
     """
     potential = [other for other in node.pods.values() if other.priority < pod.priority]
     if not potential:
@@ -80,9 +81,9 @@ def select_victims(
     try:
         for other in potential:
             simulation.remove(other)
-        refusal = simulation.refusal()
-        if refusal is not None:
-            return refusal
+        rejection = simulation.rejection()
+        if rejection is not None:
+            return rejection
         potential = by_importance(potential, now)
         violating, others = split_by_violation(potential, budgets)
         victims = [victim for victim in violating if not _reprieve(simulation, victim)]
@@ -99,7 +100,7 @@ def select_victims(
 def _reprieve(simulation: _Simulation, victim: PodInfo) -> bool:
     """Give the pod back if the preemptor fits all the same."""
     simulation.add(victim)
-    if simulation.refusal() is None:
+    if simulation.rejection() is None:
         return True
     simulation.remove(victim)
     return False
@@ -121,10 +122,10 @@ def dry_run(
     budgets: Sequence[Budget],
     *,
     offset: int,
-    wanted: int,
+    num_candidates: int,
     now: float,
 ) -> DryRun:
-    """Tries nodes from `offset` on, around, until `wanted` candidates are found, one without violations."""
+    """Try nodes from `offset` on, around, until `num_candidates` are found and one has no violations."""
     clean: list[Candidate] = []
     violating: list[Candidate] = []
     statuses: dict[str, Status] = {}
@@ -135,6 +136,6 @@ def dry_run(
             statuses[node.name] = found
             continue
         (violating if found.pdb_violations else clean).append(found)
-        if clean and len(clean) + len(violating) >= wanted:
+        if clean and len(clean) + len(violating) >= num_candidates:
             break
-    return DryRun((clean[:wanted] + violating[:wanted]), statuses)
+    return DryRun((clean[:num_candidates] + violating[:num_candidates]), statuses)

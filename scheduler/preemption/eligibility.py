@@ -1,4 +1,4 @@
-"""Whether a pod may preempt at all. Source: kube-scheduler 1.36, DefaultPreemption."""
+"""Decide whether a pod may preempt at all. Source: kube-scheduler 1.36, DefaultPreemption."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ VICTIM_TERMINATING = "not eligible due to a terminating pod on the nominated nod
 
 
 def why_not_eligible(pod: PodInfo, nominated_status: Status, snapshot: Snapshot) -> str:
-    """The reason, or "" when the pod may preempt.
+    """Return the reason, or "" when the pod may preempt.
 
-    A pod that has preempted before waits while its victims terminate on the nominated node, unless that node
-    has become hopeless. `nominated_status` is what the filters said of the nominated node.
+    A pod that has preempted before waits while its victims terminate on the nominated node, unless the
+    filters now reject that node for good. `nominated_status` is what the filters returned for the nominated
+    node.
     """
     if not preempts(pod.pod):
         return POLICY_NEVER
@@ -36,7 +37,7 @@ def why_not_eligible(pod: PodInfo, nominated_status: Status, snapshot: Snapshot)
 
 
 def is_terminating_by_preemption(pod: core.Pod) -> bool:
-    """Being deleted, and marked by a scheduler as its victim."""
+    """Return whether the pod is being deleted and was marked by a scheduler as its victim."""
     if not pod.metadata.HasField("deletionTimestamp"):
         return False
     condition = get_condition(pod.status.conditions, DISRUPTION_TARGET)

@@ -1,4 +1,4 @@
-"""Preemption as a decision: from the filters' verdicts to a candidate, without doing anything.
+"""Decide a preemption: from the statuses of the filters to a candidate, without doing anything.
 
 Source: kube-scheduler 1.36, preemption Evaluator.
 """
@@ -23,10 +23,10 @@ NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What preemption came to.
+    """The result of a preemption.
 
-    With a `candidate`: evict its victims. Without one `status` says why; `clears_nomination` then tells
-    whether a nomination that the pod still has is void. `best` are all candidates as good as the chosen one.
+    With a `candidate`: evict its victims. Without one `status` has the reason; `clears_nomination`: a
+    nomination that the pod still has is void. `best` are all candidates as good as the chosen one.
     """
 
     candidate: Candidate | None
@@ -37,8 +37,8 @@ class Decision:
     node_statuses: Mapping[str, Status] | None = None
 
 
-def candidates_wanted(nodes: int, percentage: int, absolute: int) -> int:
-    """How many candidates are enough: a percentage of the nodes, at least `absolute`, at most all."""
+def num_candidates(nodes: int, percentage: int, absolute: int) -> int:
+    """Return how many candidates are enough: a percentage of the nodes, at least `absolute`, at most all."""
     return min(max(nodes * percentage // 100, absolute), nodes)
 
 
@@ -51,7 +51,7 @@ def decide(
     percentage: int,
     absolute: int,
 ) -> Decision:
-    """Whom to evict where."""
+    """Decide whom to evict from which node."""
     snapshot = handle.snapshot
     now = handle.clock.now()
     review: CandidateReview | None = state.get(REVIEW_KEY)
@@ -73,7 +73,7 @@ def decide(
             nodes,
             budgets,
             offset=handle.rng.randrange(len(nodes)),
-            wanted=candidates_wanted(len(nodes), percentage, absolute),
+            num_candidates=num_candidates(len(nodes), percentage, absolute),
             now=now,
         )
     if not run.candidates:
@@ -90,7 +90,7 @@ def decide(
 
 
 def _after_review(review: CandidateReview, now: float) -> Decision:
-    """The choice among what extenders left of the candidates."""
+    """Choose among the candidates that extenders left."""
     if review.failure is not None:
         return Decision(None, review.failure, node_statuses=review.statuses)
     best = best_candidates(review.candidates, now)
@@ -101,7 +101,7 @@ def _after_review(review: CandidateReview, now: float) -> Decision:
 
 
 def _nothing_found(statuses: Mapping[str, Status], total: int) -> str:
-    """`0/3 nodes are available: 1 Insufficient cpu, 2 Preemption is not helpful for scheduling.`"""
+    """Return a message like `0/3 nodes are available: 3 Preemption is not helpful for scheduling.`."""
     counts: dict[str, int] = {}
     for status in statuses.values():
         for reason in status.reasons:

@@ -55,7 +55,7 @@ class Evictions:
         self._preempting[pod.uid] = None
 
     def in_background(self, candidate: Candidate, pod: PodInfo) -> IoSteps[None]:
-        """Evict the candidate's victims; call `begin` first. A refused request is no error.
+        """Evict the candidate's victims; call `begin` first. A rejected request is no error.
 
         After one the preemptor goes back to the active queue, or it could wait for an event that never comes.
         """
@@ -80,8 +80,8 @@ class Evictions:
         """Evict the victims before the cycle ends (SchedulerAsyncPreemption off); return the first error."""
         try:
             yield Failpoint(BEFORE, _labels(pod, node=candidate.node))
-        except _FAILURES as refused:
-            return Status.as_error(refused, self._plugin)
+        except _FAILURES as rejected:
+            return Status.as_error(rejected, self._plugin)
         victims = [victim for victim in candidate.victims if not victim.is_terminating]
         error = yield from self._evict_all(candidate, pod, victims)
         if error is not None:

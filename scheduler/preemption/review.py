@@ -1,8 +1,8 @@
-"""The pause in preemption where extenders look at the candidates.
+"""Pause a preemption until extenders have seen its candidates.
 
-PostFilter is one synchronous call, and asking takes I/O. So preemption that finds a review in the cycle's
-state stops there when it has candidates; it is called again with the answer and goes on without a second dry
-run. Without a review it does not stop.
+PostFilter is one synchronous call, and asking extenders takes I/O. So preemption that finds a review in the
+cycle's state stops there when it has candidates; it is called again with the answer and goes on without a
+second dry run. Without a review it does not stop.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class CandidateReview:
         return self._is_answered
 
     def ask(self, candidates: Sequence[Candidate], statuses: Mapping[str, Status]) -> None:
-        """What preemption found; `statuses`: why other nodes gave nothing."""
+        """Set what preemption found; `statuses`: why other nodes are no candidates."""
         self.candidates = tuple(candidates)
         self.statuses = statuses
 
     def fail(self, status: Status) -> None:
-        """An extender could not be asked and must not be ignored."""
+        """Set the failure of an extender that must not be ignored."""
         self.failure = status
 
     def answer(self, candidates: Sequence[Candidate]) -> None:
-        """What is left of the candidates."""
+        """Set what is left of the candidates."""
         self.candidates = tuple(candidates)
         self._is_answered = True

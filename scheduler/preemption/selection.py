@@ -1,4 +1,4 @@
-"""Which candidate is taken. Source: kube-scheduler 1.36, pickOneNodeForPreemption."""
+"""Choose a candidate. Source: kube-scheduler 1.36, pickOneNodeForPreemption."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PRIORITY_OFFSET = 1 << 31
 
 
 def criteria(now: float) -> tuple[Callable[[Candidate], float], ...]:
-    """In order of weight; each is to be as small as possible."""
+    """Return the criteria in order of weight; each is to be as small as possible."""
     return (
         lambda c: c.pdb_violations,
         lambda c: c.victims[0].priority,
@@ -23,7 +23,7 @@ def criteria(now: float) -> tuple[Callable[[Candidate], float], ...]:
 
 
 def best_candidates(candidates: Sequence[Candidate], now: float) -> list[Candidate]:
-    """All that no criterion tells apart; upstream takes any of them."""
+    """Return all candidates that are equal by every criterion; upstream takes any of them."""
     left = list(candidates)
     for criterion in criteria(now):
         if len(left) <= 1:

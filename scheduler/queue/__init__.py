@@ -1,5 +1,5 @@
-"""The scheduling queue: which pod is tried next, and what wakes a pod that was refused.
+"""The scheduling queue: which pod is tried next, and which events move a rejected pod.
 
-Pure: time is an argument. Start at `scheduling_queue.py`; `backoff.py` says how long a pod waits,
-`in_flight.py` keeps what happens while a pod is being tried, `hints.py` asks plugins what an event means.
+Pure: time is an argument. Start at `scheduling_queue.py`; `backoff.py` has the backoff times,
+`in_flight.py` the events since a pod was popped, `hints.py` the registered events and their queueing hints.
 """

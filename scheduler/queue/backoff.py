@@ -1,7 +1,7 @@
-"""How long a refused pod waits, and the pods that do.
+"""Compute backoff times and keep the pods that are in backoff.
 
-Source: kube-scheduler 1.36, backoff queue (KEP-5142: a pod may be popped before its time is over when nothing
-else is to do). Times are seconds of the queue's clock.
+Source: kube-scheduler 1.36, backoff queue (KEP-5142: a pod may be popped before its backoff is over when
+the active queue is empty). Times are seconds of the queue's clock.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Backoff:
     windowed: bool = True
 
     def duration(self, count: int) -> float:
-        """Seconds of the count-th backoff: 0 for none, then doubling up to the maximum."""
+        """Return the seconds of the count-th backoff: 0 for none, then doubling up to the maximum."""
         if count <= 0:
             return 0.0
         # 2**(count - 1) overflows a float long before the limit could matter
@@ -37,11 +37,11 @@ class Backoff:
         return min(self.initial_seconds * 2.0**exponent, self.max_seconds)
 
     def aligned(self, seconds: float) -> float:
-        """The start of the window that a moment lies in."""
+        """Return the start of the window that a moment lies in."""
         return math.floor(seconds / WINDOW_SECONDS) * WINDOW_SECONDS if self.windowed else seconds
 
     def expiry(self, info: QueuedPodInfo) -> float | None:
-        """When the pod's backoff ends; None when it has none. Kept in the pod until its next failure."""
+        """Return when the pod's backoff ends, or None; kept in the pod until its next failure."""
         count = info.consecutive_errors_count or info.unschedulable_count
         if count == 0:
             return None
@@ -50,13 +50,13 @@ class Backoff:
         return info.backoff_expiration
 
     def is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:
-        """Whether the pod still waits; during the whole window in which its backoff ends, it does."""
+        """Return whether the pod still waits; during the whole window in which its backoff ends, it does."""
         expiry = self.expiry(info)
         return expiry is not None and expiry >= self.aligned(now)
 
 
 class BackoffQueue:
-    """Pods that wait: those that were refused, and apart from them those that failed with an error.
+    """Pods that wait: those that were rejected, and apart from them those that failed with an error.
 
     Only the first may be popped early; those with errors would hammer what is broken.
     """
@@ -70,53 +70,53 @@ class BackoffQueue:
         def by_expiry(info: QueuedPodInfo) -> float:
             return backoff.expiry(info) or 0.0
 
-        self._refused: KeyedHeap[ObjectKey, QueuedPodInfo] = KeyedHeap(
+        self._rejected: KeyedHeap[ObjectKey, QueuedPodInfo] = KeyedHeap(
             by_window if backoff.windowed else by_expiry
         )
         self._errors: KeyedHeap[ObjectKey, QueuedPodInfo] = KeyedHeap(by_expiry)
 
     def __len__(self) -> int:
-        return len(self._refused) + len(self._errors)
+        return len(self._rejected) + len(self._errors)
 
     def __contains__(self, key: ObjectKey) -> bool:
-        return key in self._refused or key in self._errors
+        return key in self._rejected or key in self._errors
 
     def add(self, info: QueuedPodInfo) -> None:
-        """Puts a pod by what refused it: nobody means that an error did."""
+        """Add a pod: one without rejectors failed with an error and goes to the error backoff."""
         if info.unschedulable_plugins or info.pending_plugins:
             self._errors.remove(info.pod_info.key)
-            self._refused.put(info.pod_info.key, info)
+            self._rejected.put(info.pod_info.key, info)
         else:
-            self._refused.remove(info.pod_info.key)
+            self._rejected.remove(info.pod_info.key)
             self._errors.put(info.pod_info.key, info)
 
     def get(self, key: ObjectKey) -> QueuedPodInfo | None:
-        return self._refused.get(key) or self._errors.get(key)
+        return self._rejected.get(key) or self._errors.get(key)
 
     def reorder(self, info: QueuedPodInfo) -> None:
-        """Finds the place of a pod that has changed."""
-        (self._refused if info.pod_info.key in self._refused else self._errors).put(info.pod_info.key, info)
+        """Find the place of a pod that has changed."""
+        (self._rejected if info.pod_info.key in self._rejected else self._errors).put(info.pod_info.key, info)
 
     def remove(self, key: ObjectKey) -> QueuedPodInfo | None:
-        return self._refused.remove(key) or self._errors.remove(key)
+        return self._rejected.remove(key) or self._errors.remove(key)
 
     def pop_early(self) -> QueuedPodInfo | None:
-        """The refused pod whose time comes first, whether or not it has come."""
-        return self._refused.pop()
+        """Remove and return the rejected pod whose backoff ends first, even if it is not over; or None."""
+        return self._rejected.pop()
 
     def pop_completed(self, now: float) -> list[QueuedPodInfo]:
-        """Takes out all pods whose time is over."""
+        """Remove and return all pods whose backoff is over."""
         completed: list[QueuedPodInfo] = []
-        for heap in (self._refused, self._errors):
+        for heap in (self._rejected, self._errors):
             while (info := heap.peek()) is not None and not self.backoff.is_backing_off(info, now):
                 heap.pop()
                 completed.append(info)
         return completed
 
-    def refused(self) -> Iterator[QueuedPodInfo]:
-        """In the order of popping."""
-        return iter(self._refused)
+    def rejected(self) -> Iterator[QueuedPodInfo]:
+        """Return the rejected pods in the order of popping."""
+        return iter(self._rejected)
 
     def errors(self) -> Iterator[QueuedPodInfo]:
-        """In the order of their ends."""
+        """Return the pods that failed with an error, in the order in which their backoffs end."""
         return iter(self._errors)

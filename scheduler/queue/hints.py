@@ -1,4 +1,4 @@
-"""Who wants to hear of which event, and whether an event is worth another try for a pod.
+"""Find the plugins that registered an event, and ask whether it may make a pod schedulable.
 
 Source: kube-scheduler 1.36, queueing hints (KEP-4247).
 """
@@ -59,7 +59,7 @@ AskHint = Callable[[Registration, ClusterEvent, "PodInfo", Message | None, Messa
 def ask(
     registration: Registration, event: ClusterEvent, pod: PodInfo, old: Message | None, new: Message | None
 ) -> QueueingHint:
-    """What a registration's hint says."""
+    """Return what a registration's hint says."""
     assert registration.hint is not None
     return registration.hint(pod, old, new)
 
@@ -77,7 +77,7 @@ class HintMap:
             self._events[registration.plugin] = (*known, registration.event)
 
     def matching(self, event: ClusterEvent) -> tuple[Registration, ...]:
-        """The registrations that an event meets."""
+        """Return the registrations that an event matches."""
         found = self._matching.get(event)
         if found is None:
             found = tuple(r for r in self.registrations if r.event.matches(event))
@@ -85,11 +85,11 @@ class HintMap:
         return found
 
     def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
-        """What a plugin registered."""
+        """Return what a plugin registered."""
         return self._events.get(plugin, ())
 
     def actions_by_resource(self) -> dict[EventResource, ActionType]:
-        """Which actions on which resource anyone wants: what must be watched."""
+        """Return the registered actions by resource: what must be watched."""
         union: dict[EventResource, ActionType] = {}
         for registration in self.registrations:
             event = registration.event
@@ -99,10 +99,11 @@ class HintMap:
     def strategy(
         self, info: QueuedPodInfo, event: ClusterEvent, old: Message | None, new: Message | None
     ) -> Strategy:
-        """Asks the plugins that refused the pod.
+        """Ask the plugins that rejected the pod how to requeue it after the event.
 
-        One plugin that says Queue is enough; one that had said Pending sends the pod past its backoff. A
-        hint that raises counts as Queue: a pod too many is better than one forgotten.
+        One plugin that returns Queue is enough; one that had returned Pending lets the pod skip its
+        backoff. A hint that raises counts as Queue: an attempt in vain is better than a pod that is never
+        tried again.
         """
         unschedulable, pending = info.unschedulable_plugins, info.pending_plugins
         if not unschedulable and not pending:
@@ -145,16 +146,16 @@ def build_hint_map(
     plugins: Sequence[Plugin],
     *,
     hints_enabled: bool = True,
-    hears_all: Sequence[str] = (),
+    wildcard: Sequence[str] = (),
     asks: AskHint = ask,
 ) -> HintMap:
-    """The registrations of a profile's plugins; `hears_all`: names for which every event counts.
+    """Return the registrations of a profile's plugins; `wildcard` names get every event.
 
-    Without SchedulerQueueingHints every matching event queues. A plugin that wants new nodes but no taint
-    changes gets those too: a node often comes with a taint that is taken off a moment later, and the plugin
-    may not have been asked about the node while it was tainted.
+    Without SchedulerQueueingHints every matching event queues. A plugin that registers added nodes but no
+    taint changes gets those too: a node often comes with a taint that is removed a moment later, and the
+    plugin may not have run for the node while it was tainted.
     """
-    found = [Registration(name, event) for name in hears_all for event in EVERY_EVENT]
+    found = [Registration(name, event) for name in wildcard for event in EVERY_EVENT]
     for plugin in plugins:
         if not isinstance(plugin, EnqueueExtensions):
             found.extend(Registration(plugin.name, event) for event in EVERY_EVENT)

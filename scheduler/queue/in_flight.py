@@ -1,6 +1,6 @@
-"""What happens while pods are being tried, kept until they are done.
+"""Keep the events since pods were popped, until their attempts are done.
 
-A pod that fails is judged against the events since it was popped: what came meanwhile may have made room.
+When an attempt fails, the events since then are considered: they may have made the pod schedulable.
 Source: kube-scheduler 1.36, active queue (KEP-4247, in-flight events).
 """
 
@@ -38,7 +38,7 @@ class InFlight:
     """Pods and events in the order in which they came; events older than the oldest pod are dropped.
 
     Beyond `EVENTS_MAX` events (a pod waits on Permit for long in a busy cluster) all are dropped and the pods
-    in flight are marked: they are then retried whatever refused them.
+    in flight are marked: they are then retried whatever rejected them.
     """
 
     def __init__(self) -> None:
@@ -48,18 +48,18 @@ class InFlight:
         self._event_count = 0
 
     def __len__(self) -> int:
-        """How many pods are in flight."""
+        """Return how many pods are in flight."""
         return len(self._positions)
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._positions
 
     def pods(self) -> list[PodInfo]:
-        """Pods in the order in which they were popped."""
+        """Return the pods in the order in which they were popped."""
         return [entry.pod for entry in self._entries if isinstance(entry, _PodEntry) and entry.alive]
 
     def log(self) -> Iterator[PodInfo | ClusterEvent]:
-        """Everything that is kept, in order."""
+        """Return all that is kept, pods and events, in order."""
         for entry in self._entries:
             if isinstance(entry, InFlightEvent):
                 yield entry.event
@@ -67,7 +67,7 @@ class InFlight:
                 yield entry.pod
 
     def start(self, pod: PodInfo) -> bool:
-        """Begins a pod's flight; False when one of that uid flies already."""
+        """Enter a popped pod; return False when one of that uid is in flight already."""
         if pod.uid in self._positions:
             return False
         self._positions[pod.uid] = self._first + len(self._entries)
@@ -75,7 +75,7 @@ class InFlight:
         return True
 
     def record(self, event: ClusterEvent, old: Message | None, new: Message | None) -> None:
-        """Keeps an event, if anyone is in flight."""
+        """Keep an event if any pod is in flight."""
         if not self._positions:
             return
         if self._event_count >= EVENTS_MAX:
@@ -86,7 +86,7 @@ class InFlight:
     def record_for(
         self, uid: str, events: Iterable[ClusterEvent], old: Message | None, new: Message | None
     ) -> bool:
-        """Keeps events of a pod's own if it is in flight; tells whether it is."""
+        """Keep events of a pod's own if it is in flight; return whether it is."""
         if uid not in self._positions:
             return False
         for event in events:
@@ -94,7 +94,7 @@ class InFlight:
         return True
 
     def events_since(self, uid: str) -> list[InFlightEvent] | None:
-        """Events since the pod was popped; None when it is not in flight or events were lost."""
+        """Return the events since the pod was popped; None when it is not in flight or events were lost."""
         position = self._positions.get(uid)
         if position is None:
             return None
@@ -106,7 +106,7 @@ class InFlight:
         return [entry for entry in rest if isinstance(entry, InFlightEvent)]
 
     def done(self, uid: str) -> None:
-        """Ends a pod's flight; harmless when it is over."""
+        """Remove a pod and the events that only it needs; do nothing when it is not in flight."""
         position = self._positions.pop(uid, None)
         if position is None:
             return
@@ -116,7 +116,7 @@ class InFlight:
         self._trim()
 
     def _trim(self) -> None:
-        """Drops everything before the oldest pod."""
+        """Drop the events before the oldest pod."""
         entries = self._entries
         while entries and not (isinstance(entries[0], _PodEntry) and entries[0].alive):
             if isinstance(entries.popleft(), InFlightEvent):

@@ -1,4 +1,4 @@
-"""A heap whose items can be found, replaced and removed by key."""
+"""Keep items in a heap and find, replace and remove them by key."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class KeyedHeap(Generic[K, T]):
         return None if entry is None else entry[4]
 
     def put(self, key: K, item: T) -> None:
-        """Adds the item, or replaces the one of that key; a replaced one keeps its place among equals."""
+        """Add the item, or replace the one of that key; a replaced one keeps its place among equals."""
         old = self._entries.get(key)
         sort_key = self._sort_key(item)
         if old is not None and old[0] == sort_key:
@@ -53,7 +53,7 @@ class KeyedHeap(Generic[K, T]):
         self._compact()
 
     def remove(self, key: K) -> T | None:
-        """Takes the item of that key out; None when there is none."""
+        """Remove and return the item of that key; None when there is none."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return None
@@ -63,13 +63,13 @@ class KeyedHeap(Generic[K, T]):
         return item
 
     def peek(self) -> T | None:
-        """The first item, or None."""
+        """Return the first item, or None."""
         while self._heap and self._heap[0][4] is None:
             heapq.heappop(self._heap)
         return self._heap[0][4] if self._heap else None
 
     def pop(self) -> T | None:
-        """Takes the first item out; None when empty."""
+        """Remove and return the first item; None when empty."""
         if self.peek() is None:
             return None
         entry = heapq.heappop(self._heap)
@@ -78,7 +78,7 @@ class KeyedHeap(Generic[K, T]):
         return item
 
     def __iter__(self) -> Iterator[T]:
-        """Items in the order in which they would be popped."""
+        """Yield the items in the order in which they would be popped."""
         for entry in sorted(self._entries.values(), key=lambda entry: entry[:2]):
             yield entry[4]
 

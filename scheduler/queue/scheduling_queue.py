@@ -1,11 +1,12 @@
-"""The queue of pods that want a node.
+"""Keep the pending pods, and decide which is tried next and when.
 
 A pod is in exactly one place: *active* (to be tried), *backoff* or *error backoff* (waits a while),
-*unschedulable* (waits for an event), *gated* (a PreEnqueue plugin holds it), or in flight (is being tried).
+*unschedulable* (waits for an event), *gated* (a PreEnqueue plugin rejects it), or in flight (is being
+tried).
 
     add -> active -> pop -> in flight -> bound
              ^                  |
-             |                  v refused                        failed with an error
+             |                  v rejected                       failed with an error
              +-- backoff <- unschedulable (waits for an event)   -> error backoff -> active
 
 Source: kube-scheduler 1.36, scheduling queue (KEP-4247 queueing hints, KEP-5142 popping from backoff,
@@ -25,26 +26,28 @@ from google.protobuf.message import Message
 
 from machinery.api.objects import ObjectKey
 from machinery.api.pb import core
-from scheduler.framework.events import ActionType, ClusterEvent, EventResource
-from scheduler.framework.interface import NominatingInfo, PreEnqueuePlugin, QueueSortPlugin, is_success
+from scheduler.framework.events import ClusterEvent
+from scheduler.framework.interface import NominatingInfo, PreEnqueuePlugin, QueueSortPlugin
 from scheduler.framework.nominator import Nominator
+from scheduler.framework.status import is_success
 from scheduler.framework.types import PodInfo, QueuedPodInfo
-from scheduler.object_changes import pod_changes
+from scheduler.object_changes import is_pod_updated, pod_changes
 from scheduler.queue.backoff import Backoff, BackoffQueue
 from scheduler.queue.hints import HintMap, Strategy
 from scheduler.queue.in_flight import InFlight
 from scheduler.queue.keyed_heap import KeyedHeap
+from scheduler.queue.queue_events import (
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    POD_POPPED,
+    POP_FROM_BACKOFF,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_TIMEOUT,
+    UNSCHEDULED_ADD,
+    UNSCHEDULED_UPDATE,
+    event_label,
+)
 from scheduler.queue.unschedulable import UnschedulablePods
-
-UNSCHEDULED_ADD: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Add)
-UNSCHEDULED_UPDATE: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Update)
-UNSCHEDULED_DELETE: Final = ClusterEvent(EventResource.UnscheduledPod, ActionType.Delete)
-UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(EventResource.WildCard, ActionType.All, "UnschedulableTimeout")
-FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WildCard, ActionType.All, "ForceActivate")
-SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
-BACKOFF_COMPLETE: Final = "BackoffComplete"
-POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
-POD_POPPED: Final = "PodPopped"
 
 FLUSH_UNSCHEDULABLE_PERIOD_SECONDS: Final = 30.0
 FLUSH_BACKOFF_PERIOD_SECONDS: Final = 1.0
@@ -101,27 +104,27 @@ class PrioritySchedulingQueue:
     # ---- looking ----
 
     def active(self) -> Iterator[QueuedPodInfo]:
-        """In the order of popping."""
+        """Return the active pods in the order of popping."""
         return iter(self._active)
 
     def backing_off(self) -> Iterator[QueuedPodInfo]:
-        """Refused pods that wait, in the order of popping."""
-        return self._backoff.refused()
+        """Return the rejected pods in backoff, in the order of popping."""
+        return self._backoff.rejected()
 
     def error_backing_off(self) -> Iterator[QueuedPodInfo]:
-        """Pods that wait after an error, by the end of it."""
+        """Return the pods in backoff after an error, in the order in which it ends."""
         return self._backoff.errors()
 
     def unschedulable(self) -> list[QueuedPodInfo]:
-        """Pods that wait for an event, gated ones not among them."""
+        """Return the pods that wait for an event, without gated ones."""
         return [info for info in self._unschedulable if not info.gated]
 
     def gated(self) -> list[QueuedPodInfo]:
-        """Pods that a PreEnqueue plugin holds back."""
+        """Return the pods that a PreEnqueue plugin rejects."""
         return [info for info in self._unschedulable if info.gated]
 
     def counts(self) -> dict[str, int]:
-        """Pods by queue, in the words of the scheduler_pending_pods metric."""
+        """Return the numbers of pods by queue, under the labels of scheduler_pending_pods."""
         gated = sum(1 for info in self._unschedulable if info.gated)
         return {
             "active": len(self._active),
@@ -130,29 +133,29 @@ class PrioritySchedulingQueue:
             "gated": gated,
         }
 
-    def refused(self) -> Counter[tuple[str, str]]:
-        """Pods in the queues by the plugins that refused them last, and profile; gated ones too."""
+    def rejected(self) -> Counter[tuple[str, str]]:
+        """Count the queued pods by (plugin that rejected them last, profile); gated ones too."""
         found: Counter[tuple[str, str]] = Counter()
-        for info in itertools.chain(self._unschedulable, self._active, self._backoff.refused()):
+        for info in itertools.chain(self._unschedulable, self._active, self._backoff.rejected()):
             profile = info.pod.spec.schedulerName
             found.update((plugin, profile) for plugin in info.rejectors)
         return found
 
     def kept_events(self) -> Counter[str]:
-        """Events that pods in flight will be judged against, by name; and the pods in flight themselves."""
+        """Count what the in-flight log keeps: events by label, and the pods in flight."""
         found = Counter(event_label(e) for e in self.in_flight.log() if isinstance(e, ClusterEvent))
         found[POD_POPPED] = len(self.in_flight)
         return found
 
     def get(self, key: ObjectKey) -> QueuedPodInfo | None:
-        """A pod that is in some queue (not one in flight)."""
+        """Return a pod that is in some queue (not one in flight)."""
         return self._active.get(key) or self._backoff.get(key) or self._unschedulable.get(key)
 
     def backoff_expiry(self, info: QueuedPodInfo) -> float | None:
         return self._backoff.backoff.expiry(info)
 
     def validate(self) -> None:
-        """AssertionError when a pod is in two places, or in the wrong one. For tests."""
+        """Raise AssertionError when a pod is in two places, or in the wrong one. For tests."""
         places: dict[ObjectKey, list[str]] = {}
         for place, infos in (
             ("active", self.active()),
@@ -166,20 +169,20 @@ class PrioritySchedulingQueue:
                 if place in ("active", "backoff"):
                     assert not info.gated, f"{info.pod_info.key} is gated and in {place}"
                 if place == "error backoff":
-                    assert not info.rejectors, f"{info.pod_info.key} was refused and is in {place}"
+                    assert not info.rejectors, f"{info.pod_info.key} was rejected and is in {place}"
         for key, found in places.items():
             assert len(found) == 1, f"{key} is in {' and '.join(found)}"
 
     # ---- the way of a pod ----
 
     def add(self, pod: PodInfo, now: float) -> None:
-        """A new pod."""
+        """Add a new pod."""
         self._to_active(QueuedPodInfo(pod, now), UNSCHEDULED_ADD, now)
 
     def pop(self) -> QueuedPodInfo | None:
-        """The next pod to try, which is in flight from now on; None when there is none.
+        """Return the next pod to try, which is in flight from now on; None when there is none.
 
-        An empty active queue takes from backoff at once, before its time (KEP-5142).
+        An empty active queue takes from backoff at once, before the backoff is over (KEP-5142).
         """
         while True:
             info = self._active.pop()
@@ -203,7 +206,7 @@ class PrioritySchedulingQueue:
         return info
 
     def pop_specific(self, key: ObjectKey) -> QueuedPodInfo | None:
-        """As `pop`, of a pod that is tried together with a popped one; None if it cannot be tried."""
+        """Pop a pod that is tried together with a popped one; return None if it cannot be tried."""
         info = self._unschedulable.get(key)
         if info is not None and info.gated:
             return None
@@ -214,13 +217,13 @@ class PrioritySchedulingQueue:
         return self._taken(info) if self.in_flight.start(info.pod_info) else None
 
     def done(self, uid: str) -> None:
-        """The attempt on a popped pod is over, or can no longer end in a rejection."""
+        """End the flight of a popped pod: its attempt is over, or can no longer end in a rejection."""
         self.in_flight.done(uid)
 
     def add_unschedulable(self, info: QueuedPodInfo, now: float) -> None:
-        """A popped pod comes back; its plugin sets say who refused it, none that an error did.
+        """Take a popped pod back; its plugin sets name its rejectors, empty ones mean an error.
 
-        Harmless when the pod is in a queue already. Ends the flight in any case.
+        Do nothing when the pod is in a queue already. The flight ends in any case.
         """
         try:
             if self.get(info.pod_info.key) is not None:
@@ -248,7 +251,7 @@ class PrioritySchedulingQueue:
             self._to_unschedulable(info, SCHEDULE_ATTEMPT_FAILURE)
 
     def update(self, old: core.Pod, new: PodInfo, now: float) -> None:
-        """A pod without a node has changed. Concerns that pod only."""
+        """Take the change of a pod without a node; it concerns that pod only."""
         events = pod_changes(old, new.pod, new.options)
         if self._hints_enabled and self.in_flight.record_for(new.uid, events, old, new.pod):
             return
@@ -272,7 +275,7 @@ class PrioritySchedulingQueue:
         info.pod_info = new
         self.nominator.update(old, new)
         if not self._hints_enabled:
-            if _is_changed(old, new.pod):
+            if is_pod_updated(old, new.pod):
                 self._requeue(info, Strategy.AFTER_BACKOFF, UNSCHEDULED_UPDATE, now)
             return
         for event in events:
@@ -281,14 +284,14 @@ class PrioritySchedulingQueue:
                 break
 
     def delete(self, pod: core.Pod) -> None:
-        """A pod is gone or bound. One in flight stays so until its attempt ends."""
+        """Remove a pod that is deleted or bound. One in flight stays so until its attempt ends."""
         self.nominator.delete(pod.metadata.uid)
         key = ObjectKey(pod.metadata.namespace, pod.metadata.name)
         if self._active.remove(key) is None and self._backoff.remove(key) is None:
             self._unschedulable.remove(key)
 
     def activate(self, pods: Iterable[core.Pod], now: float) -> None:
-        """Lets pods be tried now, whatever they wait for but a gate. In flight: tried again if they fail."""
+        """Move pods to the active queue unless gated. In flight: they are tried again if they fail."""
         for pod in pods:
             key = ObjectKey(pod.metadata.namespace, pod.metadata.name)
             info = self._unschedulable.get(key)
@@ -309,9 +312,9 @@ class PrioritySchedulingQueue:
         now: float,
         only: PodPredicate | None = None,
     ) -> None:
-        """Something happened: moves the pods for which it matters, and tells those in flight.
+        """Move the pods that an event may make schedulable, and record it for those in flight.
 
-        `only` chooses among the pods that wait; pods in flight hear of the event whatever it says.
+        `only` selects among the pods that wait; the event is recorded in any case.
         """
         if event.is_wildcard():
             pods = list(self._unschedulable)
@@ -319,18 +322,24 @@ class PrioritySchedulingQueue:
             plugins = {r.plugin for profile in self._profiles.values() for r in profile.hints.matching(event)}
             if not plugins:
                 return
-            pods = self._unschedulable.refused_by(plugins)
+            pods = self._unschedulable.rejected_by(plugins)
         if only is not None:
             pods = [info for info in pods if only(info.pod_info)]
         self._move(pods, event, old, new, now)
 
     def flush_backoff(self, now: float) -> None:
-        """To be called every second, best at the beginning of one: what has waited long enough is active."""
+        """Move the pods whose backoff is over to the active queue.
+
+        To be called every second, best at the beginning of one.
+        """
         for info in self._backoff.pop_completed(now):
             self._to_active(info, BACKOFF_COMPLETE, now, from_backoff=True)
 
     def flush_unschedulable(self, now: float) -> None:
-        """To be called every 30 s: a pod that waited for an event for five minutes is tried without one."""
+        """Try pods again that waited for an event for five minutes.
+
+        To be called every 30 s.
+        """
         limit = self._max_unschedulable_seconds
         late = [info for info in self._unschedulable if now - info.timestamp > limit]
         if late:
@@ -339,7 +348,7 @@ class PrioritySchedulingQueue:
             self._move(late, UNSCHEDULABLE_TIMEOUT, None, None, now)
 
     def nominate(self, pod: PodInfo, nominating: NominatingInfo | None) -> None:
-        """Notes where a pod is to go; None or NoOp takes what its status says."""
+        """Enter the node a pod is nominated to; None or NoOp takes the pod's status."""
         self.nominator.add(pod, nominating)
 
     # ---- inside ----
@@ -373,7 +382,7 @@ class PrioritySchedulingQueue:
         return profile.hints.strategy(info, event, old, new)
 
     def _strategy_after_flight(self, info: QueuedPodInfo) -> Strategy:
-        """What the events since the pod was popped mean for it."""
+        """Return how to requeue the pod after the events since it was popped."""
         if not info.unschedulable_plugins and not info.pending_plugins:
             return Strategy.AFTER_BACKOFF
         events = self.in_flight.events_since(info.pod_info.uid)
@@ -393,7 +402,10 @@ class PrioritySchedulingQueue:
     def _requeue(
         self, info: QueuedPodInfo, strategy: Strategy, event: ClusterEvent | str, now: float
     ) -> bool:
-        """Puts a pod that is in no queue (or in unschedulable) where it belongs; True: it can be popped."""
+        """Put a pod that is in no queue (or unschedulable) where it belongs; return whether it can be popped.
+
+        A pod in backoff can where `pop` may take it early.
+        """
         if strategy is Strategy.SKIP:
             self._to_unschedulable(info, event)
             return False
@@ -415,7 +427,7 @@ class PrioritySchedulingQueue:
         *,
         from_backoff: bool = False,
     ) -> bool:
-        """False: a PreEnqueue plugin holds the pod back, it is among the gated ones now."""
+        """Move the pod to active; return False when a PreEnqueue plugin gated it instead."""
         if not (self._pop_early and from_backoff):  # else they were asked when it went into backoff
             self._run_pre_enqueue(info)
         key = info.pod_info.key
@@ -435,7 +447,7 @@ class PrioritySchedulingQueue:
         return True
 
     def _to_backoff(self, info: QueuedPodInfo, event: ClusterEvent | str) -> bool:
-        """False: as in `_to_active`."""
+        """Move the pod to backoff; return False when a PreEnqueue plugin gated it instead."""
         key = info.pod_info.key
         if self._pop_early:
             self._run_pre_enqueue(info)
@@ -450,7 +462,7 @@ class PrioritySchedulingQueue:
         return True
 
     def _run_pre_enqueue(self, info: QueuedPodInfo) -> None:
-        """Asks the plugins, first the one that holds the pod back; the first that refuses gates it."""
+        """Run PreEnqueue, first the plugin that gates the pod now; the first that rejects gates it."""
         profile = self._profiles.get(info.pod.spec.schedulerName)
         plugins = profile.pre_enqueue if profile is not None else ()
         if info.gating_plugin:
@@ -465,7 +477,7 @@ class PrioritySchedulingQueue:
 
 
 def _sort_key(sort: QueueSortPlugin) -> Callable[[QueuedPodInfo], Any]:
-    """The plugin's own key if it has one, else one made of its `less`."""
+    """Return the plugin's own key if it has one, else one made of its `less`."""
 
     def compare(a: QueuedPodInfo, b: QueuedPodInfo) -> int:
         return -1 if sort.less(a, b) else int(sort.less(b, a))
@@ -477,28 +489,3 @@ def _sort_key(sort: QueueSortPlugin) -> Callable[[QueuedPodInfo], Any]:
         return own if own is not None else by_comparison(info)
 
     return key
-
-
-def _is_changed(old: core.Pod, new: core.Pod) -> bool:
-    """Whether anything but the status and the API server's own notes has."""
-    return _essence(old) != _essence(new)
-
-
-def _essence(pod: core.Pod) -> core.Pod:
-    found = core.Pod()
-    found.CopyFrom(pod)
-    found.ClearField("status")
-    for name in ("resourceVersion", "generation", "managedFields", "finalizers"):
-        found.metadata.ClearField(name)
-    return found
-
-
-@functools.lru_cache(maxsize=512)
-def event_label(event: ClusterEvent | str) -> str:
-    """How the metrics name an event."""
-    if isinstance(event, str):
-        return event
-    if event.label:
-        return event.label
-    resource = event.resource.value.replace("UnscheduledPod", "UnschedulablePod")
-    return f"{resource}{event.action.name or int(event.action)}"

@@ -1,4 +1,4 @@
-"""Pods that wait for an event, found by who refused them.
+"""Keep the pods that wait for an event, found by their rejectors.
 
 Most events concern few plugins, and most pods wait for one: an event need not look at all of them.
 """
@@ -11,7 +11,7 @@ from typing import Final
 from machinery.api.objects import ObjectKey
 from scheduler.framework.types import QueuedPodInfo
 
-NOBODY: Final = ""  # stands for the rejector of pods that nobody refused
+NO_REJECTOR: Final = ""  # stands for the rejector of pods that no plugin rejected
 
 
 class UnschedulablePods:
@@ -35,9 +35,9 @@ class UnschedulablePods:
         return self._pods.get(key)
 
     def put(self, info: QueuedPodInfo) -> None:
-        """Adds the pod, or notes that its rejectors may have changed."""
+        """Add the pod, or note that its rejectors may have changed."""
         key = info.pod_info.key
-        rejectors = frozenset(info.rejectors or (NOBODY,))
+        rejectors = frozenset(info.rejectors or (NO_REJECTOR,))
         before = self._indexed.get(key, frozenset())
         self._pods[key] = info
         self._indexed[key] = rejectors
@@ -53,10 +53,10 @@ class UnschedulablePods:
                 self._unindex(name, key)
         return info
 
-    def refused_by(self, plugins: Iterable[str]) -> list[QueuedPodInfo]:
-        """Pods that one of the plugins refused, or nobody; each once."""
+    def rejected_by(self, plugins: Iterable[str]) -> list[QueuedPodInfo]:
+        """Return the pods that one of the plugins rejected, and those without a rejector; each once."""
         found: dict[ObjectKey, QueuedPodInfo] = {}
-        for name in (*plugins, NOBODY):
+        for name in (*plugins, NO_REJECTOR):
             found |= self._by_rejector.get(name, {})
         return list(found.values())
 

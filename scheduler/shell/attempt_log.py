@@ -1,4 +1,4 @@
-"""The last attempts at each pod, for whoever asks why it waits or is where it is. In memory and bounded."""
+"""Record the last attempts at each pod: why it waits, or why it is where it is. In memory and bounded."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NODES_NAMED_MAX: Final = 10  # of each reason
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Nodes that were refused for the same reasons: how many, and the first of them."""
+class Rejection:
+    """Nodes that were rejected for the same reasons: how many, and the first of them."""
 
     plugin: str
     reasons: tuple[str, ...]
@@ -51,10 +51,10 @@ class Record:
     evaluated: int = 0
     feasible: int = 0
     victims: tuple[str, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """As JSON values, without what is empty."""
+        """Return the record as JSON values, without what is empty."""
         found = {
             "at": rfc3339_micro(self.at),
             "result": self.result,
@@ -63,15 +63,15 @@ class Record:
             "evaluatedNodes": self.evaluated,
             "feasibleNodes": self.feasible,
             "victims": list(self.victims),
-            "refusals": [refusal.document() for refusal in self.refusals],
+            "rejections": [rejection.document() for rejection in self.rejections],
         }
         return {key: value for key, value in found.items() if value}
 
 
 class AttemptLog:
-    """Records by pod; the pod that was tried longest ago goes first.
+    """Records by pod; the pod that was tried longest ago is dropped first.
 
-    Found by name, and each of one uid: a pod that was made anew (of a StatefulSet) begins anew.
+    Found by name, and each of one uid: the log of a recreated pod (of a StatefulSet) is empty at first.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -79,7 +79,7 @@ class AttemptLog:
         self._by_pod: LRUCache[ObjectKey, tuple[str, deque[Record]]] = LRUCache(PODS_MAX)
 
     def decided(self, pod: PodInfo, outcome: Scheduled | Failed) -> None:
-        """What a scheduling cycle came to; to be told before the snapshot changes again."""
+        """Record the outcome of a scheduling cycle; to be called before the snapshot changes again."""
         if isinstance(outcome, Scheduled):
             record = Record(
                 self._now(), "Scheduled", outcome.node_name, "", outcome.evaluated, outcome.feasible
@@ -93,7 +93,7 @@ class AttemptLog:
         self._add(pod, self._failed(failed))
 
     def of(self, key: ObjectKey) -> list[Record]:
-        """The newest last."""
+        """Return the pod's records, the newest last."""
         _, records = self._by_pod.get(key, ("", ()))
         return list(records)
 
@@ -104,9 +104,9 @@ class AttemptLog:
         if result is not None and result.candidate is not None:
             node = result.candidate.node
             victims = tuple(str(victim.key) for victim in result.candidate.victims)
-        refusals = () if failed.fit_error is None else refusals_of(failed.fit_error)
+        rejections = () if failed.fit_error is None else rejections_of(failed.fit_error)
         return Record(
-            self._now(), failed.reason.value, node, failed.message, victims=victims, refusals=refusals
+            self._now(), failed.reason.value, node, failed.message, victims=victims, rejections=rejections
         )
 
     def _add(self, pod: PodInfo, record: Record) -> None:
@@ -117,13 +117,13 @@ class AttemptLog:
         records.append(record)
 
 
-def refusals_of(error: FitError) -> tuple[Refusal, ...]:
-    """Why nodes were refused, the most frequent reasons first."""
-    found: dict[tuple[str, tuple[str, ...], str], Refusal] = {}
+def rejections_of(error: FitError) -> tuple[Rejection, ...]:
+    """Return why nodes were rejected, the most frequent reasons first."""
+    found: dict[tuple[str, tuple[str, ...], str], Rejection] = {}
     for status, count, nodes in error.diagnosis.statuses.groups(NODES_NAMED_MAX):
         key = (status.plugin, status.reasons, status.code.name)
         before = found.get(key)
         if before is not None:
             count, nodes = count + before.count, (*before.nodes, *nodes)[:NODES_NAMED_MAX]
-        found[key] = Refusal(*key, count, tuple(nodes))
-    return tuple(sorted(found.values(), key=lambda refusal: -refusal.count))
+        found[key] = Rejection(*key, count, tuple(nodes))
+    return tuple(sorted(found.values(), key=lambda rejection: -rejection.count))

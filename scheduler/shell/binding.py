@@ -27,7 +27,8 @@ from scheduler.attempt_states import BindingPlan, Effect, Event, State, next_eve
 from scheduler.cycle import Scheduled, failed_by
 from scheduler.event_handlers import ASSIGNED_POD_DELETE, assigned_copy
 from scheduler.extenders.wire import ExtenderError
-from scheduler.framework.interface import Code, NominatingInfo, NominatingMode, Status, is_success
+from scheduler.framework.interface import Code, NominatingInfo, NominatingMode, Status
+from scheduler.framework.status import is_success
 from scheduler.shell import steps
 from scheduler.shell.attempt import Attempt
 from scheduler.shell.binding_plugins import BindingPlugins

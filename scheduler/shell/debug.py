@@ -28,7 +28,7 @@ def serve(serving: Serving, parts: Parts) -> None:
         return JSONResponse(queues(parts.scheduler))
 
     async def show_explanation(request: Any) -> Any:
-        """`?pod=NS/NAME[&nodes=N]`"""
+        """Answer `?pod=NS/NAME[&nodes=N]`."""
         from starlette.responses import JSONResponse
 
         namespace, _, name = request.query_params.get("pod", "").partition("/")
@@ -46,7 +46,7 @@ def serve(serving: Serving, parts: Parts) -> None:
 
 
 def queues(scheduler: Scheduler) -> dict[str, Any]:
-    """`since` is when the pod came, or last failed; error backoff is among `backoff`."""
+    """Return the queues as JSON, error backoff in `backoff`; `since` is when the pod came or last failed."""
     queue = scheduler.deps.queue
     waiting = list(scheduler.deps.waiting)
     waiting_uids = {pod.pod.uid for pod in waiting}
@@ -69,7 +69,7 @@ def queues(scheduler: Scheduler) -> dict[str, Any]:
 
 
 def explain(scheduler: Scheduler, key: ObjectKey, pod: PodInfo | None, *, nodes_max: int) -> dict[str, Any]:
-    """Where the pod is, its last attempts, and what a scheduling cycle would find now.
+    """Return where the pod is, its last attempts, and what a scheduling cycle would find now.
 
     `pod` is the pod as the watch shows it, None if it does not exist. Of more than `nodes_max` nodes the
     verdict names the best ones and some of the others.
@@ -96,7 +96,7 @@ def explain(scheduler: Scheduler, key: ObjectKey, pod: PodInfo | None, *, nodes_
 
 
 def _place(scheduler: Scheduler, pod: PodInfo) -> dict[str, Any]:
-    """Which queue has the pod, or which step of its binding."""
+    """Return which queue has the pod, or which step of its binding."""
     everything = queues(scheduler)
     nominated = scheduler.deps.queue.nominator.node_of(pod.uid)
     found: dict[str, Any] = {"nominatedNode": nominated} if nominated else {}
@@ -109,7 +109,7 @@ def _place(scheduler: Scheduler, pod: PodInfo) -> dict[str, Any]:
 
 
 def shortened(document: dict[str, Any], nodes_max: int) -> dict[str, Any]:
-    """A verdict's document with at most so many nodes in each of its maps; `leftOut` tells how many went."""
+    """Return a verdict's document with at most so many nodes in each map; `leftOut` is how many were cut."""
     expect, extra = document["expect"], document["extra"]
     totals = {node: scores["total"] for node, scores in expect["scores"].items()}
     best = sorted(expect["feasible"], key=lambda n: (n not in expect["selected"], -totals.get(n, 0), n))

@@ -1,7 +1,7 @@
-"""Histograms that cost little: labels are looked up once, observing is a bisection and two additions.
+"""Keep histograms that cost little: labels are looked up once, observing is a bisection and two additions.
 
-prometheus-client's own take a lock, a time stamp and several calls for each observation, too much for what is
-observed a dozen times for every pod. Not for several threads.
+prometheus-client's own take a lock, a time stamp and several calls for each observation, too much for what
+is observed a dozen times for every pod. Not for several threads.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Series:
         self.total = 0.0
 
     def observe(self, seconds: float, times: int = 1) -> None:
-        """`times` observations of `seconds` each."""
+        """Observe `seconds`, `times` times."""
         self.counts[bisect_left(self._bounds, seconds)] += times
         self.total += seconds * times
 
     def buckets(self) -> list[tuple[str, float]]:
-        """(upper end, observations up to it), as Prometheus wants them."""
+        """Return (upper end, observations up to it), as Prometheus expects them."""
         found, sum_so_far = [], 0
         for bound, count in zip((*self._bounds, float("inf")), self.counts, strict=True):
             sum_so_far += count
@@ -59,7 +59,7 @@ class Durations(Collector):
         registry.register(self)
 
     def of(self, *values: str) -> Series:
-        """The series of these label values, made when it is asked for first."""
+        """Return the series of these label values, created with the first call."""
         series = self._series.get(values)
         if series is None:
             series = self._series[values] = Series(self._buckets)

@@ -9,7 +9,8 @@ from machinery.runtime import logs
 from machinery.runtime.failpoints import FailpointError
 from scheduler import cycle
 from scheduler.cycle import Failed
-from scheduler.framework.interface import PostFilterResult, Status, is_success
+from scheduler.framework.interface import PostFilterResult, Status
+from scheduler.framework.status import is_success
 from scheduler.shell.attempt import Attempt
 from scheduler.shell.deps import SchedulerDeps
 

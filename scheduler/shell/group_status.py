@@ -1,4 +1,4 @@
-"""Writes into a pod group's status what its scheduling cycle came to.
+"""Write the outcome of a pod group's scheduling cycle into its status.
 
 Source: KEP-4671; kube-scheduler 1.36, updatePodGroupCondition. A group that was placed once stays so: later
 pods of it that find no place do not take that back.
@@ -27,20 +27,20 @@ _log = logs.get()
 
 
 def new_condition(verdict: Verdict, generation: int, now: float) -> meta.Condition:
-    """What the verdict says, as a condition."""
-    refused = "SchedulerError" if verdict.error else "Unschedulable"
+    """Return the verdict as a condition."""
+    rejected = "SchedulerError" if verdict.error else "Unschedulable"
     return meta.Condition(
         type=CONDITION,
         status="True" if verdict.is_placed else "False",
         observedGeneration=generation,
         lastTransitionTime=to_time(now),
-        reason="Scheduled" if verdict.is_placed else refused,
+        reason="Scheduled" if verdict.is_placed else rejected,
         message=verdict.message,
     )
 
 
 def with_condition(group: workloads.PodGroup, condition: meta.Condition) -> workloads.PodGroupStatus | None:
-    """The status with it; None when nothing changes."""
+    """Return the status with the condition; None when nothing changes."""
     status = workloads.PodGroupStatus()
     status.CopyFrom(group.status)
     known = next((each for each in status.conditions if each.type == condition.type), None)
@@ -69,7 +69,7 @@ class GroupConditions:
         self._latest: dict[ObjectKey, Verdict] = {}  # of groups that are being written
 
     def decided(self, framework: Framework, key: ObjectKey, verdict: Verdict, tasks: TaskGroup) -> None:
-        """Has the verdict written by a task."""
+        """Have the verdict written by a task."""
         is_written = key in self._latest
         self._latest[key] = verdict
         if not is_written:

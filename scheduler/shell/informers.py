@@ -1,4 +1,4 @@
-"""What the scheduler watches, and how each change reaches cache and queue."""
+"""Watch what the scheduler needs, and pass each change to the event handlers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Informers:
     """All informers of the scheduler; `listers` is what plugins see."""
 
     def __init__(self, client: Client, clock: Clock, *, groups_pods: bool = False) -> None:
-        """`groups_pods`: the API server serves pod groups (GenericWorkload)."""
+        """Create the informers; `groups_pods`: the API server serves pod groups (GenericWorkload)."""
         self.pods = Informer(client, kinds.POD, field_selector=NOT_FINISHED, clock=clock)
         self.nodes = Informer(client, kinds.NODE, clock=clock)
         self._resource_kinds = dict(RESOURCE_KINDS)
@@ -63,7 +63,7 @@ class Informers:
         actions: Mapping[EventResource, ActionType],
         pod_gone: Callable[[core.Pod], None],
     ) -> None:
-        """Sends changes to the handlers; of other resources only the actions that some plugin wants."""
+        """Pass changes to the handlers; of other resources only the actions that some plugin registered."""
 
         def pod_deleted(pod: core.Pod, stale: bool) -> None:
             handlers.pod_deleted(pod, stale, now())
@@ -106,7 +106,7 @@ class Informers:
         )
 
     async def run(self) -> None:
-        """All of them, until cancelled."""
+        """Run all informers until cancelled."""
         async with anyio.create_task_group() as group:
             for informer in self.listers.values():
                 group.start_soon(informer.run)

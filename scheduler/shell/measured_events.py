@@ -1,8 +1,8 @@
-"""How long events and queueing hints take.
+"""Measure how long events and queueing hints take.
 
 Source: kube-scheduler 1.36, event handlers and isPodWorthRequeuing. Upstream reads its clock too early for
-additions and deletions (a deferred call's arguments are evaluated at once), so that its figures of those are
-next to nothing; here they are what the queue takes.
+additions and deletions (a deferred call's arguments are evaluated at once), so that its figures of those
+are next to nothing; here they are what the queue takes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,8 @@ from machinery.runtime.clock import Clock
 from scheduler.framework.events import ClusterEvent, QueueingHint
 from scheduler.framework.types import PodInfo
 from scheduler.queue.hints import AskHint, Registration, ask
-from scheduler.queue.scheduling_queue import (
-    UNSCHEDULED_ADD,
-    UNSCHEDULED_DELETE,
-    UNSCHEDULED_UPDATE,
-    PrioritySchedulingQueue,
-    event_label,
-)
+from scheduler.queue.queue_events import UNSCHEDULED_ADD, UNSCHEDULED_DELETE, UNSCHEDULED_UPDATE, event_label
+from scheduler.queue.scheduling_queue import PrioritySchedulingQueue
 from scheduler.shell.durations import Durations
 
 HINT_ERROR: Final = "Error"
@@ -69,7 +64,7 @@ class MeasuredQueue:
 
 
 def timed_ask(seconds: Durations, clock: Clock) -> AskHint:
-    """Asks hints and notes how long each took, by plugin, event and answer."""
+    """Ask hints and record how long each took, by plugin, event and result."""
     monotonic = clock.monotonic
 
     def timed(

@@ -1,4 +1,4 @@
-"""Where the metrics that are read when they are asked for come from."""
+"""Read the metrics that are computed when they are scraped."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_sources(
         PENDING_PODS: queue.counts,
         INCOMING_PODS: lambda: queue.incoming,
         CACHE_SIZE: cache_sizes,
-        UNSCHEDULABLE_PODS: queue.refused,
+        UNSCHEDULABLE_PODS: queue.rejected,
         IN_FLIGHT_EVENTS: queue.kept_events,
         GOROUTINES: scheduler.tasks,
         PLUGIN_EVALUATIONS: evaluations,

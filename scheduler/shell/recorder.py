@@ -1,4 +1,4 @@
-"""The recorder of a profile, as plugins know it, on machinery's."""
+"""Record a profile's events through machinery's recorder, as plugins call it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class ProfileRecorder:
         self._recorder.event(regarding, type_, reason, action=action, note=cut(note), related=related)
 
     def failed_scheduling(self, pod: Any, message: str) -> None:
-        """The pod has found no node."""
+        """Record FailedScheduling."""
         self.event(pod, "Warning", "FailedScheduling", action="Scheduling", note=message)
 
     def scheduled(self, pod: Any, key: object, node_name: str) -> None:
-        """The pod is bound."""
+        """Record Scheduled."""
         text = f"Successfully assigned {key} to {node_name}"
         self.event(pod, "Normal", "Scheduled", action="Binding", note=text)

@@ -1,7 +1,7 @@
-"""The scheduling loop: one pod after another, bindings beside it.
+"""Run the scheduling loop: one pod after another, bindings beside it.
 
-Everything that decides happens between two awaits, so that nothing changes meanwhile; only what talks to
-the API server awaits.
+Everything that decides happens between two awaits, so that nothing changes meanwhile; only calls to the API
+server await.
 """
 
 from __future__ import annotations

@@ -22,15 +22,10 @@ from machinery.wire.scalars import format_duration
 from scheduler.framework.columns import Rows
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.instrumentation import PluginObserver, Verdicts
-from scheduler.framework.interface import (
-    NodeStatuses,
-    PostFilterResult,
-    PreFilterResult,
-    Status,
-    is_success,
-)
+from scheduler.framework.interface import NodeStatuses, PostFilterResult, PreFilterResult, Status
 from scheduler.framework.runtime import Framework
 from scheduler.framework.snapshot import Snapshot
+from scheduler.framework.status import is_success
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.shell.attempt import Attempt
 from scheduler.simulator_results import PASSED, STATE_KEY, VICTIM, WAIT, Results, status_text, with_history

@@ -1,12 +1,12 @@
-"""Writes scheduling results into pods' status: one write after another for a pod, many pods at once.
+"""Write scheduling results into pods' status: one write after another for a pod, many pods at once.
 
-A pod whose attempt failed may be tried again, and even bound, before its failure is written; the writes of a
-pod are therefore kept in order, and the binding waits for them. A write that has not begun when the next one
-is decided is left out, and the next one says what it would have said (KEP-5229, merging of calls). Each is
-compared with the newest state known, which may be the answer to the last one.
+A pod whose attempt failed may be tried again, and even bound, before its failure is written; the writes of
+a pod are therefore kept in order, and the binding waits for them. A write that has not begun when the next
+one is decided is skipped, and the next one includes it (KEP-5229, merging of calls). Each is compared with
+the newest known state, which may be the response to the last one.
 
-Failures are written by a few tasks from a line with one place for a pod: while the API server is away the
-line holds what was last decided for each pod, and no more, and it is written when the server is back.
+Failures are written by a few tasks from a queue with one place for a pod: while the API server is
+unavailable the queue holds what was last decided for each pod, and it is written when the server is back.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _log = logs.get()
 
 
 class Ticket:
-    """A place in the line of one pod's writes, and the nomination to be written."""
+    """A place in the order of one pod's writes, and the nomination to be written."""
 
     __slots__ = ("before", "has_begun", "is_awaited", "is_left_out", "is_over", "nominating", "number", "uid")
 
@@ -52,7 +52,7 @@ class Ticket:
         self.before = before
         self.number = 0  # of the pending nomination
         self.has_begun = False
-        self.is_left_out = False  # the next ticket stands for this one too
+        self.is_left_out = False  # the next ticket includes this write
         self.is_awaited = False  # a binding waits for it
         self.is_over = anyio.Event()
 
@@ -67,10 +67,10 @@ class _Failure:
 
 
 class StatusWriter:
-    """See the module's text. `cached` gives the pod that the watch last showed under a name.
+    """Writes statuses of pods; `cached` returns the pod that the watch last showed under a name.
 
-    `resync` is told of a pod whose nomination somebody else had changed before our write's answer came: the
-    pod as it was taken to be, and as it is.
+    `resync` is called for a pod whose nomination another client had changed before the response to our
+    write came, with the pod as it was taken to be, and as it is.
     """
 
     def __init__(
@@ -93,29 +93,29 @@ class StatusWriter:
         self._observed_generation = observed_generation
         self._last: dict[str, Ticket] = {}  # by uid, of the writes that are not over
         self._answers: LRUCache[str, core.Pod] = LRUCache(ANSWERS_MAX)
-        self._line: OrderedDict[str, _Failure] = OrderedDict()  # by uid: failures that no task has begun
+        self._queued: OrderedDict[str, _Failure] = OrderedDict()  # by uid: failures that no task has begun
         self._workers = 0
 
     @property
     def waiting(self) -> int:
-        """Failures that no task has begun to write."""
-        return len(self._line)
+        """Return how many failures no task has begun to write."""
+        return len(self._queued)
 
     async def wait(self, uid: str) -> None:
-        """Until the writes decided for the pod are over, or the API server could not be reached for them."""
+        """Wait until the pod's decided writes are over, or the API server could not be reached for them."""
         last = self._last.get(uid)
         if last is not None:
             last.is_awaited = True
             await last.is_over.wait()
 
     def forget(self, uid: str) -> None:
-        """The pod is gone."""
-        self._take_from_line(uid)
+        """Forget a pod that was deleted."""
+        self._drop_queued(uid)
         self._answers.pop(uid, None)
         self._nominations.forget(uid)
 
     def ticket(self, uid: str, nominating: NominatingInfo | None) -> Ticket:
-        """A place in the pod's line; to be taken when the write is decided, not when it is made.
+        """Return a place in the order of the pod's writes; to be taken when a write is decided.
 
         The nomination counts from now on (see `PendingNominations`).
         """
@@ -125,7 +125,7 @@ class StatusWriter:
             if nominating is None or nominating.mode is not NominatingMode.Override:
                 nominating = before.nominating
             former = before.before
-            if self._take_from_line(uid):
+            if self._drop_queued(uid):
                 before = former
         ticket = Ticket(uid, nominating, before)
         if nominating is not None and nominating.mode is NominatingMode.Override:
@@ -133,17 +133,17 @@ class StatusWriter:
         self._last[uid] = ticket
         return ticket
 
-    def _take_from_line(self, uid: str) -> bool:
-        """The pod's failure will not be written; whether there was one in the line."""
-        left_out = self._line.pop(uid, None)
-        if left_out is None:
+    def _drop_queued(self, uid: str) -> bool:
+        """Drop the pod's queued failure; return whether there was one."""
+        queued = self._queued.pop(uid, None)
+        if queued is None:
             return False
-        left_out.ticket.has_begun = left_out.ticket.is_left_out = True
-        self.release(left_out.ticket)
+        queued.ticket.has_begun = queued.ticket.is_left_out = True
+        self.release(queued.ticket)
         return True
 
     def release(self, ticket: Ticket) -> None:
-        """The ticket's write is over, or will not be made."""
+        """End the ticket's write, made or not."""
         if not ticket.has_begun:
             self._nominations.written(ticket.uid, ticket.number, None)
         ticket.is_over.set()
@@ -152,9 +152,10 @@ class StatusWriter:
             del self._last[ticket.uid]
 
     async def write(self, ticket: Ticket, pod: core.Pod, failed: Failed | None) -> None:
-        """Writes the failure, or the nomination alone; raises StatusError or FailpointError.
+        """Write the failure, or the nomination alone. `pod` is the pod as it was when it was decided.
 
-        `pod` is the pod as it was when it was decided.
+        Raises:
+            StatusError, FailpointError: the write failed.
         """
         revision: int | None = None
         try:
@@ -163,7 +164,7 @@ class StatusWriter:
             self._settle(ticket, pod, revision)
 
     async def _in_turn(self, ticket: Ticket, pod: core.Pod, failed: Failed | None) -> int | None:
-        """The revision that the pod has then; None where nothing is to be written."""
+        """Write after the ticket before; return the pod's revision then, None where nothing is written."""
         if ticket.before is not None:
             await ticket.before.is_over.wait()
         async with self._slots:
@@ -195,7 +196,7 @@ class StatusWriter:
         return answer
 
     def _settle(self, ticket: Ticket, pod: core.Pod, revision: int | None) -> None:
-        """The watch may have shown the write already, and even what came after it."""
+        """Compare with the watch, which may have shown the write already, and later changes."""
         if ticket.is_left_out or not ticket.number:
             return
         shown = self._cached(ObjectKey(pod.metadata.namespace, pod.metadata.name))
@@ -211,26 +212,27 @@ class StatusWriter:
     def write_failure(
         self, ticket: Ticket, pod: core.Pod, failed: Failed, tasks: anyio.abc.TaskGroup
     ) -> None:
-        """Has a failure written, and its ticket released, by a task of the group."""
-        self._line[ticket.uid] = _Failure(ticket, pod, failed)
+        """Have a failure written, and its ticket released, by a task of the group."""
+        self._queued[ticket.uid] = _Failure(ticket, pod, failed)
         if self._workers < WORKERS_MAX:
             self._workers += 1
             tasks.start_soon(self._work)
 
     async def _work(self) -> None:
-        """Writes failures, the oldest first, as long as there are any."""
+        """Write failures, the oldest first, as long as there are any."""
         try:
-            while self._line:
-                _, failure = self._line.popitem(last=False)
+            while self._queued:
+                _, failure = self._queued.popitem(last=False)
                 if not await self._try_failure(failure):
-                    self._line[failure.ticket.uid] = failure
+                    self._queued[failure.ticket.uid] = failure
         finally:
             self._workers -= 1
 
     async def _try_failure(self, failure: _Failure) -> bool:
-        """False: the API server is away, and nothing newer has been decided; to be tried again.
+        """Write a failure; return False if it is to be tried again.
 
-        What else goes wrong is logged, since the pod is retried anyway.
+        That is when the API server is unavailable and nothing newer has been decided. Other errors are
+        logged, since the pod is retried anyway.
         """
         ticket, pod = failure.ticket, failure.pod
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -248,7 +250,7 @@ class StatusWriter:
         return is_over
 
     async def _write_or_wait(self, failure: _Failure) -> bool:
-        """False: to be tried again. Until then what was decided counts on."""
+        """Write a failure; return False to try again. Until then the decision stays pending."""
         ticket, revision, is_over = failure.ticket, None, True
         try:
             revision = await self._in_turn(ticket, failure.pod, failure.failed)

@@ -1,4 +1,4 @@
-"""The failpoints of the scheduler: where it can be made to die, stall or err.
+"""Declare the failpoints of the scheduler: where it can be made to die, stall or fail.
 
 Those that plugins reach are yielded by name (`io_steps.Failpoint`).
 """

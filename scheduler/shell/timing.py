@@ -55,7 +55,7 @@ class PointTimer:
     """Durations of one profile's extension points, and how often its plugins were evaluated."""
 
     def __init__(self, seconds: Durations, profile: str) -> None:
-        """`seconds` has the labels extension point, status and profile."""
+        """Take the histograms; `seconds` has the labels extension point, status and profile."""
         self._seconds = seconds
         self._profile = profile
         # Rounds by the plugins that were skipped in them: one count per attempt, attributed when asked for.
@@ -102,7 +102,7 @@ class PointTimer:
         self._score_rounds[state.skip_score_plugins] += 1
 
     def _skipped_pre_bind(self, state: CycleState, status: Status | None, seconds: float) -> None:
-        """Upstream runs PreBind also when no plugin has work, and it finds nothing to do."""
+        """Observe PreBind without work; upstream runs it too, and it does nothing."""
         if status is not None and status.is_skip:
             self._seconds.of("PreBind", SUCCESS, self._profile).observe(0.0)
 

@@ -1,4 +1,4 @@
-"""Pods that wait until Permit plugins allow them.
+"""Keep pods that wait until Permit plugins allow them.
 
 Source: kube-scheduler 1.36, framework runtime, waiting pods.
 """
@@ -53,17 +53,17 @@ class WaitingPod:
         return self._node_name
 
     def pending_plugins(self) -> Iterable[str]:
-        """Plugins that have not allowed it yet."""
+        """Return the plugins that have not allowed the pod yet."""
         return tuple(self._deadlines)
 
     def allow(self, plugin: str) -> None:
-        """The plugin lets the pod go on; the last one ends the waiting."""
+        """Allow the pod for one plugin; the last one ends the wait."""
         self._deadlines.pop(plugin, None)
         if not self._deadlines:
             self._decided.set()
 
     def reject(self, plugin: str, message: str) -> bool:
-        """The plugin refuses the pod; False when that was decided before."""
+        """Reject the pod for a plugin; return False when the wait is over already."""
         if self._decided.is_set():
             return False
         if plugin in self._preemptors:
@@ -74,7 +74,7 @@ class WaitingPod:
         return True
 
     async def wait(self) -> Status | None:
-        """None when allowed, else the rejection; a plugin that lets its time pass rejects."""
+        """Wait; return None when allowed, else the rejection. A plugin that times out rejects."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch_deadlines)
             await self._decided.wait()
@@ -82,7 +82,7 @@ class WaitingPod:
         return self._status
 
     async def _watch_deadlines(self) -> None:
-        """Rejects at the first deadline of a plugin that has not allowed the pod by then."""
+        """Reject at the first deadline of a plugin that has not allowed the pod by then."""
         while self._deadlines:
             plugin = min(self._deadlines, key=lambda name: self._deadlines[name])
             await self._clock.sleep(self._deadlines[plugin] - self._clock.monotonic())
@@ -113,11 +113,11 @@ class PreBinding:
         return self._node_name
 
     def pending_plugins(self) -> Iterable[str]:
-        """None: Permit is behind it."""
+        """Return nothing: Permit is over."""
         return ()
 
     def allow(self, plugin: str) -> None:
-        """Nothing to allow any more."""
+        """Do nothing: Permit is over."""
 
     def reject(self, plugin: str, message: str) -> bool:
         """Stop the binding; `message` is what the plugin does to it (preempted)."""
@@ -148,7 +148,7 @@ class WaitingPods:
         timeouts: Mapping[str, float],
         preemptors: frozenset[str] = frozenset(),
     ) -> WaitingPod:
-        """A pod begins to wait; seconds by plugin."""
+        """Add a pod that begins to wait; `timeouts` are seconds by plugin."""
         waiting = self._pods[pod.uid] = WaitingPod(pod, node_name, timeouts, self._clock, preemptors)
         return waiting
 
@@ -170,6 +170,6 @@ class WaitingPods:
         self._pods.pop(uid, None)
 
     def reject(self, uid: str, message: str = "removed") -> bool:
-        """Ends a pod's waiting; False when it does not wait."""
+        """Reject a pod that waits; return False when it does not wait."""
         waiting = self._pods.get(uid)
         return waiting is not None and waiting.reject("", message)

@@ -281,7 +281,7 @@ def _handlers(
         pod_info=functools.partial(PodInfo, options=base.features.resources),
         reject_waiting=base.waiting.reject,
         report=report,
-        see=base.nominations.apply,
+        with_nomination=base.nominations.apply,
         groups=base.groups,
         gangs=base.features.gangs,
     )
@@ -305,7 +305,7 @@ def _hooks(framework: Framework, metrics: Metrics, *, records: bool) -> AttemptH
 
 
 def _queue_profiles(base: _Base, parts_of: Mapping[str, ProfileParts]) -> dict[str, QueueProfile]:
-    hears_all = (EXTENDER_NAME,) if base.config.extenders else ()
+    wildcard = (EXTENDER_NAME,) if base.config.extenders else ()
     asks = timed_ask(base.metrics.hint_seconds, base.process.clock)
     return {
         name: QueueProfile(
@@ -313,7 +313,7 @@ def _queue_profiles(base: _Base, parts_of: Mapping[str, ProfileParts]) -> dict[s
             build_hint_map(
                 _rejecting(parts.framework),
                 hints_enabled=base.features.queueing_hints,
-                hears_all=hears_all,
+                wildcard=wildcard,
                 asks=asks,
             ),
         )

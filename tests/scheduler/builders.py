@@ -35,7 +35,7 @@ from scheduler.plugins import registry
 
 VERSION = Version(1, 36)
 
-# Why nodes were refused, for who does not ask.
+# Why nodes were rejected, for who does not ask.
 UNREAD = cast("NodeStatuses", None)
 
 
@@ -87,7 +87,7 @@ class Scripted(EnqueueExtensions, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
     calls: list[str] = field(default_factory=list)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """None: what it refuses stays refused."""
+        """None: what it rejects stays rejected."""
         return ()
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:

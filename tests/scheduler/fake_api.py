@@ -1,4 +1,4 @@
-"""An API server for tests of plugins that do I/O: keeps objects, notes requests, can refuse them."""
+"""An API server for tests of plugins that do I/O: keeps objects, notes requests, can reject them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FakeApi:
         self._objects: dict[tuple[Kind[Any], ObjectKey], Any] = {}
         self._revision = 100
         self.requests: list[tuple[Any, ...]] = []
-        self.refuse: Callable[[tuple[Any, ...]], Exception | None] = lambda request: None
+        self.reject: Callable[[tuple[Any, ...]], Exception | None] = lambda request: None
         for obj in objects:
             self.put(obj)
 
@@ -48,9 +48,9 @@ class FakeApi:
 
     def _note(self, *request: Any) -> None:
         self.requests.append(request)
-        refusal = self.refuse(request)
-        if refusal is not None:
-            raise refusal
+        rejection = self.reject(request)
+        if rejection is not None:
+            raise rejection
 
     async def update(self, obj: Any, *, subresource: str = "", dry_run: bool = False) -> Any:
         self._note("update", kinds.of(obj).kind, str(key_of(obj)))

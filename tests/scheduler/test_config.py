@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration is read, defaulted, merged and refused as upstream does."""
+"""KubeSchedulerConfiguration is read, defaulted, merged and rejected as upstream does."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class Wrong:
     ],
     ids=lambda case: case.want[:60],
 )
-def test_refused_with_the_field(case: Wrong) -> None:
+def test_rejected_with_the_field(case: Wrong) -> None:
     with pytest.raises(ConfigError) as caught:
         read(**case.fields)
     assert any(case.want in problem for problem in caught.value.problems), caught.value.problems

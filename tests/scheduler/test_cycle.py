@@ -178,7 +178,7 @@ def test_without_post_filter_a_failure_clears() -> None:
 
 
 @dataclass(frozen=True)
-class Refused:
+class Rejected:
     name: str
     plugin: Scripted
     want: Failed
@@ -187,7 +187,7 @@ class Refused:
 @pytest.mark.parametrize(
     "case",
     [
-        Refused(
+        Rejected(
             "reserve rejects",
             Scripted(reserve_status=Status(Code.Unschedulable, ("taken",))),
             Failed(
@@ -197,12 +197,12 @@ class Refused:
                 frozenset({"Scripted"}),
             ),
         ),
-        Refused(
+        Rejected(
             "reserve errs",
             Scripted(reserve_status=Status(Code.Error, ("boom",))),
             Failed(Reason.SCHEDULER_ERROR, 'running Reserve plugin "Scripted": boom', CLEAR_NOMINATION),
         ),
-        Refused(
+        Rejected(
             "permit rejects as pending",
             Scripted(permit_status=(Status(Code.Pending, ("later",)), 0.0)),
             Failed(
@@ -215,7 +215,7 @@ class Refused:
     ],
     ids=lambda case: case.name,
 )
-def test_a_refusal_after_the_choice_is_undone(case: Refused) -> None:
+def test_a_rejection_after_the_choice_is_undone(case: Rejected) -> None:
     at = desk(case.plugin)
     at.add_nodes(node("n1"))
     what = pod("p")
@@ -264,17 +264,17 @@ def test_a_plugin_that_breaks_is_named_and_its_error_kept_for_the_log() -> None:
     assert outcome.error.__traceback__ is not None
 
 
-class CannotTell(FilterPlugin):
-    name = "CannotTell"
+class Failing(FilterPlugin):
+    name = "Failing"
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         return Status(Code.Error, ("CEL runtime error: no such key: x",))
 
 
 def test_a_plugin_that_says_that_it_cannot_tell_leaves_no_traceback() -> None:
-    at = desk(CannotTell())
+    at = desk(Failing())
     at.add_nodes(node("n1"))
     outcome = failed(run(at, pod("p")))
-    assert outcome.message == 'running "CannotTell" filter plugin: CEL runtime error: no such key: x'
+    assert outcome.message == 'running "Failing" filter plugin: CEL runtime error: no such key: x'
     assert outcome.reason is Reason.SCHEDULER_ERROR
     assert outcome.error is None

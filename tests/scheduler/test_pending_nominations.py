@@ -45,9 +45,10 @@ class Scheduler:
             sort=PrioritySort({}, cast("Handle", None)),
             nominator=Nominator(),
         )
-        see = self.nominations.apply if self.keeps_nominations else lambda pod: pod
-        self.see = see
-        self.handlers = EventHandlers(self.queue, Cache(), is_ours=lambda name: True, see=see)
+        self.with_nomination = self.nominations.apply if self.keeps_nominations else lambda pod: pod
+        self.handlers = EventHandlers(
+            self.queue, Cache(), is_ours=lambda name: True, with_nomination=self.with_nomination
+        )
         self.handlers.pod_added(self.watched, 0.0)
 
     def fails(self, node: str | None) -> int:
@@ -58,7 +59,7 @@ class Scheduler:
         info.unschedulable_plugins = {"NodeResourcesFit"}
         nominating = None if node is None else NominatingInfo(NominatingMode.Override, node)
         number = 0 if node is None else self.nominations.decide(UID, node)
-        requeue_failed(self.queue, info, self.see(self.watched), nominating, 0.0)
+        requeue_failed(self.queue, info, self.with_nomination(self.watched), nominating, 0.0)
         return number
 
     def watch_shows(self, new: core.Pod) -> None:

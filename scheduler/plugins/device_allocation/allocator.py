@@ -1,4 +1,4 @@
-"""The search for devices: one after the other, with backtracking, until all claims have all they ask for.
+"""Search for devices: one after the other, with backtracking, until all claims have all they request.
 
 The first solution is taken, so the order decides which devices a pod gets: claims and requests as they are
 written, alternatives in order, pools and slices by name, devices as the slice lists them. Source:
@@ -48,14 +48,14 @@ class Solution(Protocol):
     """What a search has found on one node."""
 
     def results(self) -> list[devices.AllocationResult]:
-        """What is to be written, an allocation per claim. Made anew each time."""
+        """Return what is to be written, an allocation per claim; built again with each call."""
         ...
 
 
 class Allocator:
-    """Allocates for one pod on any number of nodes; nothing of what it knows changes meanwhile.
+    """Allocates for one pod on any number of nodes; its inputs do not change meanwhile.
 
-    `class_of` finds a DeviceClass; `new_id` makes a random UUID, for shares of a device.
+    `class_of` finds a DeviceClass; `new_id` returns a random UUID, for shares of a device.
     """
 
     def __init__(
@@ -77,23 +77,25 @@ class Allocator:
         self._slices = slices
 
     def reaches(self, node: Node) -> bool:
-        """Whether the node can use any pool at all."""
+        """Return whether the node can use any pool at all."""
         return bool(self._slices.pools(node, self.features))
 
     def allocate(
         self, node: Node, claims: Sequence[Claim], expired: Callable[[], bool] = _never
     ) -> list[devices.AllocationResult] | None:
-        """An allocation per claim, or None when the node has not got the devices; raises as `solve`."""
+        """Return an allocation per claim, or None when the node lacks the devices; raises as `solve`."""
         solution = self.solve(node, claims, expired)
         return None if solution is None else solution.results()
 
     def solve(
         self, node: Node, claims: Sequence[Claim], expired: Callable[[], bool] = _never
     ) -> Solution | None:
-        """The devices that were found; None when the node has not got them.
+        """Return the devices that were found; None when the node lacks them.
 
-        Raises AllocationError when the claims cannot be allocated anywhere, NodeAllocationError when it is
-        the node's devices that are wrong, DeadlineError when `expired` says so.
+        Raises:
+            AllocationError: the claims cannot be allocated on any node.
+            NodeAllocationError: the devices of this node are invalid.
+            DeadlineError: `expired` returned true.
         """
         pools = self._slices.pools(node, self.features)
         search = _Search(self, node, claims, pools, expired)
@@ -242,7 +244,7 @@ class _Search:
         return asked
 
     def _find_all(self, where: str, index: int, asked: _Asked) -> None:
-        """All devices that match: of no pool whose devices are not all known."""
+        """Return all devices that match: of no pool that is incomplete."""
         for pool in self._pools:
             if pool.is_incomplete or pool.invalid:
                 state = "being updated" if pool.is_incomplete else "invalid"
@@ -256,7 +258,7 @@ class _Search:
     # The search
 
     def _next_request(self, index: int, number: int) -> bool:
-        """Allocates this request and all that come after it."""
+        """Allocate this request and all that come after it."""
         self._count_attempt()
         if index >= len(self._claims):
             return True
@@ -285,7 +287,7 @@ class _Search:
     def _next_device(
         self, index: int, number: int, which: int, position: int, begin: tuple[int, int] = (0, 0)
     ) -> bool:
-        """Allocates one device of the request, then the rest.
+        """Allocate one device of the request, then the rest.
 
         `begin`: the pool, and the place in it, behind the request's last device. Its devices are taken in
         order, since another order of the same is no other solution; so one that is shared is taken once.
@@ -364,7 +366,7 @@ class _Search:
     def _take(
         self, index: int, request: Request, pool: Pool, device: DeviceView, must: bool
     ) -> Callable[[], None] | None:
-        """Takes the device if everything allows it; how to give it back, or None."""
+        """Take the device if everything allows it; return how to give it back, or None."""
         shareable = self._features.consumable_capacity and device.is_shareable
         if self._is_taken(index, request, device) and not (shareable and request.admin_access):
             return None
@@ -427,7 +429,7 @@ class _Search:
     # Selectors
 
     def _is_selectable(self, index: int, asked: _Asked, device: DeviceView) -> bool:
-        """Whether class and request want it and the node reaches it. What CEL says holds for all nodes."""
+        """Return whether class and request select it and the node reaches it; CEL ignores the node."""
         if device.needs_conditions and not self._features.binding_conditions:
             return False
         cached = self._allocator.selected
@@ -460,6 +462,6 @@ class _Search:
 
 
 def _key(claim: Claim) -> str:
-    """As upstream's log prints an object: `ns/name`."""
+    """Return the object as upstream's log prints it: `ns/name`."""
     namespace, name = claim.metadata.namespace, claim.metadata.name
     return f"{namespace}/{name}" if namespace else name

@@ -1,4 +1,4 @@
-"""How much of a device's capacity a request takes (KEP-5075, consumable capacity).
+"""Compute how much of a device's capacity a request takes (KEP-5075, consumable capacity).
 
 A device's request policy gives a default, rounds up to a step or to the next valid value, and sets a maximum.
 """
@@ -17,7 +17,7 @@ def _parse(quantity: object) -> Quantity:
 
 
 def consumed(asked: Amounts | None, device: DeviceView) -> Amounts:
-    """What the request takes of each of the device's capacities."""
+    """Return what the request takes of each of the device's capacities."""
     return {
         name: _consumed((asked or {}).get(name), value, device.message.capacity[name])
         for name, value in device.amounts.items()
@@ -39,7 +39,7 @@ def _consumed(asked: Quantity | None, value: Quantity, capacity: devices.DeviceC
 
 
 def _rounded_up(asked: Quantity, valid: devices.CapacityRequestPolicyRange) -> Quantity:
-    """To `min`, or from there by the step."""
+    """Round up to `min`, or from there by the step."""
     low = _parse(valid.min)
     if asked < low:
         return low
@@ -70,7 +70,7 @@ def _violates(amount: Quantity, capacity: devices.DeviceCapacity) -> bool:
 
 
 def fits(asked: Amounts | None, device: DeviceView, *taken: Mapping[str, Quantity]) -> bool:
-    """Whether the device has room for the request beside what is taken, and its policy allows it."""
+    """Return whether the device has room for the request beside what is taken, and its policy allows it."""
     if asked and any(name not in device.amounts for name in asked):
         return False
     for name, amount in consumed(asked, device).items():

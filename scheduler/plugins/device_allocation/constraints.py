@@ -1,4 +1,4 @@
-"""Constraints between the devices of one claim: an attribute that all share, or in which all differ.
+"""Check constraints between the devices of one claim: an attribute that all share, or in which all differ.
 
 An attribute's values are a set, with one member unless the attribute is a list (DRAListTypeAttributes): all
 devices must have a value in common, or no two may have one. Devices are added and taken back like a stack.
@@ -17,16 +17,16 @@ Values = frozenset[tuple[str, object]]
 
 class Constraint(Protocol):
     def add(self, request: Request, device: DeviceView) -> bool:
-        """Whether the device may join those that were added; if so it has."""
+        """Add the device if the constraint allows it; return whether it did."""
         ...
 
     def remove(self, request: Request, device: DeviceView) -> None:
-        """Takes back the last device that was added with the same arguments."""
+        """Take back the last device that was added with the same arguments."""
         ...
 
 
 def attribute_of(device: DeviceView, name: str) -> devices.DeviceAttribute | None:
-    """By its full name, or without the domain when that is the driver's."""
+    """Return an attribute by its full name, or without the domain when that is the driver's."""
     attributes = device.message.attributes
     if name in attributes:
         return attributes[name]
@@ -37,7 +37,7 @@ def attribute_of(device: DeviceView, name: str) -> devices.DeviceAttribute | Non
 
 
 def values_of(attribute: devices.DeviceAttribute, lists: bool) -> Values:
-    """Its values with their types; empty for a type that is not known."""
+    """Return the values of an attribute with their types; empty for an unknown type."""
     for kind in ("string", "int", "bool", "version"):
         if attribute.HasField(kind):
             return frozenset({(kind, getattr(attribute, kind))})
@@ -97,7 +97,11 @@ class DistinctAttribute(_OnAttribute):
 
 
 def constraints_of(claim: devices.ResourceClaim, lists: bool) -> list[Constraint]:
-    """Raises ValueError for a constraint of no known type."""
+    """Return the constraints of a claim.
+
+    Raises:
+        ValueError: a constraint is of an unknown type.
+    """
     found: list[Constraint] = []
     for index, message in enumerate(claim.spec.devices.constraints):
         requests = frozenset(message.requests)

@@ -1,4 +1,4 @@
-"""Counters that devices of a pool share: partitions of one GPU take from the same (KEP-4815)."""
+"""Count what devices of a pool share: partitions of one GPU take from the same counters (KEP-4815)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Counters:
         self._taken: dict[PoolId, CounterSets] = {}
 
     def take(self, pool: Pool, device: DeviceView) -> bool:
-        """Takes what the device consumes, if it is there."""
+        """Take what the device consumes; return false if there is not enough."""
         available = self._available_in(pool)
         taken = self._taken.setdefault(pool.id, {})
         for counter_set, amounts in device.consumes:
@@ -41,7 +41,7 @@ class Counters:
             subtract(taken[counter_set], amounts)
 
     def _available_in(self, pool: Pool) -> CounterSets:
-        """After a pool has shrunk some may be negative: then nothing of the pool is available."""
+        """Return what is left of a pool; nothing of it when a counter is negative (the pool has shrunk)."""
         found = self._available.get(pool.id)
         if found is None:
             found = {name: dict(amounts) for name, amounts in pool.counters.items()}

@@ -1,4 +1,4 @@
-"""Values of the allocator: devices with what is derived from them, requests, and what is in use."""
+"""Hold the values of the allocator: devices with what is derived from them, requests, and what is in use."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Features:
 
 
 def amounts_of(quantities: Mapping[str, Message]) -> Amounts:
-    """Parsed quantities by name."""
+    """Return parsed quantities by name."""
     return {name: Quantity.parse(getattr(q, "string", "") or "0") for name, q in quantities.items()}
 
 
@@ -134,13 +134,22 @@ class DeviceView:
         self._counters: tuple[tuple[str, Amounts], ...] | None = None
 
     def value(self, features: SelectorFeatures) -> DeviceValue:
-        """What selectors look at; raises EvaluationError for an attribute that means nothing."""
+        """Return the CEL value that selectors evaluate.
+
+        Raises:
+            EvaluationError: an attribute has no value.
+        """
         if self._value is None or self._value[0] != features:
             self._value = features, device_value(self.id.driver, self.message, features)
         return self._value[1]
 
     def matches(self, expression: str, features: SelectorFeatures) -> bool:
-        """What the selector says of it, asked once. Raises CompileError, EvaluationError."""
+        """Return whether the selector matches, evaluated once.
+
+        Raises:
+            CompileError: the expression does not compile.
+            EvaluationError: it fails for this device.
+        """
         key = expression, features
         known = self._matched.get(key)
         if known is None:
@@ -152,14 +161,14 @@ class DeviceView:
 
     @property
     def amounts(self) -> Amounts:
-        """Its capacity by name."""
+        """Return the device's capacity by name."""
         if self._amounts is None:
             self._amounts = amounts_of({name: c.value for name, c in self.message.capacity.items()})
         return self._amounts
 
     @property
     def consumes(self) -> tuple[tuple[str, Amounts], ...]:
-        """What it takes of shared counters: (counter set, amounts)."""
+        """Return what the device takes of shared counters: (counter set, amounts)."""
         if self._counters is None:
             self._counters = tuple(
                 (c.counterSet, amounts_of({name: counter.value for name, counter in c.counters.items()}))
@@ -168,7 +177,7 @@ class DeviceView:
         return self._counters
 
     def reachable(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the node can use it, given that it can use the slice."""
+        """Return whether the node can use the device, given that it can use the slice."""
         return not self.slice.per_device or self.target.matches(name, labels)
 
 
@@ -210,7 +219,7 @@ class SliceView:
         self.has_binding_conditions = any(device.needs_conditions for device in self.devices)
 
     def reachable(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the node can use it, or for per-device selection any of its devices."""
+        """Return whether the node can use the slice, or for per-device selection any of its devices."""
         if self.target.known:
             return self.target.matches(name, labels)
         return self.per_device and any(d.target.matches(name, labels) for d in self.devices)
@@ -249,7 +258,7 @@ class Request:
 
     @property
     def full_name(self) -> str:
-        """As allocation results name it: `request` or `request/alternative`."""
+        """Return the name in allocation results: `request` or `request/alternative`."""
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
     @property
@@ -258,7 +267,7 @@ class Request:
 
 
 def _count(asked: devices.ExactDeviceRequest | devices.DeviceSubRequest) -> int:
-    """The API server fills in 1; a claim from a file may leave it out."""
+    """Return the count; the API server defaults it to 1, a claim from a file may leave it out."""
     return asked.count if asked.HasField("count") else 1
 
 

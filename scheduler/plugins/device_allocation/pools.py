@@ -1,7 +1,7 @@
-"""Which pools of devices a node can reach, and whether they can be allocated from.
+"""Gather the pools of devices that a node can reach, and whether they can be allocated from.
 
-Pools and slices are tried in the order of their names; pools whose devices need binding conditions come last,
-since simpler devices are preferred. Source: structured/internal (GatherPools) 1.36.
+Pools and slices are tried in the order of their names; pools whose devices need binding conditions come
+last, since simpler devices are preferred. Source: structured/internal (GatherPools) 1.36.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Pool:
     invalid: str = ""  # why: names used twice, counters that do not exist
 
     def devices(self) -> Iterable[DeviceView]:
-        """In the order in which they are tried."""
+        """Return the devices in the order in which they are tried."""
         for slice_ in self.slices:
             yield from slice_.devices
 
@@ -49,7 +49,7 @@ class SliceIndex:
         self._pools: dict[str, tuple[core.Node, Features, list[Pool]]] = {}
 
     def reachable(self, node: Node, features: Features) -> list[SliceView]:
-        """Slices whose devices the node may use, and all that hold shared counters."""
+        """Return the slices whose devices the node may use, and all that hold shared counters."""
         found = list(self._of_node.get(node.name, ()))
         found += [s for s in self._of_many if s.shared is not None or s.reachable(node.name, node.labels)]
         if not features.partitionable:
@@ -57,7 +57,7 @@ class SliceIndex:
         return found
 
     def pools(self, node: Node, features: Features) -> list[Pool]:
-        """`gather_pools`, remembered for as long as the node and the slices do not change."""
+        """Return `gather_pools`, kept for as long as the node and the slices do not change."""
         if node.source is None:
             return gather_pools(self, node, features)
         known = self._pools.get(node.name)
@@ -68,7 +68,7 @@ class SliceIndex:
 
 
 def gather_pools(index: SliceIndex, node: Node, features: Features) -> list[Pool]:
-    """The pools that have something for the node, incomplete and invalid ones included."""
+    """Return the pools that have something for the node, incomplete and invalid ones included."""
     newest: dict[PoolId, list[SliceView]] = {}
     for slice_ in index.reachable(node, features):
         found = newest.setdefault(slice_.pool_id, [])
@@ -82,7 +82,7 @@ def gather_pools(index: SliceIndex, node: Node, features: Features) -> list[Pool
 
 
 def _pool(index: SliceIndex, id_: PoolId, slices: list[SliceView], features: Features) -> Pool | None:
-    """None when a newer generation is being published that has nothing for this node (yet)."""
+    """Return the pool; None when a newer generation that has nothing for this node (yet) is published."""
     elsewhere: Sequence[SliceView] = ()
     generation, count = slices[0].generation, slices[0].count
     if len(slices) != count:

@@ -1,4 +1,4 @@
-"""What is written into a claim's status for the devices that were chosen."""
+"""Build the status of a claim for the devices that were chosen."""
 
 from __future__ import annotations
 
@@ -37,7 +37,13 @@ def allocation_of(
     node: Node,
     features: Features,
 ) -> devices.AllocationResult:
-    """`picked`: by request name the alternative that was taken (or the request itself). AllocationError."""
+    """Return the allocation.
+
+    `picked`: by request name the alternative that was taken (or the request itself).
+
+    Raises:
+        AllocationError: the allocation cannot be expressed.
+    """
     allocation = devices.AllocationResult()
     for one in chosen:
         result = allocation.devices.results.add(
@@ -71,7 +77,7 @@ def _add_class_config(
     picked: Mapping[str, Request],
     classes: Mapping[str, devices.DeviceClass],
 ) -> None:
-    """Each class's configuration once, for all requests of the class."""
+    """Add each class's configuration once, for all requests of the class."""
     added: dict[str, list[devices.DeviceAllocationConfiguration]] = {}
     for asked in claim.spec.devices.requests:
         request = picked[asked.name]
@@ -92,7 +98,7 @@ def _add_class_config(
 def _add_claim_config(
     allocation: devices.AllocationResult, claim: devices.ResourceClaim, picked: Mapping[str, Request]
 ) -> None:
-    """The claim's own configuration, where it is for a request (or alternative) that was taken."""
+    """Add the claim's own configuration, where it is for a request (or alternative) that was taken."""
     for config in claim.spec.devices.config:
         wanted = set(config.requests)
         times = 1
@@ -105,12 +111,12 @@ def _add_claim_config(
 
 
 def _is_for(requests: Collection[str], taken: Request) -> bool:
-    """Whether they name the request, or the alternative that was taken."""
+    """Return whether they name the request, or the alternative that was taken."""
     return taken.base_name in requests or taken.full_name in requests
 
 
 def _node_selector(chosen: Iterable[DeviceView], node_name: str, claim: str) -> core.NodeSelector | None:
-    """Where all of the devices can be reached; None: everywhere."""
+    """Return where all of the devices can be reached; None: everywhere."""
     selector = core.NodeSelector()
     term = selector.nodeSelectorTerms.add()
     for device in chosen:
@@ -136,7 +142,7 @@ def _node_selector(chosen: Iterable[DeviceView], node_name: str, claim: str) -> 
 
 
 def _add_new(requirements: Iterable[core.NodeSelectorRequirement], to: object) -> None:
-    """Those that are not there yet; the order of values does not matter."""
+    """Add those that are not there yet; the order of values does not matter."""
     known = {(r.key, r.operator, frozenset(r.values)) for r in to}  # type: ignore[attr-defined]
     for requirement in requirements:
         key = requirement.key, requirement.operator, frozenset(requirement.values)

@@ -1,4 +1,4 @@
-"""Taints of devices and who tolerates them (KEP-5055)."""
+"""Match taints of devices with tolerations (KEP-5055)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PREVENTING = frozenset({"NoSchedule", "NoExecute"})
 
 
 def tolerates(toleration: devices.DeviceToleration, taint: devices.DeviceTaint) -> bool:
-    """Whether one toleration covers one taint; an empty key or effect covers all."""
+    """Return whether one toleration covers one taint; an empty key or effect covers all."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -21,7 +21,7 @@ def tolerates(toleration: devices.DeviceToleration, taint: devices.DeviceTaint) 
 
 
 def prevents(device: devices.Device, tolerations: Iterable[devices.DeviceToleration]) -> bool:
-    """Whether a taint keeps the device from being allocated (other effects only tell)."""
+    """Return whether a taint keeps the device from being allocated; other effects are informational."""
     tolerations = list(tolerations)
     return any(
         taint.effect in _PREVENTING and not any(tolerates(t, taint) for t in tolerations)

@@ -1,8 +1,9 @@
-"""DynamicResources: a pod goes where the devices that its claims ask for can be allocated.
+"""DynamicResources: place a pod where the devices of its claims can be allocated.
 
-Start at `plugin.py`: the extension points. `pod_claims.py` finds a pod's claims, `tracker.py` knows what is
-in use, `binding.py` writes allocations, `readiness.py` waits for devices, `extended.py` makes claims of
-extended resources, `hints.py` says what wakes a pod. The search is `scheduler.plugins.device_allocation`.
+Start at `plugin.py`: the extension points. `pod_claims.py` finds a pod's claims, `tracker.py` keeps what is
+in use, `claim_writes.py` writes allocations, `readiness.py` waits for devices, `extended.py` makes claims
+of extended resources, `hints.py` has the queueing hints. The search is
+`scheduler.plugins.device_allocation`.
 """
 
 from scheduler.plugins.dynamic_resources.plugin import DynamicResources

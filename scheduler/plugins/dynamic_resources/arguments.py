@@ -1,4 +1,4 @@
-"""DynamicResourcesArgs: how long a node may be searched, and how long devices may take to get ready."""
+"""Parse DynamicResourcesArgs: the time limits of a search on a node and of getting devices ready."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ class Timeouts:
 
 
 def read(args: Mapping[str, Any], gates: Gates) -> Timeouts:
-    """Raises ArgumentError with the field's path."""
+    """Return the parsed arguments.
+
+    Raises:
+        ArgumentError: with the field's path.
+    """
     filter_seconds = _duration(args, "filterTimeout", FILTER_TIMEOUT_SECONDS)
     if filter_seconds < 0:
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""The writes of DynamicResources: what is written when a pod is bound or sent back, as data.
+"""Return the writes of DynamicResources as data: what is written when a pod is bound or sent back.
 
 Source: kube-scheduler 1.36, DynamicResources.bindClaim. Every write is repeated while the API server cannot
 be reached, and a few times on a conflict with another writer's.
@@ -28,7 +28,7 @@ class ClaimWriter:
     """Makes the steps that write ResourceClaims."""
 
     def __init__(self, clock: Clock, *, timestamps: bool) -> None:
-        """`timestamps`: an allocation has its time, for binding conditions."""
+        """Take the clock and the names; `timestamps`: an allocation has its time, for binding conditions."""
         self._clock = clock
         self._timestamps = timestamps
 
@@ -79,7 +79,7 @@ class ClaimWriter:
         return (yield from _update(claim, "status", what))
 
     def create(self, claim: Claim) -> IoSteps[Claim]:
-        """Create the claim for extended resources, without what only this process knows."""
+        """Create the claim for extended resources, without what is set in this process only."""
         new = _copy(claim)
         new.ClearField("status")
         new.metadata.ClearField("name")

@@ -1,4 +1,4 @@
-"""Which DeviceClass stands for which extended resource (KEP-5004)."""
+"""Find the DeviceClass that provides an extended resource (KEP-5004)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 def is_extended(resource: str) -> bool:
-    """Whether it is a resource of a domain of its own: neither Kubernetes' nor a quota's name."""
+    """Return whether it is a resource of a domain of its own: neither Kubernetes' nor a quota's name."""
     if resource.startswith(IMPLICIT_PREFIX):
         return True
     return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")

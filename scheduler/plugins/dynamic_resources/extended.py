@@ -1,8 +1,8 @@
-"""Extended resources (`example.com/gpu: 1`) that are given by devices instead of a device plugin (KEP-5004).
+"""Provide extended resources (`example.com/gpu: 1`) by devices instead of a device plugin (KEP-5004).
 
-A DeviceClass says which resource it stands for. A pod that asks for it gets a claim that the scheduler itself
-makes, with one request per container and resource; where a node has the resource by a device plugin, that is
-used.
+A DeviceClass names the resource it provides. A pod that requests it gets a claim that the scheduler itself
+creates, with one request per container and resource; where a node has the resource by a device plugin, that
+is used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Asked:
 
 
 def asked_by(pod: core.Pod, classes: ClassMap) -> list[Asked]:
-    """All of them, by resource and then container. Requests are named after their places."""
+    """Return all requests, by resource and then container; they are named after their places."""
     if not classes:
         return []
     found = []
@@ -50,7 +50,7 @@ def asked_by(pod: core.Pod, classes: ClassMap) -> list[Asked]:
 
 
 def new_claim(pod: core.Pod, uid: str) -> Claim:
-    """The claim before a node is known: no requests; the uid is for this process only."""
+    """Return the claim before a node is chosen: no requests; the uid is for this process only."""
     claim = Claim()
     metadata = claim.metadata
     metadata.namespace, metadata.name, metadata.uid = pod.metadata.namespace, IN_MEMORY_NAME, uid
@@ -61,7 +61,7 @@ def new_claim(pod: core.Pod, uid: str) -> Claim:
 
 
 def existing_claim(pod: core.Pod, claims: Iterable[Claim]) -> Claim | None:
-    """The claim that an earlier attempt made for the pod."""
+    """Return the claim that an earlier attempt created for the pod."""
     for claim in claims:
         if claim.metadata.annotations.get(ANNOTATION) != "true":
             continue
@@ -72,7 +72,7 @@ def existing_claim(pod: core.Pod, claims: Iterable[Claim]) -> Claim | None:
 
 
 def claim_for_node(template: Claim, asked: Iterable[Asked], allocatable: Iterable[str]) -> Claim | None:
-    """The claim with what the node has not got by a device plugin; None when it has everything."""
+    """Return the claim with what the node lacks a device plugin for; None when it lacks nothing."""
     plugged = set(allocatable)
     wanted = [one for one in asked if one.resource not in plugged]
     if not wanted:
@@ -88,7 +88,7 @@ def claim_for_node(template: Claim, asked: Iterable[Asked], allocatable: Iterabl
 
 
 def pod_status_of(claim: Claim, asked: Iterable[Asked]) -> dict[str, object]:
-    """A patch of the pod's status that tells the kubelet which request serves which container."""
+    """Return a patch of the pod's status, for the kubelet: which request serves which container."""
     names = {request.name for request in claim.spec.devices.requests}
     mappings = [
         {"containerName": one.container, "resourceName": one.resource, "requestName": one.request_name}

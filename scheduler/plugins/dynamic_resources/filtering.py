@@ -63,13 +63,13 @@ class Filtering:
         self._settings = settings
 
     def class_map(self) -> ClassMap:
-        """Which extended resources classes stand for; empty while the gate is off."""
+        """Return the extended resources that classes provide; empty while the gate is off."""
         return self._manager.class_map() if self._settings.extended_resources else _NO_CLASSES
 
     # PreFilter
 
     def prepare(self, state: ClaimsState, pod: PodInfo) -> Status | None:
-        """Fills the state; Skip when the pod has no claims."""
+        """Fill the state; return Skip when the pod has no claims."""
         claims = self._manager.claims
         try:
             found = claims_of(pod.pod, claims.get)
@@ -146,7 +146,7 @@ class Filtering:
     # Filter
 
     def check(self, state: ClaimsState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """The verdict on a node; the same for the whole attempt, whatever pods come and go."""
+        """Return the status of a node; the same for the whole attempt, whatever pods come and go."""
         if node.name not in state.verdicts:
             state.verdicts[node.name] = self._check(state, pod, node)
         return state.verdicts[node.name]
@@ -183,7 +183,7 @@ class Filtering:
         return None
 
     def _is_usable(self, state: ClaimsState, index: int, claim: Claim, node: NodeInfo) -> bool:
-        """Whether the claim is not allocated yet, or is so for this node and can get ready."""
+        """Return whether the claim is not allocated yet, or is so for this node and can get ready."""
         selector = state.available_on[index]
         if selector is not None and not selector.matches(node.labels, node.name):
             return False
@@ -197,7 +197,7 @@ class Filtering:
         return ready or not readiness.is_late(claim, self._handle.clock.now(), timeout)
 
     def _allocate(self, state: ClaimsState, node: Node, claims: list[Claim]) -> Solution | Status:
-        """The devices, or why there are none. All nodes without devices have one verdict."""
+        """Return the devices, or why there are none. All nodes without devices share one status."""
         assert state.allocator is not None
         alike = not state.has_extended and not state.allocator.reaches(node)
         if alike and state.barren is not None:

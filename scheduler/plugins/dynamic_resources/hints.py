@@ -1,4 +1,4 @@
-"""What wakes a pod that waits for claims or devices. Source: kube-scheduler 1.36, DynamicResources."""
+"""Queueing hints of DynamicResources. Source: kube-scheduler 1.36."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ class _Event:
 
     @classmethod
     def read(cls, old: Message | None, new: Message | None) -> _Event:
-        """Raises TypeError for what is no claim."""
+        """Return the event.
+
+        Raises:
+            TypeError: an object is no claim.
+        """
         within = "unexpected object in isSchedulableAfterClaimChange"
         before, after = expect(devices.ResourceClaim, old, new, within=within)
         if not isinstance(after, devices.ResourceClaim):
@@ -66,7 +70,7 @@ class Hints:
         )
 
     def after_claim_change(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        """One of the pod's claims came or changed its status, or another's devices became free."""
+        """Return the hint when the pod's claim came or changed its status, or another's was deallocated."""
         if old is not self._event.old or new is not self._event.new:
             self._event = _Event.read(old, new)
         event = self._event
@@ -83,7 +87,7 @@ class Hints:
         return QueueingHint.Queue
 
     def after_claim_made(self, pod: PodInfo, old: Message | None, new: Message | None) -> QueueingHint:
-        """The pod's own claims are all there."""
+        """Return the hint when the pod's own claims are all there."""
         _, new = expect(core.Pod, None, new, within="unexpected object in isSchedulableAfterPodChange")
         if not isinstance(new, core.Pod) or new.metadata.uid != pod.uid:
             return QueueingHint.Skip

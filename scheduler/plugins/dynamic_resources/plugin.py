@@ -2,7 +2,7 @@
 
     PreEnqueue, PreFilter   the claims exist, are the pod's, and their classes exist
     Filter                  an allocated claim can be used here; the others can be allocated here
-    PostFilter              nothing fits: a claim that nobody uses is deallocated, to try other devices
+    PostFilter              no node fits: an unused claim is deallocated, to try other devices
     Reserve, Unreserve      the devices are in use from now on, or free again
     PreBind                 finalizer, allocation and reservation are written; devices get ready
 
@@ -153,7 +153,7 @@ class DynamicResources(
     def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status | None]:
-        """What it frees is freed by the result's follow-up, before the pod goes back to the queue."""
+        """Find a claim to deallocate; the result's follow-up does it before the pod is requeued."""
         if not self._enabled:
             return None, Status(Code.Unschedulable, ("plugin disabled",), self.name)
         known = self._known(state)
@@ -354,7 +354,7 @@ class DynamicResources(
         return found is not None and found.status.allocation.devices == claim.status.allocation.devices
 
     def _newest(self, claim: Claim) -> Claim:
-        """The claim without what only its gang knows of it; with, if that is written."""
+        """Return the claim without what only its gang assumes of it; with it, if that is written."""
         name, namespace = claim.metadata.name, claim.metadata.namespace
         found = self._claims.get(name, namespace)
         if found is None or found.metadata.uid != claim.metadata.uid:
@@ -399,7 +399,7 @@ class DynamicResources(
             self._note_waiting(known, outcome, clock.monotonic() - began)
 
     def _note_waiting(self, known: ClaimsState, outcome: str, seconds: float) -> None:
-        """As upstream: the wait once for every device, and the devices that were waited for."""
+        """Record, as upstream: the wait once for every device, and the devices that were waited for."""
         profile = self._handle.profile_name
         for claim in known.claims:
             for result in claim.status.allocation.devices.results:

@@ -1,4 +1,4 @@
-"""Which ResourceClaims a pod uses, and whether it may.
+"""Find the ResourceClaims of a pod, and whether it may use them.
 
 Source: k8s.io/dynamic-resource-allocation/resourceclaim 1.36.
 """
@@ -27,9 +27,10 @@ class BindingTimeoutError(ClaimError):
 
 
 def claim_name(pod: core.Pod, reference: core.PodResourceClaim) -> tuple[str | None, bool]:
-    """The claim's name, and whether it must have been made for the pod. None: none was needed.
+    """Return the claim's name, and whether it must have been created for the pod. None: none was needed.
 
-    Raises ClaimError when the claim of a template has not been made yet.
+    Raises:
+        ClaimError: the claim of a template has not been created yet.
     """
     if reference.HasField("resourceClaimName"):
         return reference.resourceClaimName, False
@@ -44,7 +45,11 @@ def claim_name(pod: core.Pod, reference: core.PodResourceClaim) -> tuple[str | N
 
 
 def claims_of(pod: core.Pod, find: Callable[[str, str], Claim | None]) -> list[Claim]:
-    """All of the pod's claims in order; `find(name, namespace)`. Raises ClaimError."""
+    """Return all of the pod's claims in order; `find(name, namespace)`.
+
+    Raises:
+        ClaimError: a claim is missing or is not the pod's.
+    """
     namespace = pod.metadata.namespace
     claims = []
     for reference in pod.spec.resourceClaims:
@@ -72,5 +77,5 @@ def is_reserved_for(claim: Claim, uid: str) -> bool:
 
 
 def can_be_reserved(claim: Claim) -> bool:
-    """Allocated claims are shared, up to a limit."""
+    """Return whether the claim may be reserved: allocated claims are shared, up to a limit."""
     return len(claim.status.reservedFor) < RESERVED_MAX

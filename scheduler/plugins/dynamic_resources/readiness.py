@@ -1,7 +1,7 @@
-"""Devices that must be prepared before a pod is bound: binding conditions (KEP-5007).
+"""Wait for devices that must be prepared before a pod is bound: binding conditions (KEP-5007).
 
-A claim's allocation names conditions that the driver sets on the device's status; a failure condition, or too
-long a wait, sends the pod back, and the claim is deallocated so that other devices are tried.
+A claim's allocation names conditions that the driver sets on the device's status; a failure condition, or
+too long a wait, sends the pod back, and the claim is deallocated so that other devices are tried.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from scheduler.plugins.dynamic_resources.pod_claims import BindingFailedError, C
 
 
 def has_conditions(claim: Claim) -> bool:
-    """Whether anything must be waited for."""
+    """Return whether anything must be waited for."""
     return any(result.bindingConditions for result in claim.status.allocation.devices.results)
 
 
 def is_ready(claim: Claim) -> bool:
-    """Whether all conditions are true; BindingFailedError when one says that it failed."""
+    """Return whether all conditions are true.
+
+    Raises:
+        BindingFailedError: a failure condition is true.
+    """
     if not is_allocated(claim):
         return False
     for result in claim.status.allocation.devices.results:
@@ -38,7 +42,7 @@ def is_ready(claim: Claim) -> bool:
 
 
 def is_late(claim: Claim, now: float, timeout_seconds: float) -> bool:
-    """Whether the devices should have been ready by now; seconds since the epoch."""
+    """Return whether the devices should have been ready by now; seconds since the epoch."""
     if not is_allocated(claim) or not claim.status.allocation.HasField("allocationTimestamp"):
         return False
     deadline = from_time(claim.status.allocation.allocationTimestamp) + timeout_seconds

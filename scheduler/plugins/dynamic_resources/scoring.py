@@ -1,4 +1,4 @@
-"""Nodes where earlier alternatives of a request can be had are better (KEP-4816, prioritized list)."""
+"""Prefer nodes where earlier alternatives of a request are available (KEP-4816, prioritized list)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ ALTERNATIVES_MAX = 8
 
 
 def score_of(known: ClaimsState, on_node: OnNode | None) -> int:
-    """The sum over all requests with alternatives: 8 for the first, 7 for the second, and so on.
+    """Return the sum over all requests with alternatives: 8 for the first, 7 for the second, and so on.
 
-    A claim allocated before the attempt adds the same to every node where others are to be had:
-    normalising makes the nodes differ less by it (dynamicresources, 1.36.2).
+    A claim allocated before the attempt adds the same to every node where others are to be had: normalizing
+    makes the nodes differ less by it (dynamicresources, 1.36.2).
     """
     if on_node is None or not any(r.firstAvailable for c in known.claims for r in c.spec.devices.requests):
         return 0

@@ -1,4 +1,4 @@
-"""What one scheduling attempt knows of its pod's claims."""
+"""Hold the state of a pod's claims in one scheduling attempt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ class OnNode:
     extended: Claim | None = None
 
     def allocations(self) -> Sequence[devices.AllocationResult]:
-        """In the order of the claims that had none; made anew each time. AllocationError."""
+        """Return the allocations in the order of the claims that had none; built again with each call.
+
+        Raises:
+            AllocationError: an allocation cannot be expressed.
+        """
         return () if self.solution is None else self.solution.results()
 
 
@@ -53,19 +57,19 @@ class ClaimsState:
 
     @property
     def extended_index(self) -> int:
-        """-1: there is none."""
+        """Return the index of the claim for extended resources; -1: there is none."""
         return len(self.claims) - 1 if self.has_extended else -1
 
     @property
     def only_extended(self) -> bool:
-        """No claim of the user's."""
+        """Return whether there is no claim of the user's."""
         return len(self.claims) == int(self.has_extended)
 
     def to_allocate(self) -> list[int]:
         return [index for index, claim in enumerate(self.claims) if not is_allocated(claim)]
 
     def uid_of(self, index: int) -> str:
-        """Under which the claim is in flight."""
+        """Return the uid under which the claim is in flight."""
         return self.extended_uid if index == self.extended_index else self.claims[index].metadata.uid
 
 

@@ -1,4 +1,4 @@
-"""Claims as the scheduler believes them to be, and which devices are in use.
+"""Keep claims as the scheduler assumes them, and which devices are in use.
 
 What the watch shows is overlaid by what this process has written (until the watch shows it too), and by
 allocations in flight: decided, not written yet. One tracker serves all profiles of a process, since devices
@@ -46,7 +46,7 @@ class _Usage:
 
 
 def _usage_of(claim: Claim) -> _Usage:
-    """Devices for administrators' access are not used up by it."""
+    """Return the devices in use; administrators' access does not use them up."""
     if not claim.status.HasField("allocation"):
         return _NOTHING
     whole, shares = [], []
@@ -106,7 +106,7 @@ def _count(counts: dict[DeviceId, int], device: DeviceId, sign: int) -> None:
 
 
 class ClaimTracker:
-    """See the module. `lister` may be an informer, which then tells of changes."""
+    """The claims of the cluster. `lister` may be an informer, which then reports changes."""
 
     def __init__(self, lister: Lister[Claim]) -> None:
         self._lister = lister
@@ -115,8 +115,8 @@ class ClaimTracker:
         self._usages: dict[ObjectKey, _Usage] = {}
         self._usage = Usage()
         self._read_at: int | None = None
-        self._hears = hasattr(lister, "add_handler")
-        if self._hears:
+        self._is_notified = hasattr(lister, "add_handler")
+        if self._is_notified:
             lister.add_handler(  # type: ignore[attr-defined]
                 on_add=self._changed,
                 on_update=lambda old, new: self._changed(new),
@@ -134,8 +134,8 @@ class ClaimTracker:
         return [self._over(claim) for claim in found] if self._assumed else found
 
     def allocated(self) -> AllocatedState:
-        """What is in use now; changes with the tracker, so that one cycle must not outlast a change."""
-        if not self._hears:
+        """Return what is in use now; it changes with the tracker, so no cycle may outlast a change."""
+        if not self._is_notified:
             self._read_all()
         return self._usage.state
 
@@ -143,7 +143,7 @@ class ClaimTracker:
         return uid in self._in_flight
 
     def take_off(self, uid: str, allocation: devices.AllocationResult) -> None:
-        """An allocation was decided: its devices are in use from now on."""
+        """Enter an allocation that was decided: its devices are in use from now on."""
         self.land(uid)
         claim = Claim()
         claim.status.allocation.CopyFrom(allocation)
@@ -151,25 +151,25 @@ class ClaimTracker:
         self._usage.add(flight.usage)
 
     def shareable(self, uid: str, pod: core.Pod) -> devices.AllocationResult | None:
-        """The allocation in flight, if a pod of the same gang has decided it."""
+        """Return the allocation in flight, if a pod of the same gang has decided it."""
         flight, group = self._in_flight.get(uid), group_of(pod)
         if flight is None or group is None or set(flight.holders.values()) != {group}:
             return None
         return flight.allocation
 
     def join(self, uid: str, pod: core.Pod) -> bool:
-        """The pod, too, is to write the allocation in flight; False when there is none (any more)."""
+        """Add the pod as a writer of the allocation in flight; return False when there is none (any more)."""
         flight = self._in_flight.get(uid)
         if flight is not None:
             flight.holders[pod.metadata.uid] = group_of(pod)
         return flight is not None
 
     def holds(self, uid: str, pod_uid: str) -> bool:
-        """Whether the allocation is in flight still, and the pod is to write it."""
+        """Return whether the allocation is in flight still, and the pod is to write it."""
         return uid in self._in_flight and pod_uid in self._in_flight[uid].holders
 
     def give_up(self, uid: str, pod_uid: str) -> bool:
-        """The pod will not write the allocation. True when it was the last: the devices are free again."""
+        """Remove the pod as a writer; return True when it was the last: the devices are free again."""
         flight = self._in_flight.get(uid)
         if flight is None or pod_uid not in flight.holders:
             return False
@@ -177,14 +177,14 @@ class ClaimTracker:
         return not flight.holders and self.land(uid)
 
     def land(self, uid: str) -> bool:
-        """The allocation was written; False when there was none in flight."""
+        """End the flight of an allocation that was written; return False when there was none."""
         flight = self._in_flight.pop(uid, None)
         if flight is not None:
             self._usage.add(flight.usage, -1)
         return flight is not None
 
     def assume(self, claim: Claim) -> None:
-        """`claim` is what the API server has answered to a write."""
+        """Assume `claim`, which the API server has returned from a write."""
         found = self._lister.get(claim.metadata.name, claim.metadata.namespace)
         if found is not None and _version(found) > _version(claim):
             return
@@ -192,7 +192,7 @@ class ClaimTracker:
         self._believe(key_of(claim), claim)
 
     def restore(self, name: str, namespace: str) -> None:
-        """Believe the watch again; harmless when nothing was assumed."""
+        """Use what the watch shows again; harmless when nothing was assumed."""
         key = ObjectKey(namespace, name)
         if self._assumed.pop(key, None) is None:
             return
@@ -226,7 +226,7 @@ class ClaimTracker:
             self._usage.add(new)
 
     def _read_all(self) -> None:
-        """For listers that tell nothing: read again what has changed since."""
+        """Read again what has changed, for listers that report no changes."""
         now = getattr(self._lister, "changes", None)
         if now is not None and now == self._read_at:
             return
@@ -287,7 +287,7 @@ class DeviceManager:
         return self._classes.get(name)
 
     def class_map(self) -> ClassMap:
-        """Which extended resources the classes stand for."""
+        """Return the extended resources that the classes provide."""
         changes: int | None = getattr(self._classes, "changes", None)
         if self._class_map is None or changes is None or self._class_map[0] != changes:
             self._class_map = changes, ClassMap(self._classes.list())
@@ -301,7 +301,7 @@ _MANAGERS: WeakValueDictionary[int, DeviceManager] = WeakValueDictionary()
 def manager_of(
     handle: HasListers, make: Callable[[HasListers], DeviceManager] = DeviceManager
 ) -> DeviceManager:
-    """The manager of the handle's claims: one for all profiles of a process."""
+    """Return the manager of the handle's claims: one for all profiles of a process."""
     lister: Any = handle.lister(kinds.RESOURCE_CLAIM)
     if isinstance(lister, EmptyLister):
         return make(handle)

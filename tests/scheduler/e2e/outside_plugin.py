@@ -1,4 +1,4 @@
-"""A plugin from outside: a pod labelled `wait` waits on Permit until it is annotated, `refuse` is refused."""
+"""A plugin from outside: pods labelled `wait` wait on Permit until annotated, `reject` rejects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Turnstile(EnqueueExtensions, FilterPlugin, PermitPlugin):
         return ()
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        return Status(Code.Unschedulable, ("closed",)) if "refuse" in pod.labels else None
+        return Status(Code.Unschedulable, ("closed",)) if "reject" in pod.labels else None
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status | None, float]:
         return (Status(Code.Wait), self._seconds) if "wait" in pod.labels else (None, 0.0)

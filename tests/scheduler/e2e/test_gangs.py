@@ -48,8 +48,8 @@ async def test_a_gang_gets_its_nodes_when_there_is_room_for_all(cluster: Cluster
 async def test_pod_groups_are_not_served_without_the_gate(cluster: Cluster) -> None:
     await cluster.start("etcd", "apiserver")
     async with cluster.client() as client:
-        with pytest.raises(StatusError) as refused:
+        with pytest.raises(StatusError) as rejected:
             await client.list(kinds.POD_GROUP, "default")
-        assert is_not_found(refused.value)
+        assert is_not_found(rejected.value)
         made = await client.create(pod("p", schedulingGroup={"podGroupName": "g"}))
         assert not made.spec.HasField("schedulingGroup")

@@ -43,11 +43,11 @@ async def test_a_plugin_from_outside(cluster: Cluster, tmp_path: Path) -> None:
     port = cluster.port("scheduler")
     async with cluster.client() as client:
         await client.create(node("n1"))
-        await client.create(labelled("free", "refuse", "default-scheduler"))
+        await client.create(labelled("free", "reject", "default-scheduler"))
         assert await bound(client, "free") == "n1"
 
-        await client.create(labelled("refused", "refuse"))
-        found = await pod_when(client, "refused", lambda p: scheduled_condition(p) is not None)
+        await client.create(labelled("rejected", "reject"))
+        found = await pod_when(client, "rejected", lambda p: scheduled_condition(p) is not None)
         condition = scheduled_condition(found)
         assert condition is not None
         assert condition.message.startswith("0/1 nodes are available: 1 closed.")

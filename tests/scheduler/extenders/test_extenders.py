@@ -68,7 +68,7 @@ async def test_whole_nodes_go_to_an_extender_without_a_cache(outside: Outside) -
     assert asked["Nodes"]["items"][0]["status"]["allocatable"]["cpu"] == "4"
 
 
-async def test_a_pod_that_extenders_refuse_says_why_and_comes_back_with_any_event(outside: Outside) -> None:
+async def test_a_pod_that_extenders_reject_says_why_and_comes_back_with_any_event(outside: Outside) -> None:
     outside.answers(
         filter={
             "body": {
@@ -82,7 +82,7 @@ async def test_a_pod_that_extenders_refuse_says_why_and_comes_back_with_any_even
     async with running(api, config=config(at(outside, **ASKS_ALL))) as parts:
         await api.until(lambda: bool(message(api)))
         assert message(api).startswith("0/2 nodes are available: 1 no licence, 1 too old.")
-        # Even the pod's own new condition is an event; the second refusal changes nothing more.
+        # Even the pod's own new condition is an event; the second rejection changes nothing more.
         await api.until(lambda: parts.queue.counts()["unschedulable"] == 1)
         [waiting] = parts.queue.unschedulable()
         assert waiting.rejectors == {"Extender"}
@@ -157,7 +157,7 @@ async def test_an_extender_binds_instead_of_the_scheduler(outside: Outside) -> N
     ]
 
 
-async def test_a_binding_that_the_extender_refuses_is_undone_or_done_here(outside: Outside) -> None:
+async def test_a_binding_that_the_extender_rejects_is_undone_or_done_here(outside: Outside) -> None:
     outside.answers(bind={"body": {"Error": "not today"}})
     api = cluster("n1")
     async with running(api, config=config(at(outside, bind_verb="bind"))):
@@ -167,7 +167,7 @@ async def test_a_binding_that_the_extender_refuses_is_undone_or_done_here(outsid
         await api.until(lambda: api.pod("p").spec.nodeName == "n1")
 
 
-async def test_a_nominated_node_costs_one_node_and_a_refusal_there_falls_through(outside: Outside) -> None:
+async def test_a_nominated_node_costs_one_node_and_a_rejection_there_falls_through(outside: Outside) -> None:
     outside.answers(filter={"body": {"NodeNames": ["n2"]}})
     api = cluster("n1", "n2", "n3", pods=())
     api.put(pod("p", nominated="n2").pod)

@@ -55,7 +55,7 @@ def test_a_pod_bound_elsewhere_than_assumed_moves() -> None:
     assert cache.node_of("uid-a") == "n2"
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_what_does_not_fit_is_rejected() -> None:
     cache = Cache()
     cache.add_node(node("n1"))
     cache.add_pod(pod("a", on="n1"))

@@ -50,11 +50,11 @@ def check(on: Desk, who: PodInfo) -> None:
     for info in snapshot.nodes:
         if narrowed.node_names is not None and info.name not in narrowed.node_names:
             continue
-        refusal = framework.run_filter_plugins_with_nominated_pods(state, who, info)
-        if refusal is None:
+        rejection = framework.run_filter_plugins_with_nominated_pods(state, who, info)
+        if rejection is None:
             wanted.append(info.name)
         elif statuses is not None:
-            assert statuses.get(info.name) == refusal
+            assert statuses.get(info.name) == rejection
     assert found == wanted
 
 

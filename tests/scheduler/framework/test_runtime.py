@@ -12,8 +12,8 @@ import pytest
 from scheduler.framework.algorithm import (
     AlgorithmError,
     NoNodesError,
-    feasible_nodes_wanted,
     find_feasible,
+    num_feasible_nodes_to_find,
     schedule_pod,
     survey,
 )
@@ -44,7 +44,7 @@ from tests.support.patience import PATIENCE_SECONDS
 
 @dataclass
 class Odd(FilterPlugin, ScorePlugin):
-    """From outside: refuses nodes with even numbers, likes high ones; knows nothing of columns."""
+    """From outside: rejects nodes with even numbers, likes high ones; knows nothing of columns."""
 
     name: str = "Odd"
     code: Code = Code.Unschedulable
@@ -90,7 +90,7 @@ def test_it_is_asked_only_about_nodes_that_earlier_plugins_left() -> None:
     assert set(odd.asked) == {"n2"}
 
 
-def test_the_first_refusal_of_a_node_is_told() -> None:
+def test_the_first_rejection_of_a_node_is_told() -> None:
     prepared = ready(Odd())
     with pytest.raises(FitError) as caught:
         found(prepared, pod("big", cpu="5"))
@@ -125,7 +125,7 @@ def test_a_score_out_of_range_is_an_error() -> None:
      (None, 6000, 300), (0, 5000, 500), (40, 1000, 400), (5, 1000, 100), (100, 700, 700)],
 )  # fmt: skip
 def test_how_many_nodes_are_enough(percentage: int | None, nodes: int, wanted: int) -> None:
-    assert feasible_nodes_wanted(percentage, nodes) == wanted
+    assert num_feasible_nodes_to_find(percentage, nodes) == wanted
 
 
 def test_the_search_goes_on_where_it_stopped() -> None:
@@ -140,7 +140,7 @@ def test_the_search_goes_on_where_it_stopped() -> None:
     assert start == 0
 
 
-def test_refused_nodes_count_as_looked_at() -> None:
+def test_rejected_nodes_count_as_looked_at() -> None:
     prepared = ready(Odd(), nodes=300)
     framework = prepared.framework
     search, start = find_feasible(
@@ -191,7 +191,7 @@ def test_narrowing_is_told_for_the_nodes_left_out() -> None:
     assert caught.value.diagnosis.unschedulable_plugins == {"Gate", "NodeResourcesFit"}
 
 
-def test_narrowing_to_nothing_is_a_refusal() -> None:
+def test_narrowing_to_nothing_is_a_rejection() -> None:
     first = Gate("First", PreFilterResult(frozenset({"n1"})))
     second = Gate("Second", PreFilterResult(frozenset({"n2"})))
     with pytest.raises(FitError, match=r"didn't satisfy plugin\(s\) \[First Second\] simultaneously"):
@@ -200,7 +200,7 @@ def test_narrowing_to_nothing_is_a_refusal() -> None:
         found(ready(Gate("Empty", PreFilterResult(frozenset()))), pod("a"))
 
 
-def test_a_later_hopeless_refusal_wins_over_a_plain_one() -> None:
+def test_a_later_hopeless_rejection_wins_over_a_plain_one() -> None:
     first = Gate("First", status=Status(Code.Unschedulable, ("perhaps",)))
     second = Gate("Second", status=Status(Code.UnschedulableAndUnresolvable, ("never",)))
     with pytest.raises(FitError) as caught:
@@ -348,10 +348,10 @@ def test_permit_collects_waits_with_a_limit() -> None:
     assert status is not None
     assert status.is_wait
     assert waits == {"Patient": 900.0, "Brief": 3.0}
-    refuses = Scripted("Refuses", permit_status=(Status(Code.Unschedulable, ("no",)), 0.0))
-    status, waits = ready(patient, refuses).framework.run_permit_plugins(CycleState(), pod("a"), "n1")
+    rejects = Scripted("Rejects", permit_status=(Status(Code.Unschedulable, ("no",)), 0.0))
+    status, waits = ready(patient, rejects).framework.run_permit_plugins(CycleState(), pod("a"), "n1")
     assert status is not None
-    assert (status.plugin, waits) == ("Refuses", {})
+    assert (status.plugin, waits) == ("Rejects", {})
 
 
 def test_who_hears_of_new_nodes_hears_of_taints() -> None:
@@ -363,7 +363,7 @@ def test_who_hears_of_new_nodes_hears_of_taints() -> None:
     assert taint in {r.event for r in fit}
 
 
-def test_profiles_that_cannot_run_are_refused() -> None:
+def test_profiles_that_cannot_run_are_rejected() -> None:
     environment = ready().framework.environment
     with pytest.raises(PluginConfigError, match="exactly one queueSort plugin"):
         Framework(Profile(), IN_TREE, environment)

@@ -52,7 +52,7 @@ def picture(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def built_anew(cache: Cache) -> Snapshot:
+def rebuilt(cache: Cache) -> Snapshot:
     nodes = []
     for name in cache.node_names():
         info = cache.get_node(name)
@@ -150,7 +150,7 @@ class CacheMachine(RuleBasedStateMachine):
     def update_snapshot(self) -> None:
         columns_of(self.snapshot)
         self.cache.update_snapshot(self.snapshot)
-        assert picture(self.snapshot) == picture(built_anew(self.cache))
+        assert picture(self.snapshot) == picture(rebuilt(self.cache))
 
     @invariant()
     def counts(self) -> None:

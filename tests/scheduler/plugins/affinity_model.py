@@ -129,7 +129,7 @@ class Model:
                 for pod in there:
                     yield self.nodes[name], pod
 
-    def refusal(self, pod: core.Pod, node: core.Node) -> str | None:
+    def rejection(self, pod: core.Pod, node: core.Node) -> str | None:
         near = pod.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution
         wanted = [
             (home, other)

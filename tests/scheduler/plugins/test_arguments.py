@@ -1,4 +1,4 @@
-"""Arguments of plugins: what is refused, and where the fault is said to be."""
+"""Arguments of plugins: what is rejected, and where the fault is said to be."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FIT, SHAPE = "NodeResourcesFit", "scoringStrategy.requestedToCapacityRatio.shape
         ("NodeAffinity", {"addedAffinity": ADDED}, "addedAffinity"),
     ],
 )
-def test_refused(plugin: str, args: dict[str, Any], path: str) -> None:
+def test_rejected(plugin: str, args: dict[str, Any], path: str) -> None:
     factory: Any = IN_TREE[plugin]
     with pytest.raises(ArgumentError) as caught:
         factory(args, desk().framework)

@@ -115,9 +115,9 @@ def test_filters_agree(
         mask = plugin.filter_all(state, pod, snapshot, rows)
         found = np.ones(len(chosen), dtype=bool) if mask is None else mask
         assert found.tolist() == [s is None for s in statuses], plugin.name
-        refused = chosen[~found]
-        if len(refused):
-            distinct, index = plugin.explain_all(state, pod, snapshot, refused)
+        rejected = chosen[~found]
+        if len(rejected):
+            distinct, index = plugin.explain_all(state, pod, snapshot, rejected)
             assert [distinct[i] for i in index.tolist()] == [s for s in statuses if s is not None]
 
 
@@ -151,8 +151,8 @@ def test_every_scoring_plugin_has_a_weight() -> None:
     assert weights["TaintToleration"] == 3
 
 
-def _refuses(cluster: tuple[list[core.Node], list[core.Pod], core.Pod], name: str) -> bool:
-    """Whether the plugin is asked about the cluster, and refuses a node but not all."""
+def _rejects(cluster: tuple[list[core.Node], list[core.Pod], core.Pod], name: str) -> bool:
+    """Whether the plugin is asked about the cluster, and rejects a node but not all."""
     nodes, pods, pending = cluster
     framework = framework_of(nodes, pods, {}, Version(1, 36))
     snapshot, pod, state = framework.snapshot, PodInfo(pending), CycleState()
@@ -183,6 +183,6 @@ def test_the_clusters_give_every_plugin_with_two_forms_work(name: str) -> None:
     """Else the tests above would say nothing about it. NoSuchExample if there is no such cluster."""
     find(
         clusters(),
-        lambda cluster: _refuses(cluster, name),
+        lambda cluster: _rejects(cluster, name),
         settings=settings(max_examples=3000, deadline=None, phases=[Phase.generate]),
     )

@@ -1,4 +1,4 @@
-"""DefaultBinder: one request, and its refusal as an error."""
+"""DefaultBinder: one request, and its rejection as an error."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ async def test_binds_with_the_pods_uid() -> None:
     assert api.requests == [("bind", "default/a", "n1", "uid-a")]
 
 
-async def test_a_refused_binding_is_an_error() -> None:
+async def test_a_rejected_binding_is_an_error() -> None:
     api = FakeApi()
-    api.refuse = lambda request: errors.conflict(kinds.POD, "a", "already assigned to node n2")
+    api.reject = lambda request: errors.conflict(kinds.POD, "a", "already assigned to node n2")
     framework = desk(environment={"client": api}).framework
     status = await binding_plugins(framework).bind(framework, CycleState(), pod("a"), "n1")
     assert status is not None

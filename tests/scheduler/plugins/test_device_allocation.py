@@ -353,7 +353,7 @@ def test_of_a_pool_one_of_whose_counters_is_overdrawn_nothing_is_available() -> 
     assert chosen([counters, parts], claim(), taken=[("p", "b"), ("p", "c")]) is None
 
 
-def test_a_refused_constraint_gives_counters_back() -> None:
+def test_a_rejected_constraint_gives_counters_back() -> None:
     parts = resource_slice(
         "parts",
         partition("a", "6Gi", attributes={"model": "x"}),

@@ -127,8 +127,8 @@ class Stage:
         return found
 
     def feasible(self, who: PodInfo) -> list[str]:
-        refused = self.verdicts(who)
-        return sorted(n.name for n in self.framework.snapshot.nodes if n.name not in refused)
+        rejected = self.verdicts(who)
+        return sorted(n.name for n in self.framework.snapshot.nodes if n.name not in rejected)
 
     def reserve(self, who: PodInfo, on: str) -> Status | None:
         return self.plugin.reserve(self.state, who, on)
@@ -224,7 +224,7 @@ def test_nodes_without_the_devices() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_pre_filter_refuses(objects: tuple[Any, ...], text: str) -> None:
+def test_what_pre_filter_rejects(objects: tuple[Any, ...], text: str) -> None:
     stage = Stage(*objects, S1)
     state = CycleState()
     _, status, _ = stage.framework.run_pre_filter_plugins(state, user(), stage.framework.snapshot)
@@ -449,7 +449,7 @@ async def test_devices_of_a_stopped_binding_are_in_use_until_it_is_known_what_wa
     if when == "writing":
         stage.api.holds = True
     else:
-        stage.api.refuse = lambda request: errors.service_unavailable("") if request[0] == "update" else None
+        stage.api.reject = lambda request: errors.service_unavailable("") if request[0] == "update" else None
     await _stopped(stage, who, when)
     before = stage.state
     assert stage.claim().status.HasField("allocation") is written
@@ -468,7 +468,7 @@ async def test_devices_of_a_stopped_binding_are_in_use_until_it_is_known_what_wa
 async def test_a_claim_that_cannot_be_looked_up_holds_no_devices_for_ever(gone: errors.StatusError) -> None:
     stage = Stage(mine(finalizers=[FINALIZER]), claim("other", uid="uid-other"), S1)
     who, other = user(), user("q", "other")
-    stage.api.refuse = lambda request: errors.service_unavailable("") if request[0] == "update" else None
+    stage.api.reject = lambda request: errors.service_unavailable("") if request[0] == "update" else None
     await _stopped(stage, who, "waiting")
     before = stage.state
     stage.plugin.unreserve(before, who, "n1")
@@ -708,7 +708,7 @@ def test_without_the_gate_devices_give_no_extended_resources() -> None:
         ({"bindingTimeout": "10s"}, "1.35", "requires feature gate DRADeviceBindingConditions"),
     ],
 )
-def test_arguments_that_are_refused(args: dict[str, str], version: str, text: str) -> None:
+def test_arguments_that_are_rejected(args: dict[str, str], version: str, text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         arguments.read(args, Gates("scheduler", Version.parse(version)))
 

@@ -74,7 +74,7 @@ def reason(status: Status | None) -> str | None:
     return None if status is None else status.message()
 
 
-def refusals(
+def rejections(
     plugin: InterPodAffinity, state: CycleState, pod: PodInfo, snapshot: Snapshot
 ) -> list[str | None]:
     """One node at a time."""
@@ -82,21 +82,21 @@ def refusals(
 
 
 def check_filter(plugin: InterPodAffinity, model: Model, pod: PodInfo, snapshot: Snapshot) -> None:
-    wanted = [model.refusal(pod.pod, model.nodes[node.name]) for node in snapshot.nodes]
+    wanted = [model.rejection(pod.pod, model.nodes[node.name]) for node in snapshot.nodes]
     state = CycleState()
     _, status = plugin.pre_filter(state, pod, snapshot)
     if status is not None:
         assert status.is_skip
         assert set(wanted) <= {None}
         return
-    assert refusals(plugin, state, pod, snapshot) == wanted
+    assert rejections(plugin, state, pod, snapshot) == wanted
     for rows in (slice(0, len(wanted)), slice(1, len(wanted)), np.arange(len(wanted), dtype=np.intp)[::-1]):
         mask = plugin.filter_all(state, pod, snapshot, rows)
         expected = np.array(wanted, dtype=object)[rows]
         found = np.ones(len(expected), dtype=bool) if mask is None else mask
         assert found.tolist() == [r is None for r in expected.tolist()]
-        refused = np.arange(len(wanted), dtype=np.intp)[rows][~found]
-        distinct, index = plugin.explain_all(state, pod, snapshot, refused)
+        rejected = np.arange(len(wanted), dtype=np.intp)[rows][~found]
+        distinct, index = plugin.explain_all(state, pod, snapshot, rejected)
         assert [distinct[i].message() for i in index.tolist()] == [r for r in expected.tolist() if r]
 
 
@@ -206,7 +206,7 @@ def test_pods_that_come_and_go_in_a_simulation(data: st.DataObject) -> None:
     _, status = plugin.pre_filter(original, pending, snapshot)
     if status is not None:
         return
-    before = refusals(plugin, original, pending, snapshot)
+    before = rejections(plugin, original, pending, snapshot)
     state, extensions = original.clone(), plugin.pre_filter_extensions()
     assert extensions is not None
     changed = Snapshot([node.clone() for node in snapshot.nodes])
@@ -223,10 +223,10 @@ def test_pods_that_come_and_go_in_a_simulation(data: st.DataObject) -> None:
             changed.add_pod(pod, on)
             extensions.add_pod(state, pending, pod, changed.nodes[changed.row_of[on]])
         model = model_of(changed, {}, V1_36)
-        assert refusals(plugin, state, pending, changed) == [
-            model.refusal(pending.pod, model.nodes[node.name]) for node in changed.nodes
+        assert rejections(plugin, state, pending, changed) == [
+            model.rejection(pending.pod, model.nodes[node.name]) for node in changed.nodes
         ]
-    assert refusals(plugin, original, pending, snapshot) == before
+    assert rejections(plugin, original, pending, snapshot) == before
 
 
 @settings(max_examples=60, deadline=None)
@@ -298,7 +298,7 @@ def test_terms_that_cannot_be_parsed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "expression", "refused"),
+    ("version", "expression", "rejected"),
     [
         (Version(1, 33), {"operator": "NotIn", "values": ["a"]}, False),
         (V1_36, {"operator": "NotIn", "values": ["a"]}, True),
@@ -306,7 +306,7 @@ def test_terms_that_cannot_be_parsed() -> None:
         (V1_36, {"operator": "In", "values": ["a"]}, True),
     ],
 )
-def test_negative_namespace_selectors(version: Version, expression: dict[str, Any], refused: bool) -> None:
+def test_negative_namespace_selectors(version: Version, expression: dict[str, Any], rejected: bool) -> None:
     """Since 1.34 a term that excludes a namespace means its pods all the same (kubernetes#141526)."""
     term = {
         "topologyKey": "host",
@@ -321,7 +321,7 @@ def test_negative_namespace_selectors(version: Version, expression: dict[str, An
     plugin = plugin_of(snapshot, {}, version)
     _, status = plugin.pre_filter(state, pending, snapshot)
     assert status is None
-    assert (plugin.filter(state, pending, info) is not None) == refused
+    assert (plugin.filter(state, pending, info) is not None) == rejected
 
 
 NEAR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [

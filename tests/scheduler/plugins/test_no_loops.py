@@ -14,19 +14,19 @@ from tests.scheduler.builders import desk, node, pod
 
 @pytest.fixture
 def columns_only(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A framework of 300 nodes whose plugins refuse to look at a single one."""
+    """A framework of 300 nodes whose plugins reject to look at a single one."""
     on = desk(without=("DefaultPreemption",))
     taint = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
     on.add_nodes(*(node(f"n{i}", taints=[taint] if i % 3 == 0 else []) for i in range(300)))
     on.cache.update_snapshot(on.framework.snapshot)
 
-    def refuse(*_: Any) -> None:
+    def reject(*_: Any) -> None:
         pytest.fail("a node was looked at by itself")
 
     for filtering in on.framework.filter_plugins:
-        monkeypatch.setattr(filtering, "filter", refuse)
+        monkeypatch.setattr(filtering, "filter", reject)
     for scoring in on.framework.score_plugins:
-        monkeypatch.setattr(scoring, "score", refuse)
+        monkeypatch.setattr(scoring, "score", reject)
     return on.framework
 
 

@@ -125,7 +125,7 @@ class Model:
                 found[value] = found.get(value, 0) + self.pods_on(one, node)
         return found
 
-    def refusal(self, node: NodeInfo) -> str | None:
+    def rejection(self, node: NodeInfo) -> str | None:
         hard = self.constraints("DoNotSchedule")
         for one in hard:
             if one.topologyKey not in node.labels:
@@ -233,7 +233,7 @@ def test_filter_is_as_the_model_says(world: tuple[Desk, PodInfo]) -> None:
     on, pod = world
     plugin, state, snapshot = plugin_of(on), CycleState(), on.framework.snapshot
     model = Model(pod, snapshot.nodes)
-    wanted = [model.refusal(node) for node in snapshot.nodes]
+    wanted = [model.rejection(node) for node in snapshot.nodes]
     _, status = plugin.pre_filter(state, pod, snapshot)
     if not model.constraints("DoNotSchedule"):
         assert status is not None
@@ -248,10 +248,10 @@ def test_filter_is_as_the_model_says(world: tuple[Desk, PodInfo]) -> None:
         mask = plugin.filter_all(state, pod, snapshot, rows)
         assert mask is not None
         assert mask.tolist() == [wanted[row] is None for row in chosen.tolist()]
-        refused = chosen[~mask]
-        if len(refused):
-            statuses, index = plugin.explain_all(state, pod, snapshot, refused)
-            assert [statuses[i] for i in index.tolist()] == [one_by_one[row] for row in refused.tolist()]
+        rejected = chosen[~mask]
+        if len(rejected):
+            statuses, index = plugin.explain_all(state, pod, snapshot, rejected)
+            assert [statuses[i] for i in index.tolist()] == [one_by_one[row] for row in rejected.tolist()]
 
 
 @settings(max_examples=100, deadline=None)
@@ -279,7 +279,8 @@ def test_a_simulation_follows_pods_of_one_node(world: tuple[Desk, PodInfo], data
     nodes = [node if i == row else other for i, other in enumerate(snapshot.nodes)]
     model = Model(pod, nodes)
     found = [plugin.filter(clone, pod, each) for each in nodes]
-    assert [None if each is None else each.reasons[0] for each in found] == [model.refusal(n) for n in nodes]
+    reasons = [None if each is None else each.reasons[0] for each in found]
+    assert reasons == [model.rejection(node) for node in nodes]
     assert [plugin.filter(state, pod, each) for each in snapshot.nodes] == before
 
 
@@ -454,7 +455,7 @@ def listed(**changes: Any) -> dict[str, Any]:
          "defaultConstraints[1]"),
     ],
 )  # fmt: skip
-def test_arguments_that_are_refused(args: dict[str, Any], path: str) -> None:
+def test_arguments_that_are_rejected(args: dict[str, Any], path: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         PodTopologySpread(args, desk().framework)
     assert caught.value.path == path
@@ -468,12 +469,12 @@ def test_no_node_is_looked_at_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
         on.cache.add_pod(pod_of(f"p{index}", on=f"n{index * 3 + index % 2}", labels={"app": "a"}))
     on.cache.update_snapshot(on.framework.snapshot)
 
-    def refuse(*_: Any) -> None:
+    def reject(*_: Any) -> None:
         pytest.fail("a node was looked at by itself")
 
     plugin = plugin_of(on)
-    monkeypatch.setattr(plugin, "filter", refuse)
-    monkeypatch.setattr(plugin, "score", refuse)
+    monkeypatch.setattr(plugin, "filter", reject)
+    monkeypatch.setattr(plugin, "score", reject)
     both = [constraint(), constraint(HOSTNAME, hard=False)]
     pod = pod_of("p", labels={"app": "a"}, topologySpreadConstraints=both)
     rng, snapshot = on.framework.rng, on.framework.snapshot

@@ -226,11 +226,11 @@ async def test_the_pod_is_deleted_while_it_waits() -> None:
     assert "pod does not exist any more" in status.message()
 
 
-async def test_a_refused_write_is_forgotten() -> None:
+async def test_a_rejected_write_is_forgotten() -> None:
     stage = Stage(claim(), waiting_class())
     stage.feasible()
     stage.reserve("n1")
-    stage.api.refuse = lambda request: errors.conflict(kinds.PERSISTENT_VOLUME_CLAIM, "data")
+    stage.api.reject = lambda request: errors.conflict(kinds.PERSISTENT_VOLUME_CLAIM, "data")
     status = await stage.pre_bind()
     assert status is not None
     assert isinstance(status.error, errors.StatusError)

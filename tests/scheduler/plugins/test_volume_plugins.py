@@ -37,9 +37,9 @@ def test_columns_agree_with_nodes(objects: list[dict[str, Any]]) -> None:
         mask = plugin.filter_all(state, pod, snapshot, rows)
         passed = np.ones(len(rows), dtype=np.bool_) if mask is None else mask
         assert passed.tolist() == [each is None for each in one_by_one], plugin.name
-        refused = rows[~passed]
-        if len(refused):
-            distinct, index = plugin.explain_all(state, pod, snapshot, refused)
+        rejected = rows[~passed]
+        if len(rejected):
+            distinct, index = plugin.explain_all(state, pod, snapshot, rejected)
             wanted = [each for each in one_by_one if each is not None]
             assert [distinct[i] for i in index.tolist()] == wanted, plugin.name
 

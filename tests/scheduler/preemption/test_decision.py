@@ -19,7 +19,7 @@ from scheduler.framework.interface import Candidate, Code
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.preemption.budgets import read_budgets, split_by_violation
-from scheduler.preemption.evaluator import candidates_wanted
+from scheduler.preemption.evaluator import num_candidates
 from scheduler.preemption.selection import best_candidates
 from tests.scheduler.builders import desk, pod
 from tests.scheduler.clusters import clusters
@@ -112,7 +112,7 @@ def test_equal_candidates_are_all_told() -> None:
     [(50, 10, 100, 50), (500, 10, 100, 100), (5000, 10, 100, 500), (5000, 0, 7, 7)],
 )
 def test_how_many_candidates(nodes: int, percentage: int, absolute: int, wanted: int) -> None:
-    assert candidates_wanted(nodes, percentage, absolute) == wanted
+    assert num_candidates(nodes, percentage, absolute) == wanted
 
 
 def test_budgets_are_used_up_in_order() -> None:

@@ -1,4 +1,4 @@
-"""Evictions: what is asked of the API server, in which order, and what happens when it refuses."""
+"""Evictions: what is asked of the API server, in which order, and what happens when it rejects."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_the_last_victim_goes_last_and_its_deletion_ends_the_waiting() -> 
     def look(request: tuple[Any, ...]) -> None:
         waiting.append(evictions.is_preempting("uid-vip"))
 
-    stage.api.refuse = look
+    stage.api.reject = look
     evictions.begin(stage.preemptor)
     gated = stage.plugin.pre_enqueue(stage.preemptor)
     assert gated is not None
@@ -137,14 +137,14 @@ async def test_preempting_ends_when_the_watch_shows_the_last_victim_terminating(
             victim.metadata.deletionTimestamp.seconds = 1
             seen.append(evictions.is_preempting("uid-vip"))
 
-    stage.api.refuse = delete_seen_early
+    stage.api.reject = delete_seen_early
     await stage.run()
     assert seen == [False]
 
 
-async def test_a_refused_eviction_brings_the_preemptor_back_and_spares_the_last_victim() -> None:
+async def test_a_rejected_eviction_brings_the_preemptor_back_and_spares_the_last_victim() -> None:
     stage = Stage(pod("a", on="n1"), pod("b", on="n1"))
-    stage.api.refuse = lambda request: (
+    stage.api.reject = lambda request: (
         errors.internal("no") if request[0] == "delete" and request[2] == "default/a" else None
     )
     await stage.run()
@@ -155,7 +155,7 @@ async def test_a_refused_eviction_brings_the_preemptor_back_and_spares_the_last_
 
 async def test_a_victim_that_is_gone_is_no_error() -> None:
     stage = Stage(pod("a", on="n1"))
-    stage.api.refuse = lambda request: errors.not_found(kinds.POD, "a") if request[0] == "patch" else None
+    stage.api.reject = lambda request: errors.not_found(kinds.POD, "a") if request[0] == "patch" else None
     await stage.run()
     assert stage.asked() == [("patch", "default/a")]
     assert not stage.activated
@@ -179,7 +179,7 @@ async def test_a_victim_that_waits_on_permit_is_rejected_not_deleted() -> None:
 async def test_synchronous_preemption_tells_the_first_error() -> None:
     stage = Stage(pod("a", on="n1"))
     assert await stage.do(stage.plugin.evictions.before_requeueing(stage.candidate, stage.preemptor)) is None
-    stage.api.refuse = lambda request: errors.internal("no")
+    stage.api.reject = lambda request: errors.internal("no")
     status = await stage.do(stage.plugin.evictions.before_requeueing(stage.candidate, stage.preemptor))
     assert status is not None
     assert status.code is Code.Error

@@ -25,7 +25,7 @@ UNGATED = ClusterEvent(EventResource.Pod, ActionType.UpdatePodSchedulingGatesEli
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Pods come, change, are tried, refused, bound and deleted, in any order."""
+    """Pods come, change, are tried, rejected, bound and deleted, in any order."""
 
     def __init__(self) -> None:
         super().__init__()

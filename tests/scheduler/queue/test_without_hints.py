@@ -34,7 +34,7 @@ def queue() -> PrioritySchedulingQueue:
 
 
 def fail(made: PrioritySchedulingQueue, now: float, *plugins: str, event: ClusterEvent | None = None) -> None:
-    """The pod is tried and refused by the plugins; the event happens meanwhile."""
+    """The pod is tried and rejected by the plugins; the event happens meanwhile."""
     info = made.pop()
     assert info is not None
     if event is not None:
@@ -89,7 +89,7 @@ def changed(info: PodInfo, revision: str, **labels: str) -> PodInfo:
     return PodInfo(made)
 
 
-def test_a_pod_that_changes_itself_is_tried_again_whatever_refused_it() -> None:
+def test_a_pod_that_changes_itself_is_tried_again_whatever_rejected_it() -> None:
     made = queue()
     first = pod("p")
     made.add(first, 0.0)

@@ -1,6 +1,6 @@
 """An API server in memory, as far as the scheduler's shell can tell: it lists, watches, patches and binds.
 
-Every write is noted in `requests`, in order. `refuse` makes the next calls of a kind fail.
+Every write is noted in `requests`, in order. `reject` makes the next calls of a kind fail.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FakeApi:
     lost_answers: int = 0  # bindings that are done and answered with 503
     requests: list[tuple[str, str, Any]] = field(default_factory=list)  # verb, ns/name, body
     events: list[tuple[str, str, str]] = field(default_factory=list)  # reason, name, note
-    refusals: dict[str, list[errors.StatusError]] = field(default_factory=dict)  # by verb
+    rejections: dict[str, list[errors.StatusError]] = field(default_factory=dict)  # by verb
 
     def __post_init__(self) -> None:
         self.revision = 1
@@ -149,8 +149,8 @@ class FakeApi:
         if verb in self.hold:
             await self.hold[verb].wait()
         self.requests.append((verb, key, body))
-        if self.refusals.get(verb):
-            raise self.refusals[verb].pop(0)
+        if self.rejections.get(verb):
+            raise self.rejections[verb].pop(0)
 
     def _current(self, kind: Kind[Any], name: str, namespace: str) -> Any:
         found = self.objects.get(kind, {}).get(ObjectKey(namespace, name))

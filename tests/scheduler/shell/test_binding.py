@@ -96,7 +96,7 @@ async def test_a_nomination_that_is_there_already_is_not_written_again() -> None
 
 async def test_a_failed_nomination_does_not_stop_the_binding() -> None:
     api = api_with()
-    api.refusals["patch/status"] = [errors.forbidden(kinds.POD, "p", "no")]
+    api.rejections["patch/status"] = [errors.forbidden(kinds.POD, "p", "no")]
     async with running(api, scripted(WORKS)):
         await api.until(lambda: is_bound(api))
     assert api.writes("p") == [NOMINATED, BOUND]

@@ -261,7 +261,7 @@ async def test_the_rack_with_room_for_more_pods_is_taken() -> None:
         assert {api.pod(name).spec.nodeName for name in "pqr"} == {"b1"}
 
 
-async def test_a_gang_for_which_no_rack_has_room_is_refused_and_nothing_stays_taken() -> None:
+async def test_a_gang_for_which_no_rack_has_room_is_rejected_and_nothing_stays_taken() -> None:
     api = FakeApi()
     for made in (racked("a1", "a", "1"), racked("b1", "b", "1")):
         api.put(made)

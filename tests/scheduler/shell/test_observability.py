@@ -185,7 +185,7 @@ async def test_why_a_pod_waits() -> None:
     (attempt, *_) = found["attempts"]
     assert attempt["result"] == "Unschedulable"
     assert (attempt["node"], attempt["victims"]) == ("n1", ["default/small"])
-    by_node = {node: r["reasons"] for r in attempt["refusals"] for node in r["nodes"]}
+    by_node = {node: r["reasons"] for r in attempt["rejections"] for node in r["nodes"]}
     assert by_node == {"n1": ["Insufficient cpu"], "n2": ["Insufficient cpu"]}
 
 

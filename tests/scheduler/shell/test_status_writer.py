@@ -63,7 +63,7 @@ async def test_while_the_server_is_away_the_last_failure_of_each_pod_waits() -> 
     api.put(node("n1", cpu="1"))
     away = errors.service_unavailable("away")
     pods = {f"p{number}": pod(f"p{number}", cpu="3").pod for number in range(3 * WORKERS_MAX)}
-    api.refusals["patch/status"] = [away] * (ATTEMPTS_MAX * WORKERS_MAX)
+    api.rejections["patch/status"] = [away] * (ATTEMPTS_MAX * WORKERS_MAX)
     held = api.hold["patch/status"] = anyio.Event()
     async with running(api) as parts:
         writer = parts.deps.writer
@@ -89,7 +89,7 @@ async def test_while_the_server_is_away_the_last_failure_of_each_pod_waits() -> 
 async def test_a_failure_is_written_when_the_server_is_back_though_nobody_tries_the_pod_again() -> None:
     api = FakeApi()
     api.put(node("n1", cpu="1"))
-    api.refusals["patch/status"] = [errors.service_unavailable("away")] * (2 * ATTEMPTS_MAX)
+    api.rejections["patch/status"] = [errors.service_unavailable("away")] * (2 * ATTEMPTS_MAX)
     async with running(api) as parts:
         parts.deps.writer._clock = Hasty()
         api.put(pod("p", cpu="3").pod)

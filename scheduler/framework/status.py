@@ -1,0 +1,75 @@
+"""Define the result of a plugin. Source: kube-scheduler 1.36, framework Status and Code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    """Outcome of a plugin; numbers and names are upstream's."""
+
+    Success = 0
+    Error = 1
+    Unschedulable = 2
+    UnschedulableAndUnresolvable = 3
+    Wait = 4
+    Skip = 5
+    Pending = 6
+
+
+REJECTIONS = frozenset({Code.Unschedulable, Code.UnschedulableAndUnresolvable, Code.Pending})
+
+
+_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError)
+
+
+def error_text(error: BaseException) -> str:
+    """Return the exception's text, with its type where the text alone says little."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if isinstance(error, _BUGS) or not text else text
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Result of a plugin: code, reasons for a person, the plugin that said it, the error if it is one."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    error: BaseException | None = field(default=None, compare=False)
+
+    @staticmethod
+    def as_error(error: BaseException, plugin: str = "") -> Status:
+        """Return an Error status whose reason is the exception's text."""
+        return Status(Code.Error, (error_text(error),), plugin, error)
+
+    def with_plugin(self, plugin: str) -> Status:
+        """Return the same status with that plugin's name."""
+        return self if self.plugin == plugin else Status(self.code, self.reasons, plugin, self.error)
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.Success
+
+    @property
+    def is_wait(self) -> bool:
+        return self.code is Code.Wait
+
+    @property
+    def is_skip(self) -> bool:
+        return self.code is Code.Skip
+
+    @property
+    def is_rejected(self) -> bool:
+        """Return whether the code is Unschedulable, UnschedulableAndUnresolvable or Pending."""
+        return self.code in REJECTIONS
+
+    def message(self) -> str:
+        """Return the reasons in one line."""
+        return ", ".join(self.reasons)
+
+
+def is_success(status: Status | None) -> bool:
+    """Return whether the status is a success; None is one."""
+    return status is None or status.code is Code.Success
