@@ -18,7 +18,7 @@ from scheduler.framework.profile import DEFAULT_SCHEDULER_NAME
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
-EXTENDER_SECONDS_MAX: Final = 5.0  # for one call, unless it says otherwise
+EXTENDER_SECONDS_MAX: Final = 5.0  # for one call without httpTimeout
 
 
 class ConfigError(ValueError):
@@ -58,7 +58,7 @@ class ExtenderTls:
 
 @dataclass(frozen=True, slots=True)
 class Extender:
-    """A scheduler extender as configured; its verbs are paths under `url_prefix`, empty: not asked."""
+    """A scheduler extender as configured; its verbs are paths under `url_prefix`, empty: not called."""
 
     url_prefix: str = ""
     filter_verb: str = ""

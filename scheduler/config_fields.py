@@ -10,9 +10,9 @@ from machinery.wire.scalars import json_type, parse_seconds
 
 
 class Fields:
-    """One object of a configuration. Takes what is asked for; `finish` complains of the rest.
+    """Reads one object of a configuration; `finish` reports the fields that were not read.
 
-    A field of the wrong type is complained of and its default given, so that reading goes on.
+    A field of the wrong type is reported and its default returned, so that reading goes on.
     """
 
     def __init__(self, data: Mapping[str, Any], path: str, problems: list[str]) -> None:
@@ -21,7 +21,7 @@ class Fields:
         self.problems = problems
         self._asked: set[str] = set()
 
-    # Complaints
+    # Errors
 
     def at(self, name: str) -> str:
         """Return the path of a field."""

@@ -26,7 +26,7 @@ ALL: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A plugin as configured; weight 0: not given. `path` is where it stands, for complaints."""
+    """A plugin as configured; weight 0: not given. `path` is its field, for errors."""
 
     name: str
     weight: int = 0
@@ -59,7 +59,7 @@ class ProfileConfig:
 
 
 class ProfileError(ValueError):
-    """A profile names what does not exist or does not fit; the text begins with the field's path."""
+    """A profile is invalid; the text begins with the path of the field."""
 
 
 def default_profile() -> ProfileConfig:

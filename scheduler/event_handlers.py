@@ -92,7 +92,7 @@ class EventHandlers:
         if old.spec.nodeName:
             self._assigned_pod_updated(old, new, now)
         elif new.spec.nodeName:
-            # The pod was bound, by us or by somebody else.
+            # The pod was bound, by us or by another client.
             self._assigned_pod_added(new, now)
             if self._is_ours(old.spec.schedulerName):
                 self._queue.delete(old)

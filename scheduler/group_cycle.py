@@ -29,11 +29,11 @@ WAITING_FOR_PREEMPTION: Final = f"{UNSCHEDULABLE_GROUP}, pod group is waiting fo
 
 @dataclass(slots=True)
 class Member:
-    """A pod of the group, and what the attempt at it came to."""
+    """A pod of the group, and the result of its attempt."""
 
     pod: PodInfo
     state: CycleState
-    found: Scheduled | None = None  # a node, be it after an eviction
+    found: Scheduled | None = None  # a node, perhaps after an eviction
     failed: Failed | None = None  # why it has none, or (with `found`) that it needs an eviction
 
     @property
@@ -43,9 +43,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """On the group: `error` if something broke, else whether its pods may go on.
+    """The result of a group: `error` if one occurred, else whether its pods may go on.
 
-    `waits_for_evictions`: they may as soon as victims are gone. `outcomes`: of each member, in order.
+    `waits_for_evictions`: they may as soon as victims are deleted. `outcomes`: of each member, in order.
     """
 
     is_placed: bool
@@ -76,7 +76,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class _Attempt:
-    """What came of the members in one placement."""
+    """The results of the members in one placement."""
 
     members: Sequence[Member]
     is_placed: bool = False
@@ -201,7 +201,7 @@ def _try(
     member.failed = outcome
     node = "" if outcome.nominating is None else outcome.nominating.node_name
     if node:
-        # Those after it must see it there, as if its victims had gone.
+        # The members after it must see it there, as if its victims were deleted.
         claimed = cycle.claim(framework, cache, member.state, member.pod, ScheduleResult(node, 0, 0, start))
         if isinstance(claimed, Scheduled):
             member.found = claimed

@@ -14,7 +14,7 @@ from scheduler.framework.snapshot import Snapshot
 
 
 class PlacementError(Exception):
-    """Pods of the group are where no placement can have them."""
+    """Pods of the group are on nodes that no placement has together."""
 
 
 @dataclass(frozen=True, slots=True)

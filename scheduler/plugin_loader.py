@@ -19,7 +19,7 @@ GROUP: Final = "nominee.scheduler_plugins"
 
 
 class PluginLoadError(ValueError):
-    """A plugin cannot be loaded; the text says which and why."""
+    """A plugin cannot be loaded; the text has the plugin and the reason."""
 
 
 def search_also(folders: Iterable[Path]) -> None:

@@ -92,7 +92,7 @@ def _history(text: str) -> list[Any]:
     try:
         found = json.loads(text or "[]")
     except ValueError:
-        return []  # somebody has written something else there
+        return []  # another client has written something else there
     return found if isinstance(found, list) else []
 
 

@@ -28,7 +28,7 @@ class ExplainError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Who says no to a node, and why. The reasons are sorted and each is there once."""
+    """Which plugin rejected a node, and why. The reasons are sorted and each is there once."""
 
     plugin: str
     reasons: tuple[str, ...]
@@ -45,9 +45,9 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """Whom preemption would evict. `node`: where it would nominate the pod, "" nowhere.
+    """The victims of a preemption. `node`: where it would nominate the pod, "" nowhere.
 
-    `best` are the candidates as good as that one; `failures` tell why other nodes gave no candidate.
+    `best` are the candidates as good as that one; `failures`: why other nodes are no candidates.
     `nomination` is what becomes of `status.nominatedNodeName`: None, it is left as it is.
     """
 

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 class ExtenderError(Exception):
-    """An extender did not answer, or answered what cannot be."""
+    """An extender failed, or its response is invalid."""
 
 
 @dataclass(frozen=True, slots=True)

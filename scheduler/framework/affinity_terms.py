@@ -35,7 +35,7 @@ class AffinityTerm:
         self.selector = selector
         self.topology_key = topology_key
         simple = all(r.operator in _EQUAL and len(r.values) == 1 for r in selector.requirements)
-        # The usual selector, which wants certain values, is asked without much ado.
+        # The usual selector, which requires certain values, has a fast path.
         self._equalities = (
             tuple((r.key, r.values[0]) for r in selector.requirements)
             if simple and not selector.selects_nothing

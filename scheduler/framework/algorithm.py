@@ -33,7 +33,7 @@ class NoNodesError(Exception):
 
 
 class AlgorithmError(Exception):
-    """A plugin failed; its status says which and why."""
+    """A plugin failed; its status has the plugin and the error."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message())
@@ -134,7 +134,7 @@ def find_feasible(
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the filters say of every node. `narrowing`: plugins whose PreFilter left nodes out."""
+    """The results of the filters for every node. `narrowing`: plugins whose PreFilter left nodes out."""
 
     rows: NDArray[np.intp]  # where the pod fits
     nominated_row: int | None  # the pod's own nominated node if it fits there

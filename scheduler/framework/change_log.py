@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-CHANGES_MAX: Final = 1 << 16  # kept; a reader that is further behind starts anew
+CHANGES_MAX: Final = 1 << 16  # kept; a reader that is further behind reads everything
 
 
 class ChangeLog:

@@ -23,7 +23,7 @@ Rows = slice | NDArray[np.intp]
 class Follower(Protocol):
     """What a snapshot keeps up to date, row by row."""
 
-    follows_pods: bool  # whether it wants to hear of changes of pods too
+    follows_pods: bool  # whether a change of the node's pods changes the value
 
     def append(self, row: int, info: NodeInfo) -> None: ...
 

@@ -17,7 +17,7 @@ from scheduler.framework.nominator import Nominator
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import NodeInfo, PodInfo
 
-PRIORITIES_MAX = 8  # priorities to keep copies for; the least recently used goes
+PRIORITIES_MAX = 8  # priorities to keep copies for; the least recently used is dropped
 
 
 @dataclass(slots=True)

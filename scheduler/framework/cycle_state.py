@@ -11,7 +11,7 @@ from scheduler.framework.instrumentation import NO_PLUGIN_HOOKS, PluginHooks
 
 
 class CycleState:
-    """Values by key, the plugins to be skipped, and the hooks of the attempt; dry runs work on clones."""
+    """Values by key, the plugins to be skipped, and the hooks of the attempt; dry runs use clones."""
 
     __slots__ = (
         "_values",

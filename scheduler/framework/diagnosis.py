@@ -101,7 +101,7 @@ class NodeStatusTable:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What is known after no node was found."""
+    """The rejections after no node was found."""
 
     statuses: NodeStatusTable
     unschedulable_plugins: set[str] = field(default_factory=set)

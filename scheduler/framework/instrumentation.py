@@ -157,7 +157,7 @@ class PluginObserver:
         timeout_seconds: float,
         seconds: float,
     ) -> None:
-        """Called after a plugin's Permit; `timeout_seconds`: how long it wants the pod to wait at most."""
+        """Called after a plugin's Permit; `timeout_seconds`: how long the pod may wait for it."""
 
     def pre_bind_pre_flight(
         self, state: CycleState, plugin: str, status: Status | None, seconds: float

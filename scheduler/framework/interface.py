@@ -98,9 +98,9 @@ class Plugin:
 
 
 class EnqueueExtensions(Plugin):
-    """Plugins whose rejections can be undone by events.
+    """Plugins that register the events which can undo their rejections.
 
-    A plugin without it is woken by every event, as upstream does.
+    A plugin without it gets every event, as upstream does.
     """
 
     @abstractmethod
@@ -136,7 +136,7 @@ class PreFilterExtensions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """The nodes worth looking at; None means all of them."""
+    """The nodes to consider; None: all."""
 
     node_names: frozenset[str] | None = None
 
@@ -161,10 +161,10 @@ class PreFilterPlugin(Plugin):
 
 
 class FilterPlugin(Plugin):
-    """Filter works on one node, or on many at once; both must give the same verdicts.
+    """Filter works on one node, or on many at once; both must return the same verdicts.
 
     `looks_at_pods`: whether the verdict can change when pods come to or leave the node. If it cannot, a
-    preemption's dry run asks once only.
+    preemption's dry run calls it once only.
     """
 
     looks_at_pods = True
@@ -214,7 +214,7 @@ class FilterError(Exception):
 
 
 class NodeStatuses(Protocol):
-    """Why each node was rejected (upstream's NodeToStatus); nodes never looked at have a common status."""
+    """Why each node was rejected (upstream's NodeToStatus); nodes never filtered have a common status."""
 
     def get(self, node_name: str) -> Status: ...
 
@@ -238,7 +238,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """What PostFilter asks for: a nomination, and I/O.
+    """The result of PostFilter: a nomination, and I/O to be done.
 
     `follow_up` returns the I/O (evict the victims). When `background`, the shell calls `begin`, has it done
     by a task and goes on; otherwise it waits, and a status that is not a success replaces PostFilter's. A

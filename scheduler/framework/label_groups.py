@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scheduler.framework.snapshot import Snapshot
     from scheduler.framework.types import NodeInfo, PodInfo
 
-ANSWERS_MAX = 32  # the least recently asked goes
+ANSWERS_MAX = 32  # the least recently used is dropped
 _KEY = "label groups"
 
 Question = tuple[str, "LabelSelector"]  # namespace, selector

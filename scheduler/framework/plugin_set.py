@@ -46,7 +46,7 @@ class PluginConfigError(ValueError):
 
 
 class PluginSet(PluginHandle):
-    """The plugins of one profile. `runtime.Framework` runs them and is the `Handle` that they are given."""
+    """The plugins of one profile. `runtime.Framework` runs them and is the `Handle` that they get."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ from scheduler.framework.columns import Column, Extract, Follower, Rows
 from scheduler.framework.types import NodeInfo, PodInfo
 
 _CAPACITY_MIN = 16
-COLUMNS_MAX = 512  # derived columns (labels, images, ...); the oldest goes when there are more
+COLUMNS_MAX = 512  # derived columns (labels, images, ...); with more the oldest is dropped
 FORKS_MAX = 64
 
 Int64s = NDArray[np.int64]
@@ -66,7 +66,7 @@ class Snapshot:
         for info in nodes:
             self._append(info)
 
-    # Looking
+    # Reading
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -312,7 +312,7 @@ class Snapshot:
             for name, former in fork.former.items():
                 outer.former.setdefault(name, former)
             if fork.order is not None and outer.order is None:
-                # Nodes that the outer fork has added before are gone after its revert.
+                # Nodes that the outer fork has added before are removed by its revert.
                 outer.order = [n for n in fork.order if outer.former.get(n, self) is not None]
 
     def add_node(self, info: NodeInfo) -> None:

@@ -32,7 +32,7 @@ def error_text(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Result of a plugin: code, reasons for a person, the plugin that said it, the error if it is one."""
+    """The result of a plugin: code, reasons, the plugin that returned it, the error if it is one."""
 
     code: Code
     reasons: tuple[str, ...] = ()

@@ -74,8 +74,8 @@ class PodInfo:
     options: ResourceOptions
     key: ObjectKey
     is_plain: bool  # one container and nothing else that counts
-    requests: Amounts  # with what the status of a running resize says: what the pod takes on its node
-    fit_requests: Amounts  # by the spec alone: what a pending pod asks for
+    requests: Amounts  # with the status of a resize in progress: what the pod takes on its node
+    fit_requests: Amounts  # by the spec alone: what a pending pod requests
     nonzero: tuple[int, int]  # cpu, memory with defaults for containers that request none
     host_ports: tuple[HostPort, ...]
     labels: dict[str, str]

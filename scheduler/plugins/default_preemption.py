@@ -58,7 +58,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self._handle = handle
         self._asynchronous = handle.gates.enabled("SchedulerAsyncPreemption")
         self.evictions = Evictions(handle, self.name)
-        self.attempts = 0  # how often PostFilter was asked; for the metric
+        self.attempts = 0  # calls of PostFilter; for the metric
 
     def decide(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> Decision:
         """Return what `post_filter` would do, without beginning it (for explanations and tests)."""

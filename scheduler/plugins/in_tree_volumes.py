@@ -42,7 +42,7 @@ _ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone
 
 @dataclass(frozen=True, slots=True)
 class InTreeVolume:
-    """An in-tree volume: who made it before, and its handle with the CSI driver."""
+    """An in-tree volume: its in-tree driver, and its handle with the CSI driver."""
 
     plugin: str
     handle: str

@@ -62,9 +62,9 @@ class _FilterState:
     namespace_labels: Mapping[str, str]
     required: Queries
     required_anti: Queries
-    affinity: TopologyCounts  # pods that all required affinity terms mean
-    anti_affinity: TopologyCounts  # pods that a required anti-affinity term means
-    existing: TopologyCounts  # required anti-affinity terms of pods on nodes that mean this pod
+    affinity: TopologyCounts  # pods that all required affinity terms match
+    anti_affinity: TopologyCounts  # pods that a required anti-affinity term matches
+    existing: TopologyCounts  # required anti-affinity terms of pods on nodes that match this pod
 
     def clone(self) -> _FilterState:
         return _FilterState(

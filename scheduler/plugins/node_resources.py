@@ -116,7 +116,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         wanted = self._wanted(pod)
         if 2 * len(wanted) + 1 > _BITS_MAX:
             return super().explain_all(state, pod, snapshot, rows)
-        # One bit a reason: 0 too many pods, then per resource whether it is short, and whether hopelessly.
+        # One bit a reason: 0 too many pods, then per resource: insufficient, and more than allocatable.
         bits = (snapshot.pods_free[rows] <= 0).astype(np.int64)
         for position, (column, amount) in enumerate(wanted):
             allocatable = snapshot.allocatable_of(column)[rows]

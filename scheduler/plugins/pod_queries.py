@@ -19,7 +19,7 @@ from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.node_counts import Counts, NodeCounts
 from scheduler.plugins.pod_groups import PodGroups
 
-ANSWERS_MAX: Final = 128  # the least recently asked goes
+ANSWERS_MAX: Final = 128  # the least recently used is dropped
 
 
 @dataclass(frozen=True, slots=True)

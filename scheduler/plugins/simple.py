@@ -42,7 +42,7 @@ UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 
 
 class PrioritySort(QueueSortPlugin):
-    """Higher priority first, then who has waited longer."""
+    """Higher priority first, then the pod that has been in the queue for longer."""
 
     name = "PrioritySort"
 
@@ -86,7 +86,7 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
 
 
 class NodeName(FilterPlugin, EnqueueExtensions):
-    """A pod whose spec names a node (set by its maker) fits only there."""
+    """A pod whose spec names a node (set by its creator) fits only there."""
 
     name = "NodeName"
     looks_at_pods = False

@@ -100,7 +100,7 @@ class Reader:
 
 
 class Defaults:
-    """Constraints of pods that have none; whom they spread is known by the pod's services and controller."""
+    """Constraints of pods that have none; they spread the pods of the pod's services and controller."""
 
     def __init__(
         self, constraints: Sequence[core.TopologySpreadConstraint], *, system: bool, handle: Handle

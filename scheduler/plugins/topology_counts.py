@@ -24,7 +24,7 @@ class _Topology:
 
     column: Column
     by_id: Counts
-    present: NDArray[np.bool_]  # by id: domains that something was counted in, if only to come to nothing
+    present: NDArray[np.bool_]  # by id: domains that something was counted in, even if the sum is 0
 
 
 class TopologyCounts:

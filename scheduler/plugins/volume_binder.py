@@ -51,7 +51,7 @@ Volume = core.PersistentVolume
 
 
 class VolumeError(Exception):
-    """The claims cannot be worked with; the text says why, as upstream words it."""
+    """The pod's claims cannot be used; the text is worded as upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class VolumeBinder:
         self.claims = Assumptions(handle, kinds.PERSISTENT_VOLUME_CLAIM)
         self.volumes = Assumptions(handle, kinds.PERSISTENT_VOLUME)
 
-    # Deciding
+    # Decisions
 
     def problem_of(self, pod: PodInfo) -> str:
         """Return why the pod cannot use its claims at all, or ""."""
@@ -230,7 +230,7 @@ class VolumeBinder:
         found = (topology_of(capacity) for capacity in with_room(of_class, requested_bytes(claim)))
         return [selector for selector in found if selector is not None]
 
-    # Assuming
+    # Assumptions
 
     def assume(self, volumes: NodeVolumes, node_name: str) -> NodeVolumes:
         """Assume the bindings, so that other pods see these volumes as taken; return the changed objects."""
@@ -256,7 +256,7 @@ class VolumeBinder:
         for claim in volumes.provisions:
             self.claims.restore(claim.metadata.name, claim.metadata.namespace)
 
-    # Doing
+    # Writes
 
     def bind(
         self, pod: PodInfo, volumes: NodeVolumes, node_name: str, *, timeout_seconds: float

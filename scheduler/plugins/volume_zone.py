@@ -42,7 +42,7 @@ from scheduler.framework.types import NodeInfo, PodInfo
 _STATE = "VolumeZone"
 _SEPARATOR = "__"  # between the zones of a volume that is in several
 
-# Labels in the order in which they are looked at, each with the label of today that means the same.
+# Labels in the order in which they are checked, each with the current label of the same meaning.
 _TOPOLOGY_LABELS: Final[Mapping[str, str]] = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",

@@ -49,7 +49,7 @@ class _Simulation:
         if status is not None and not status.is_success:
             return status
         if not self._fitted:
-            # What does not look at pods has said yes for good.
+            # Filters that do not depend on the node's pods have passed already.
             self._state.skip_filter_plugins |= self._handle.filters_blind_to_pods
             self._fitted = True
         return None

@@ -121,7 +121,7 @@ class Evictions:
                 yield Delete(kinds.POD, victim.name, victim.namespace)
             except StatusError as error:
                 if is_not_found(error):
-                    return  # gone already
+                    return  # deleted already
                 raise
         yield Failpoint(VICTIM_AFTER, _labels(pod, victim=str(victim.key)))
         if self._handle.recorder is not None:

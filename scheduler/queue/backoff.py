@@ -22,7 +22,7 @@ WINDOW_SECONDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The arithmetic. `windowed`: ends are cut to whole seconds (SchedulerPopFromBackoffQ)."""
+    """Computes backoffs. `windowed`: ends are cut to whole seconds (SchedulerPopFromBackoffQ)."""
 
     initial_seconds: float = 1.0
     max_seconds: float = 10.0
@@ -56,9 +56,9 @@ class Backoff:
 
 
 class BackoffQueue:
-    """Pods that wait: those that were rejected, and apart from them those that failed with an error.
+    """Pods in backoff: rejected ones, and apart from them those that failed with an error.
 
-    Only the first may be popped early; those with errors would hammer what is broken.
+    Only the first may be popped early; trying again early after an error would add load to a failing server.
     """
 
     def __init__(self, backoff: Backoff, less_key: Callable[[QueuedPodInfo], Any]) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NODE_TAINT = ClusterEvent(EventResource.Node, ActionType.UpdateNodeTaint)
 
-# What a plugin hears of that does not say what it wants: everything.
+# The events of a plugin that registers none: all of them.
 EVERY_EVENT = tuple(
     ClusterEvent(resource, ActionType.All)
     for resource in EventResource
@@ -45,14 +45,14 @@ class Strategy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One plugin's interest; without a hint every matching event queues the pod."""
+    """An event that a plugin registered; without a hint every matching event queues the pod."""
 
     plugin: str
     event: ClusterEvent
     hint: HintFunction | None = None
 
 
-# (registration, event, pod, old object, new object) -> what its hint says; may raise.
+# (registration, event, pod, old object, new object) -> the result of its hint; may raise.
 AskHint = Callable[[Registration, ClusterEvent, "PodInfo", Message | None, Message | None], QueueingHint]
 
 
@@ -138,7 +138,7 @@ class HintMap:
     ) -> bool:
         try:
             return self._ask(registration, event, info.pod_info, old, new) is QueueingHint.Queue
-        except Exception:  # noqa: BLE001  # plugins may be anyone's; see the docstring of strategy
+        except Exception:  # noqa: BLE001  # plugins may be from outside; see the docstring of strategy
             return True
 
 

@@ -57,7 +57,7 @@ PodPredicate = Callable[[PodInfo], bool]
 
 @dataclass(frozen=True, slots=True)
 class QueueProfile:
-    """What the queue needs to know of a scheduler profile."""
+    """The PreEnqueue plugins and the hints of a scheduler profile."""
 
     pre_enqueue: tuple[PreEnqueuePlugin, ...] = ()
     hints: HintMap = field(default_factory=lambda: HintMap(()))
@@ -68,11 +68,11 @@ def _nothing() -> None:
 
 
 class PrioritySchedulingQueue:
-    """See the module's text. Not for several threads; no method awaits.
+    """The pending pods of all profiles. Not for several threads; no method awaits.
 
-    `wake` is called when `pop` may have become able to give something. Without `hints_enabled`
-    (SchedulerQueueingHints, until 1.33) no events are kept for pods in flight: one that fails waits for its
-    backoff if anything at all has moved pods since it was popped, and for an event otherwise.
+    `wake` is called when `pop` may return a pod again. Without `hints_enabled` (SchedulerQueueingHints,
+    until 1.33) no events are kept for pods in flight: one that fails waits for its backoff if any event has
+    moved pods since it was popped, and for an event otherwise.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class PrioritySchedulingQueue:
         for key, found in places.items():
             assert len(found) == 1, f"{key} is in {' and '.join(found)}"
 
-    # ---- the way of a pod ----
+    # ---- adding, popping and requeueing ----
 
     def add(self, pod: PodInfo, now: float) -> None:
         """Add a new pod."""
@@ -195,7 +195,7 @@ class PrioritySchedulingQueue:
             info.attempts += 1
             if self.in_flight.start(info.pod_info):
                 break
-            # The pod is being tried already (it was seen again meanwhile): this one is too much.
+            # The pod is in flight already: it was queued again meanwhile.
         return self._taken(info)
 
     def _taken(self, info: QueuedPodInfo) -> QueuedPodInfo:
@@ -428,7 +428,7 @@ class PrioritySchedulingQueue:
         from_backoff: bool = False,
     ) -> bool:
         """Move the pod to active; return False when a PreEnqueue plugin gated it instead."""
-        if not (self._pop_early and from_backoff):  # else they were asked when it went into backoff
+        if not (self._pop_early and from_backoff):  # else PreEnqueue ran when it went into backoff
             self._run_pre_enqueue(info)
         key = info.pod_info.key
         if info.gated:

@@ -264,7 +264,7 @@ class BindingCycles:
             error=status.message(), log=attempt.progress.log(),
         )  # fmt: skip
         attempt.progress.apply(Event.FAILED, deps.clock.monotonic())
-        # Undoing cannot fail; at this failpoint it may stall, or the process may end.
+        # Unreserve cannot fail; at this failpoint it may stall, or the process may end.
         with suppress(StatusError, FailpointError):
             await steps.UNRESERVE_BEFORE.hit(pod=pod.key, node=node)
         attempt.framework.run_unreserve_plugins(attempt.state, pod, node)

@@ -19,7 +19,7 @@ from scheduler.shell.perform import Performer
 
 
 class BindingPlugins:
-    """Runs plugins and has the I/O done that they ask for."""
+    """Runs plugins and performs the I/O that they return."""
 
     def __init__(self, performer: Performer) -> None:
         self._performer = performer

@@ -32,7 +32,7 @@ from scheduler.shell.group_status import GroupConditions
 
 @dataclass(frozen=True, slots=True)
 class GroupOutcome:
-    """What a group's cycle came to; `verdict` None: it could not be tried."""
+    """The result of a group's cycle; `verdict` None: it could not be tried."""
 
     key: ObjectKey
     outcomes: Sequence[tuple[Attempt, Scheduled | Failed]]

@@ -16,7 +16,7 @@ from machinery.runtime.clock import Clock
 from scheduler.event_handlers import EventHandlers
 from scheduler.framework.events import ActionType, EventResource
 
-# A finished pod uses nothing any more: to the scheduler it is gone (kube-scheduler's pod informer).
+# A finished pod uses nothing any more: it is deleted for the scheduler (kube-scheduler's pod informer).
 NOT_FINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 RESOURCE_KINDS: Final[Mapping[EventResource, Kind[Any]]] = {
     EventResource.PVC: kinds.PERSISTENT_VOLUME_CLAIM,
@@ -30,7 +30,7 @@ RESOURCE_KINDS: Final[Mapping[EventResource, Kind[Any]]] = {
     EventResource.ResourceSlice: kinds.RESOURCE_SLICE,
     EventResource.DeviceClass: kinds.DEVICE_CLASS,
 }
-# Kinds that plugins look things up in, beside those that wake pods.
+# Kinds that plugins list, beside those whose events requeue pods.
 LISTED_KINDS: Final[tuple[Kind[Any], ...]] = (
     kinds.POD_DISRUPTION_BUDGET,
     kinds.NAMESPACE,

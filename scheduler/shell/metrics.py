@@ -37,7 +37,7 @@ def _doubling(first: float, count: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A metric that is recorded as things happen.
+    """A metric that is recorded as events occur.
 
     `field` is the attribute of `Metrics`, or the name by which plugins record it (`plugin_metric`). Without
     buckets it is a counter; `cheap` histograms (`Durations`) are those observed many times for each pod.
@@ -210,7 +210,7 @@ RECORDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A metric whose values are read when it is asked for."""
+    """A metric whose values are read when it is scraped."""
 
     name: str
     text: str

@@ -59,7 +59,7 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What is to be written of a pod, as it was when it was decided."""
+    """The failure to be written of a pod, as it was when it was decided."""
 
     ticket: Ticket
     pod: core.Pod

@@ -20,10 +20,10 @@ NANOS_PER_SECOND: Final = 1_000_000_000
 
 
 class WaitingPod:
-    """One pod; every plugin that said Wait must allow it, the first that rejects it ends the waiting.
+    """One pod; every plugin that returned Wait must allow it, the first that rejects it ends the wait.
 
-    A rejection by one of `preemptors` (that did not say Wait itself) is no verdict on the pod: it counts as
-    an error, and the pod is tried again after a backoff instead of waiting for an event to help it (1.36).
+    A rejection by one of `preemptors` (that did not return Wait itself) is no verdict on the pod: it counts
+    as an error, and the pod is tried again after a backoff instead of waiting for an event (1.36).
     """
 
     def __init__(

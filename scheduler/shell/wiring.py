@@ -112,7 +112,7 @@ class CachedPods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
-    """What is built first and needs no plugin."""
+    """The parts that are built first and need no plugin."""
 
     process: Process
     config: SchedulerConfig

@@ -149,7 +149,7 @@ def desk(
         factories[plugin.name] = lambda args, handle, plugin=plugin: plugin
     defaults = tuple(e for e in registry.DEFAULT_PLUGINS if e.name not in without)
     points = expand_multi_point(classes, (*(Enabled(p.name) for p in plugins), *defaults))
-    surroundings: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "snapshot": Snapshot(),
         "nominator": nominator,
         "gates": Gates("scheduler", VERSION),
@@ -158,5 +158,5 @@ def desk(
         "rng": random.Random(1),
         **(environment or {}),
     }
-    framework = Framework(Profile(points=points), factories, Environment(**surroundings))
+    framework = Framework(Profile(points=points), factories, Environment(**fields))
     return Desk(framework, cache, nominator)

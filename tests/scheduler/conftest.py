@@ -1,4 +1,4 @@
-"""How many recorded cases of each family passed, told at the end of a run that plays them."""
+"""Report how many recorded cases of each family passed, at the end of a run that plays them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("recorded cases by family")
     for family, found in sorted(counts.items()):
         if terminalreporter.verbosity > 0 or set(found) != {"passed"}:
-            told = ", ".join(f"{number} {outcome}" for outcome, number in found.items())
-            terminalreporter.write_line(f"{family}: {told}")
+            summary = ", ".join(f"{number} {outcome}" for outcome, number in found.items())
+            terminalreporter.write_line(f"{family}: {summary}")
     total: Counter[str] = sum(counts.values(), Counter())
-    told = ", ".join(f"{number} {outcome}" for outcome, number in total.items())
-    terminalreporter.write_line(f"{len(counts)} families: {told}")
+    summary = ", ".join(f"{number} {outcome}" for outcome, number in total.items())
+    terminalreporter.write_line(f"{len(counts)} families: {summary}")

@@ -48,7 +48,7 @@ def test_defaults() -> None:
     )
 
 
-def test_a_file_as_people_write_it() -> None:
+def test_a_typical_file() -> None:
     found = config.load(
         """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -213,7 +213,7 @@ def test_rejected_with_the_field(case: Wrong) -> None:
     assert any(case.want in problem for problem in caught.value.problems), caught.value.problems
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         read(parallelism=-1, podInitialBackoffSeconds=0, nonsense=1)
     assert len(caught.value.problems) == 3

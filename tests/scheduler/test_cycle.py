@@ -78,7 +78,7 @@ class Nominated:
 @pytest.mark.parametrize(
     "case",
     [
-        # n2 is the better node for everybody: n1 is half full.
+        # n2 is the better node for every pod: n1 is half full.
         Nominated("the nominated node is taken though another one is better", "n1", "n1"),
         Nominated("a missing nominated node is ignored", "n9", "n2"),
         Nominated("a nominated node that is full is left for the others", "n3", "n2"),
@@ -254,7 +254,7 @@ class Broken(FilterPlugin):
         raise AttributeError("nodeNam")
 
 
-def test_a_plugin_that_breaks_is_named_and_its_error_kept_for_the_log() -> None:
+def test_an_exception_of_a_plugin_is_an_error_status_with_its_name() -> None:
     at = desk(Broken())
     at.add_nodes(node("n1"))
     outcome = failed(run(at, pod("p")))
@@ -271,7 +271,7 @@ class Failing(FilterPlugin):
         return Status(Code.Error, ("CEL runtime error: no such key: x",))
 
 
-def test_a_plugin_that_says_that_it_cannot_tell_leaves_no_traceback() -> None:
+def test_an_error_status_leaves_no_traceback() -> None:
     at = desk(Failing())
     at.add_nodes(node("n1"))
     outcome = failed(run(at, pod("p")))

@@ -51,7 +51,7 @@ def registrations(world: World, plugin: str) -> Sequence[ClusterEventWithHint]:
 
 
 def verdict(case: Mapping[str, Any]) -> dict[str, Any]:
-    """What the queue would hear: Queue as soon as one matching registration says so."""
+    """Return the queue's result: Queue as soon as one matching registration returns it."""
     world = world_of(case)
     event = event_of(case["event"])
     matching = [r for r in registrations(world, case["plugin"]) if r.event.matches(event)]

@@ -85,7 +85,7 @@ def test_the_wrong_kind(plugin: str, resource: EventResource, action: ActionType
         assert str(raised.value) == said
 
 
-def test_of_two_wrong_objects_the_new_one_is_named() -> None:
+def test_of_two_wrong_objects_the_error_names_the_new_one() -> None:
     hints = {
         registered.event.resource: registered.hint
         for registered in build_world([]).framework.events_to_register()["VolumeBinding"] or ()
@@ -97,7 +97,7 @@ def test_of_two_wrong_objects_the_new_one_is_named() -> None:
         hint(PodInfo(core.Pod()), old, storage.CSINode())
 
 
-def test_affinity_that_cannot_be_parsed_is_told_in_the_parsers_words_if_it_is_required() -> None:
+def test_required_affinity_that_cannot_be_parsed_is_the_parsers_error() -> None:
     pod, other = core.Pod(), core.Pod()
     other.spec.nodeName = "n"
     affinity = pod.spec.affinity.podAffinity

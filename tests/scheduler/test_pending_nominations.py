@@ -99,7 +99,7 @@ def test_the_next_attempt_sees_what_was_decided_before_it_is_written() -> None:
 def test_a_pending_nomination_ends_when_the_watch_shows_its_write() -> None:
     scheduler = Scheduler()
     number = scheduler.fails("n1")
-    scheduler.watch_shows(shown(2, phase="Pending"))  # somebody else wrote, before our write
+    scheduler.watch_shows(shown(2, phase="Pending"))  # another client wrote, before our write
     assert scheduler.nominated == ("n1", "n1")
     scheduler.nominations.written(UID, number, 3)
     scheduler.watch_shows(shown(3, "n1"))
@@ -129,7 +129,7 @@ def test_a_write_that_failed_counts_no_more_and_a_later_one_does() -> None:
     assert scheduler.nominations.apply(scheduler.watched) is scheduler.watched
 
 
-def test_a_pod_that_is_gone_leaves_nothing() -> None:
+def test_a_deleted_pod_leaves_nothing() -> None:
     nominations = PendingNominations()
     nominations.decide(UID, "n1")
     nominations.forget(UID)

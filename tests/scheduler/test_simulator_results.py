@@ -11,7 +11,7 @@ def size(annotations: dict[str, str]) -> int:
     return sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
 
 
-def test_everything_is_there_even_if_nothing_was_said() -> None:
+def test_every_annotation_is_there_even_if_it_is_empty() -> None:
     found = Results().annotations()
     assert found.pop(f"{PREFIX}selected-node") == ""
     assert set(found.values()) == {"{}"}

@@ -141,7 +141,7 @@ def volume_clusters(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @st.composite
 def _storage(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """A driver that tells how much room its storage has, and attachments."""
+    """A driver that publishes its storage capacity, and attachments."""
     found: list[dict[str, Any]] = []
     if draw(st.booleans()):
         driver = {"metadata": {"name": DRIVER}, "spec": {"storageCapacity": draw(st.booleans())}}

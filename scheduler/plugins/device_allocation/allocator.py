@@ -379,7 +379,7 @@ class _Search:
         if counts and not self._features.partitionable:
             return None
         if counts and shareable and self._is_shared(device.id):
-            counts = False  # whoever had the device first has paid
+            counts = False  # the first user of the device has paid
         if counts and not self._counters.take(pool, device):
             return None
         if not self._add_to_constraints(index, request, device):

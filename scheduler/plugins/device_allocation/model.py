@@ -14,7 +14,7 @@ from machinery.cel.device_selector import Features as SelectorFeatures
 from machinery.resources.quantity import Quantity
 from machinery.scheduling.node_affinity import NodeSelector
 
-EXPRESSIONS_MAX = 32  # whose answers a device remembers
+EXPRESSIONS_MAX = 32  # whose results a device keeps
 RESULTS_MAX = 32  # devices in one claim's allocation
 ALL = "All"
 EXACT_COUNT = "ExactCount"

@@ -156,7 +156,7 @@ class Filtering:
         mine = None
         if state.extended is not None:
             if state.extended.spec.devices.requests:
-                # Of an earlier attempt: PostFilter deletes it, then all begins anew.
+                # Of an earlier attempt: PostFilter deletes it, then the pod is tried again.
                 return unschedulable("cannot schedule extended resource claim")
             mine = extended.claim_for_node(state.extended, state.asked, node.node.status.allocatable)
             if mine is None and state.only_extended:

@@ -75,7 +75,7 @@ class Hints:
             self._event = _Event.read(old, new)
         event = self._event
         if not event.freed and (event.name not in pod.resource_claims or event.namespace != pod.namespace):
-            return QueueingHint.Skip  # the common case: every pending pod hears of every claim
+            return QueueingHint.Skip  # the common case: every pending pod gets the events of every claim
         try:
             claims = claims_of(pod.pod, self._claims.get)
         except ClaimError:

@@ -15,7 +15,7 @@ from scheduler.plugins.dynamic_resources.pod_claims import Claim, is_allocated
 
 @dataclass(frozen=True, slots=True)
 class OnNode:
-    """What Filter found out about a node.
+    """The result of Filter for a node.
 
     `extended` is the claim for extended resources as this node needs it.
     """
@@ -47,7 +47,7 @@ class ClaimsState:
     shared: set[int] = field(default_factory=set)  # decided by another pod of the gang, not written yet
     unavailable: set[int] = field(default_factory=set)
     decided: dict[int, devices.AllocationResult] = field(default_factory=dict)  # by Reserve
-    unsettled: set[int] = field(default_factory=set)  # decided, and nobody knows whether it is written
+    unsettled: set[int] = field(default_factory=set)  # decided, and it is unknown whether it is written
     chosen: OnNode | None = None
     extended_uid: str = ""  # under which the claim for extended resources is in flight
 

@@ -77,9 +77,7 @@ class Usage:
     """The sum of what claims have, kept up by adding and taking away."""
 
     def __init__(self) -> None:
-        self._counts: dict[
-            DeviceId, int
-        ] = {}  # more than one claim has it for a moment, if somebody else errs
+        self._counts: dict[DeviceId, int] = {}  # more than one claim after a mistake of another writer
         self._shares: dict[DeviceId, int] = {}
         self._capacity: dict[DeviceId, Amounts] = {}
         self.state = AllocatedState(self._counts.keys(), self._capacity)
@@ -294,7 +292,7 @@ class DeviceManager:
         return self._class_map[1]
 
 
-# By the lister's id, which is nobody else's while the manager holds the lister; the plugins hold the manager.
+# By the lister's id, which is unique while the manager holds the lister; the plugins hold the manager.
 _MANAGERS: WeakValueDictionary[int, DeviceManager] = WeakValueDictionary()
 
 

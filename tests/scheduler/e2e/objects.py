@@ -108,7 +108,7 @@ def arm(port: ServingPort, point: str, action: str) -> None:
 
 
 def storage_class(name: str = "wffc") -> storage.StorageClass:
-    """Claims of it wait for their first consumer; nobody provisions them."""
+    """Claims of it wait for their first consumer; they are not provisioned."""
     return codec.from_json(
         storage.StorageClass,
         {

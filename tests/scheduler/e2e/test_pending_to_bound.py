@@ -18,7 +18,7 @@ async def start(cluster: Cluster, *arguments: str) -> None:
     await cluster.start("etcd", "apiserver", "scheduler")
 
 
-async def test_a_pod_is_bound_and_an_unfit_one_says_why(cluster: Cluster) -> None:
+async def test_a_pod_is_bound_and_an_unfit_one_has_the_reason_in_its_condition(cluster: Cluster) -> None:
     await start(cluster)
     async with cluster.client() as client:
         await client.create(pod("early"))

@@ -64,7 +64,7 @@ async def test_namespaces_are_known_by_their_labels(cluster: Cluster) -> None:
         anchor.metadata.labels["app"] = "a"
         await client.create(anchor)
         near = {"namespaceSelector": {"matchLabels": {"team": "b"}}}
-        # The scheduler may hear of a pod before it hears of the namespace or of the anchor's node.
+        # The scheduler may see a pod before it sees the namespace or the anchor's node.
         chosen = ""
         for index in range(100):
             name = f"p{index}"

@@ -40,7 +40,7 @@ async def pods(client: Client) -> list[core.Pod]:
 
 
 async def everything_is_in_order(client: Client, were: dict[str, str]) -> None:
-    """Every preemptor has one node and had no other, no node is too full, nobody died for nothing."""
+    """Every preemptor has one node and had no other, no node is too full, and no pod was evicted in vain."""
     used: dict[str, int] = {}
     left = 0
     for each in await pods(client):

@@ -112,7 +112,7 @@ async def test_a_standby_takes_over(cluster: Cluster, tmp_path: Path) -> None:
         cluster.spawn("scheduler")
         await cluster.ready("scheduler")
         cluster.kill("scheduler-2")
-        # Its lease would run out in an hour, and how that is seen is told in tests/machinery.
+        # Its lease would expire in an hour; tests/machinery has tests of expiry.
         await client.delete(kinds.LEASE, "kube-scheduler", "kube-system")
         await client.create(pod("third"))
         assert await bound(client, "third") == "n1"

@@ -63,7 +63,7 @@ async def test_a_service_makes_its_pods_spread(cluster: Cluster) -> None:
                 spec=core.ServiceSpec(selector={"app": "a"}, ports=[core.ServicePort(port=80)]),
             )
         )
-        # The scheduler may hear of a pod before it hears of the service.
+        # The scheduler may see a pod before it sees the service.
         chosen: list[str] = []
         while "n2" not in chosen and len(chosen) < 100:
             name = f"p{len(chosen)}"

@@ -68,7 +68,9 @@ async def test_whole_nodes_go_to_an_extender_without_a_cache(outside: Outside) -
     assert asked["Nodes"]["items"][0]["status"]["allocatable"]["cpu"] == "4"
 
 
-async def test_a_pod_that_extenders_reject_says_why_and_comes_back_with_any_event(outside: Outside) -> None:
+async def test_a_pod_that_extenders_reject_has_the_reason_and_is_requeued_by_any_event(
+    outside: Outside,
+) -> None:
     outside.answers(
         filter={
             "body": {
@@ -131,7 +133,7 @@ async def test_a_failing_score_is_no_score(outside: Outside) -> None:
     assert outside.calls() == ["prioritize"]
 
 
-async def test_an_extender_hears_only_of_pods_that_want_its_resources(outside: Outside) -> None:
+async def test_an_extender_is_called_only_for_pods_that_request_its_resources(outside: Outside) -> None:
     outside.answers(filter={"body": {"NodeNames": []}})
     api = cluster("n1", pods=())
     api.put(pod("plain").pod)
@@ -221,7 +223,7 @@ async def test_an_extender_takes_candidates_for_preemption_away(outside: Outside
         ),
     ],
 )
-async def test_without_candidates_nobody_is_evicted(
+async def test_without_candidates_no_pod_is_evicted(
     outside: Outside, answer: dict[str, Any], wanted: str
 ) -> None:
     outside.answers(preempt=answer)

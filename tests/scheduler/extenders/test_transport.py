@@ -175,7 +175,7 @@ def _read_request(peer: socket.socket) -> bytes:
 
 @contextmanager
 def answering(*answers: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[bytes]]]:
-    """A server of one connection at a time that answers each request as it is told, then hangs up."""
+    """A server of one connection at a time that answers each request with the next response, then closes."""
     asked: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -217,7 +217,7 @@ async def test_a_call_that_may_have_been_received_is_not_repeated() -> None:
         assert asked == [b"1", b"2"]
 
 
-async def test_an_answer_without_end_is_not_kept() -> None:
+async def test_a_response_without_end_is_cut() -> None:
     def floods(peer: socket.socket) -> None:
         peer.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         while True:

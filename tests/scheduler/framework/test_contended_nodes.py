@@ -85,7 +85,7 @@ def test_like_node_by_node(
 
 
 class Follower(PreFilterPlugin):
-    """A plugin that wants to hear of added pods."""
+    """A plugin that follows added pods."""
 
     name = "Follower"
 
@@ -108,7 +108,7 @@ class Follower(PreFilterPlugin):
         return None
 
 
-def test_plugins_that_follow_pods_are_told() -> None:
+def test_plugins_that_follow_pods_are_called() -> None:
     follower = Follower()
     on = desk(follower)
     on.add_nodes(node("n0"), node("n1"))

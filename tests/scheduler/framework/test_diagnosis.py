@@ -1,4 +1,4 @@
-"""Statuses of many nodes, told together."""
+"""Statuses of many nodes and the message that joins them."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ TestFollowing = Following.TestCase
 TestFollowing.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 
 
-def test_old_questions_are_forgotten_and_answered_again(monkeypatch: Any) -> None:
+def test_old_queries_are_dropped_and_answered_again(monkeypatch: Any) -> None:
     monkeypatch.setattr(label_groups, "ANSWERS_MAX", 2)
     snapshot = Snapshot([NodeInfo(name, node(name)) for name in ("n0", "n1")])
     snapshot.add_pod(labelled("p", "a", {"app": "a"}), "n1")

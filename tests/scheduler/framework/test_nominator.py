@@ -41,7 +41,7 @@ def test_a_pod_has_one_nomination() -> None:
     assert nominator.node_of("uid-a") == "n2"
 
 
-def test_a_nomination_in_memory_outlives_an_update_that_knows_nothing_of_it() -> None:
+def test_a_nomination_in_memory_outlives_an_update_without_it() -> None:
     nominator = Nominator()
     old = pod("a")
     nominator.add(old, override("n1"))

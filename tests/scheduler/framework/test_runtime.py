@@ -80,7 +80,7 @@ def test_a_plugin_from_outside_filters_and_scores() -> None:
     assert result.node_name == "n5"
 
 
-def test_it_is_asked_only_about_nodes_that_earlier_plugins_left() -> None:
+def test_filter_runs_only_for_nodes_that_earlier_plugins_passed() -> None:
     odd = Odd()
     prepared = ready(without=(*IN_TREE.keys() - {"NodeName", "PrioritySort"},), nodes=4)
     framework = prepared.framework
@@ -90,7 +90,7 @@ def test_it_is_asked_only_about_nodes_that_earlier_plugins_left() -> None:
     assert set(odd.asked) == {"n2"}
 
 
-def test_the_first_rejection_of_a_node_is_told() -> None:
+def test_the_first_rejection_of_a_node_is_reported() -> None:
     prepared = ready(Odd())
     with pytest.raises(FitError) as caught:
         found(prepared, pod("big", cpu="5"))
@@ -101,7 +101,7 @@ def test_the_first_rejection_of_a_node_is_told() -> None:
     assert str(caught.value) == "0/6 nodes are available: 3 Insufficient cpu, 3 even."
 
 
-def test_pending_plugins_are_told_apart() -> None:
+def test_pending_plugins_are_kept_apart() -> None:
     with pytest.raises(FitError) as caught:
         found(ready(Odd(code=Code.Pending), nodes=1), pod("a"))
     assert caught.value.diagnosis.pending_plugins == {"Odd"}
@@ -180,7 +180,7 @@ class Gate(PreFilterPlugin, PostFilterPlugin):
         return self.post
 
 
-def test_narrowing_is_told_for_the_nodes_left_out() -> None:
+def test_narrowing_is_reported_for_the_nodes_left_out() -> None:
     prepared = ready(Gate(narrowed=PreFilterResult(frozenset({"n1", "gone"}))), nodes=3)
     assert found(prepared, pod("a")) == ["n1"]
     with pytest.raises(FitError) as caught:
@@ -354,7 +354,7 @@ def test_permit_collects_waits_with_a_limit() -> None:
     assert (status.plugin, waits) == ("Rejects", {})
 
 
-def test_who_hears_of_new_nodes_hears_of_taints() -> None:
+def test_a_registration_of_added_nodes_includes_taint_changes() -> None:
     registered = ready(Odd()).framework.events_to_register()
     assert registered["Odd"] is None  # every event
     fit = registered["NodeResourcesFit"]

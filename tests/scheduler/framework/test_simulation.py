@@ -49,7 +49,7 @@ def test_a_node_can_go_when_its_pods_fit_elsewhere() -> None:
     assert [sorted(n.pods) for n in sim.snapshot.nodes] == [["uid-p0"], ["uid-p1"]]
 
 
-def test_a_check_says_why() -> None:
+def test_a_check_returns_the_reason() -> None:
     sim = simulator(2)
     assert sim.check(pod("a"), "n1") is None
     too_big = sim.check(pod("a", cpu="5"), "n1")

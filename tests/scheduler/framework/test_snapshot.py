@@ -1,4 +1,4 @@
-"""A snapshot that is brought up to date step by step is the same as one built anew; forks can be undone."""
+"""A snapshot that is updated step by step equals one built from scratch; forks can be reverted."""
 
 from __future__ import annotations
 

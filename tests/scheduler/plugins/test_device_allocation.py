@@ -166,7 +166,7 @@ def test_a_pool_with_a_name_twice_is_invalid() -> None:
     assert chosen([twice, other], claim()) == [["r=t/e"]]
 
 
-def test_what_is_in_use_is_not_taken_but_by_administrators() -> None:
+def test_devices_in_use_are_allocated_for_admin_access_only() -> None:
     slices = [resource_slice("s", gpu("d"), gpu("e"), node="n1")]
     assert chosen(slices, claim(), taken=[("s", "d")]) == [["r=s/e"]]
     assert chosen(slices, claim("c", request(count=2)), taken=[("s", "d")]) is None
@@ -208,7 +208,7 @@ def test_what_cannot_be_allocated_anywhere(wanted: dict[str, Any], text: str) ->
         chosen([resource_slice("s", gpu("d"), node="n1")], claim("c", wanted))
 
 
-def test_the_search_goes_back() -> None:
+def test_the_search_backtracks() -> None:
     """The first request must leave the only device that the second one can use."""
     slices = [resource_slice("s", gpu("d", "b"), gpu("e", "a"), node="n1")]
     wanted = claim("c", request("any"), request("b", where=f'device.attributes["{DRIVER}"].model == "b"'))
@@ -288,9 +288,9 @@ def test_taints(tolerations: list[dict[str, str]], fits: bool) -> None:
     assert (chosen(slices, claim("c", request(tolerations=tolerations))) is not None) is fits
 
 
-def test_taints_that_only_tell_and_the_gate() -> None:
-    told = [resource_slice("s", gpu("d", taints=[TAINT | {"effect": "None"}]), node="n1")]
-    assert chosen(told, claim()) is not None
+def test_informational_taints_and_the_gate() -> None:
+    informational = [resource_slice("s", gpu("d", taints=[TAINT | {"effect": "None"}]), node="n1")]
+    assert chosen(informational, claim()) is not None
     tainted = [resource_slice("s", gpu("d", taints=[TAINT]), node="n1")]
     assert chosen(tainted, claim(), features=Features(taints=False)) is not None
 
@@ -468,7 +468,7 @@ def test_configuration_for_all_requests_names_none_of_them() -> None:
     ]
 
 
-def test_a_search_without_hope_ends_at_its_deadline() -> None:
+def test_a_search_in_vain_ends_at_its_deadline() -> None:
     devices_ = [gpu(f"d{n}", f"m{n % 2}") for n in range(40)]
     slices = [resource_slice("s", *devices_, node="n1")]
     wanted = claim("c", request(count=25), constraints=[{"matchAttribute": MODEL}])

@@ -328,7 +328,7 @@ NEAR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
     {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}]}}  # fmt: skip
 
 
-def test_nothing_is_asked_where_there_are_no_terms() -> None:
+def test_without_terms_nothing_is_evaluated() -> None:
     """A plain pod skips the plugin, and an existing pod's affinity counts in scores only."""
     info = NodeInfo("n0", codec.from_json(core.Node, {"metadata": {"name": "n0", "labels": {"zone": "z"}}}))
     info.add_pod(builders.pod("plain", on="n0"))

@@ -48,7 +48,7 @@ def test_scheduling(columns_only: Any, spec: dict[str, Any]) -> None:
     assert result.node_name == ("n7" if spec else result.node_name)
 
 
-def test_explaining(columns_only: Any) -> None:
+def test_explain(columns_only: Any) -> None:
     snapshot, rng = columns_only.snapshot, columns_only.rng
     with pytest.raises(FitError) as caught:
         schedule_pod(columns_only, CycleState(), pod("big", cpu="5"), snapshot, rng=rng)

@@ -33,9 +33,9 @@ BROKEN = {"key": "size", "operator": "Gt", "values": ["big"]}
 IN_A = {"key": "zone", "operator": "In", "values": ["a"]}
 
 
-def test_a_term_that_cannot_be_understood_is_told_where_no_other_matches() -> None:
-    with pytest.raises(SelectorError) as told:
+def test_a_term_that_cannot_be_parsed_is_an_error_where_no_other_matches() -> None:
+    with pytest.raises(SelectorError) as raised:
         hint(needing(BROKEN, IN_A), {"zone": "b"})
-    assert str(told.value).startswith("nodeSelectorTerms[0].matchExpressions[0].values[0]: Invalid value")
+    assert str(raised.value).startswith("nodeSelectorTerms[0].matchExpressions[0].values[0]: Invalid value")
     assert hint(needing(BROKEN, IN_A), {"zone": "a"}) is QueueingHint.Queue
     assert hint(needing(IN_A), {"zone": "b"}) is QueueingHint.Skip

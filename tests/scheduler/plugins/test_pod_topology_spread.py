@@ -1,9 +1,7 @@
-"""PodTopologySpread against a plain model that counts pods domain by domain, and what it leaves out."""
+"""PodTopologySpread against the model, and errors, loops and parsing."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,154 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from machinery.api import kinds
-from machinery.api.pb import apps, core, meta
-from machinery.api.selectors import LabelSelector
-from machinery.scheduling.node_affinity import RequiredNodeAffinity
-from machinery.scheduling.taints import find_untolerated
-from machinery.wire import codec
 from scheduler.framework.algorithm import schedule_pod
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Code
-from scheduler.framework.profile import ArgumentError
-from scheduler.framework.types import NodeInfo, PodInfo
+from scheduler.framework.types import PodInfo
 from scheduler.plugins import pod_topology_spread
 from scheduler.plugins.pod_topology_spread import PodTopologySpread
-from scheduler.plugins.spread_constraints import HOSTNAME, ZONE
+from scheduler.plugins.spread_constraints import HOSTNAME
 from tests.scheduler.builders import Desk, desk
-from tests.scheduler.golden import ListLister
-
-CROWDED = "node(s) didn't match pod topology spread constraints"
-UNLABELLED = f"{CROWDED} (missing required label)"
-LABELS: list[dict[str, str]] = [
-    {},
-    {"app": "a"},
-    {"app": "b"},
-    {"app": "a", "rev": "1"},
-    {"app": "a", "rev": "2"},
-]
-TAINT = {"key": "gpu", "value": "x", "effect": "NoSchedule"}
-
-
-def node_of(name: str, labels: Mapping[str, str], *, tainted: bool = False) -> core.Node:
-    document = {
-        "metadata": {"name": name, "labels": dict(labels)},
-        "spec": {"taints": [TAINT] if tainted else []},
-        "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}},
-    }
-    return codec.from_json(core.Node, document)
-
-
-def pod_of(
-    name: str,
-    *,
-    labels: Mapping[str, str] | None = None,
-    namespace: str = "default",
-    terminating: bool = False,
-    owner: Mapping[str, Any] | None = None,
-    on: str = "",
-    **spec: Any,
-) -> PodInfo:
-    metadata: dict[str, Any] = {
-        "name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": dict(labels or {}),
-    }  # fmt: skip
-    if terminating:
-        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    if owner is not None:
-        metadata["ownerReferences"] = [{"controller": True, "uid": "u", **owner}]
-    if on:
-        spec["nodeName"] = on
-    return PodInfo(codec.from_json(core.Pod, {"metadata": metadata, "spec": {"containers": [], **spec}}))
-
-
-def constraint(
-    key: str = "zone", *, skew: int = 1, hard: bool = True, select: Any = None, **more: Any
-) -> dict[str, Any]:
-    return {
-        "maxSkew": skew,
-        "topologyKey": key,
-        "whenUnsatisfiable": "DoNotSchedule" if hard else "ScheduleAnyway",
-        "labelSelector": {"matchLabels": {"app": "a"}} if select is None else select,
-        **more,
-    }
-
-
-# The model
-
-
-class Model:
-    """As the documentation tells it, over lists."""
-
-    def __init__(self, pod: PodInfo, nodes: list[NodeInfo]) -> None:
-        self.pod = pod
-        self.nodes = nodes
-
-    def constraints(self, action: str) -> list[Any]:
-        all_of = self.pod.pod.spec.topologySpreadConstraints
-        return [each for each in all_of if each.whenUnsatisfiable == action]
-
-    def selector(self, one: Any) -> LabelSelector:
-        selector = LabelSelector.from_message(one.labelSelector if one.HasField("labelSelector") else None)
-        labels = {k: self.pod.labels[k] for k in one.matchLabelKeys if k in self.pod.labels}
-        return selector.adding(*LabelSelector.from_map(labels).requirements)
-
-    def counts(self, one: Any, node: NodeInfo) -> bool:
-        if one.nodeAffinityPolicy != "Ignore":
-            required = RequiredNodeAffinity.of(self.pod.pod)
-            if not required.matches(node.labels, node.name):
-                return False
-        taints = [core.Taint(key=k, value=v, effect=e) for k, v, e in node.taints]
-        return one.nodeTaintsPolicy != "Honor" or not find_untolerated(taints, self.pod.pod.spec.tolerations)
-
-    def pods_on(self, one: Any, node: NodeInfo) -> int:
-        selector = self.selector(one)
-        if selector.empty:
-            return 0
-        mine = [p for p in node.pods.values() if p.namespace == self.pod.namespace and not p.is_terminating]
-        return sum(selector.matches(p.labels) for p in mine)
-
-    def domains(self, one: Any, everywhere: list[Any]) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for node in self.nodes:
-            if all(each.topologyKey in node.labels for each in everywhere) and self.counts(one, node):
-                value = node.labels[one.topologyKey]
-                found[value] = found.get(value, 0) + self.pods_on(one, node)
-        return found
-
-    def rejection(self, node: NodeInfo) -> str | None:
-        hard = self.constraints("DoNotSchedule")
-        for one in hard:
-            if one.topologyKey not in node.labels:
-                return UNLABELLED
-            domains = self.domains(one, hard)
-            enough = len(domains) >= (one.minDomains if one.HasField("minDomains") else 1)
-            lowest = min(domains.values()) if enough else 0
-            own = int(self.selector(one).matches(self.pod.labels))
-            if domains.get(node.labels[one.topologyKey], 0) + own - lowest > one.maxSkew:
-                return CROWDED
-        return None
-
-    def scores(self, feasible: list[NodeInfo]) -> list[int]:
-        soft = self.constraints("ScheduleAnyway")
-        labelled = [n for n in feasible if all(each.topologyKey in n.labels for each in soft)]
-        costs: dict[str, int] = {}
-        for node in labelled:
-            cost = 0.0
-            for one in soft:
-                if one.topologyKey == HOSTNAME:
-                    size, count = len(labelled), self.pods_on(one, node)
-                else:
-                    size = len({n.labels[one.topologyKey] for n in labelled})
-                    count = self.domains(one, soft).get(node.labels[one.topologyKey], 0)
-                cost += count * math.log(size + 2) + (one.maxSkew - 1)
-            costs[node.name] = math.floor(cost + 0.5)
-        highest, lowest = max(costs.values(), default=0), min(costs.values(), default=0)
-        return [
-            0 if n.name not in costs
-            else 100 * (highest + lowest - costs[n.name]) // highest if highest else 100
-            for n in feasible
-        ]  # fmt: skip
-
+from tests.scheduler.plugins.spread_model import (
+    LABELS,
+    Model,
+    constraint,
+    node_of,
+    pod_of,
+)
 
 _SELECTS = st.sampled_from(
     (
@@ -343,125 +208,7 @@ def test_a_selector_that_cannot_be_read_is_an_error(hard: bool, text: str) -> No
     assert status.message().startswith(text)
 
 
-# Default constraints
-
-
-def replica_set(name: str, labels: Mapping[str, str]) -> apps.ReplicaSet:
-    return apps.ReplicaSet(
-        metadata=meta.ObjectMeta(name=name, namespace="default"),
-        spec=apps.ReplicaSetSpec(selector=meta.LabelSelector(matchLabels=labels)),
-    )
-
-
-def service(name: str, labels: Mapping[str, str], namespace: str = "default") -> core.Service:
-    return core.Service(
-        metadata=meta.ObjectMeta(name=name, namespace=namespace), spec=core.ServiceSpec(selector=labels)
-    )
-
-
-OWNED = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}
-BY_LIST = {"defaultingType": "List", "defaultConstraints": [{
-    "maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]}  # fmt: skip
-
-
-def with_defaults(args: Mapping[str, Any], *objects: Any) -> tuple[Desk, PodTopologySpread]:
-    """Three nodes, the third without a zone; two pods of app=a on the first, one on the second."""
-    by_kind: dict[Any, list[Any]] = {}
-    for obj in objects:
-        by_kind.setdefault(kinds.of(obj), []).append(obj)
-    on = desk(environment={"listers": {kind: ListLister(found) for kind, found in by_kind.items()}})
-    for name, zone in (("n1", "a"), ("n2", "b"), ("n3", "")):
-        on.add_nodes(node_of(name, {HOSTNAME: name, **({ZONE: zone} if zone else {})}))
-    for name, where in (("p1", "n1"), ("p2", "n1"), ("p3", "n2")):
-        on.cache.add_pod(pod_of(name, on=where, labels={"app": "a"}))
-    on.cache.update_snapshot(on.framework.snapshot)
-    return on, PodTopologySpread(args, on.framework)
-
-
-@pytest.mark.parametrize(
-    ("objects", "owner", "scored"),
-    [
-        ((), None, False),
-        ((service("s", {"app": "a"}),), None, True),
-        ((service("s", {"app": "b"}),), None, False),
-        ((service("s", {"app": "a"}, "other"),), None, False),
-        ((service("s", {}),), None, False),
-        ((replica_set("web", {"app": "a"}),), OWNED, True),
-        ((replica_set("web", {"app": "a"}),), {**OWNED, "controller": False}, False),
-        ((replica_set("other", {"app": "a"}),), OWNED, False),
-        ((replica_set("web", {"app": "a"}),), {**OWNED, "apiVersion": "apps/v2"}, False),
-        ((), {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}, False),
-    ],
-)
-def test_the_systems_defaults_need_a_service_or_a_controller(
-    objects: tuple[Any, ...], owner: Mapping[str, Any] | None, scored: bool
-) -> None:
-    on, plugin = with_defaults({}, *objects)
-    snapshot, state = on.framework.snapshot, CycleState()
-    pod = pod_of("p", labels={"app": "a"}, owner=owner)
-    _, status = plugin.pre_filter(state, pod, snapshot)
-    assert status is not None
-    assert status.is_skip
-    rows = np.arange(3)
-    status = plugin.pre_score(state, pod, snapshot, rows)
-    assert (status is None) == scored
-    if scored:
-        raw = plugin.score_all(state, pod, snapshot, rows)
-        # Hosts: log 5 a pod and 2; zones, no zone being one too: log 5 a pod and 4, nothing without a zone.
-        assert raw.tolist() == [round(4 * math.log(5) + 6), round(2 * math.log(5) + 6), 2]
-        assert plugin.normalize(state, pod, raw).tolist() == [16, 41, 100]
-
-
-def test_own_constraints_replace_the_defaults() -> None:
-    on, plugin = with_defaults(BY_LIST, service("s", {"app": "a"}))
-    pod = pod_of("p", labels={"app": "a"}, topologySpreadConstraints=[constraint(ZONE, hard=False)])
-    _, status = plugin.pre_filter(CycleState(), pod, on.framework.snapshot)
-    assert status is not None
-    assert status.is_skip
-
-
-def test_defaults_by_list_may_be_hard() -> None:
-    on, plugin = with_defaults(
-        BY_LIST, service("s", {"app": "a"}), replica_set("web", {"app": "a", "rev": "1"})
-    )
-    state, snapshot = CycleState(), on.framework.snapshot
-    loose = pod_of("p", labels={"app": "a"})
-    assert plugin.pre_filter(state, loose, snapshot)[1] is None
-    found = [plugin.filter(state, loose, node) for node in snapshot.nodes]
-    assert [None if each is None else each.reasons[0] for each in found] == [CROWDED, None, UNLABELLED]
-    # The service's labels and the controller's: no pod has all of them yet.
-    owned = pod_of("q", labels={"app": "a", "rev": "1"}, owner=OWNED)
-    assert plugin.pre_filter(state, owned, snapshot)[1] is None
-    assert [plugin.filter(state, owned, node) is None for node in snapshot.nodes] == [True, True, False]
-
-
-def listed(**changes: Any) -> dict[str, Any]:
-    one = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway", **changes}
-    return {"defaultingType": "List", "defaultConstraints": [one]}
-
-
-@pytest.mark.parametrize(
-    ("args", "path"),
-    [
-        ({"defaultingType": "None"}, "defaultingType"),
-        ({"defaultConstraints": listed()["defaultConstraints"]}, "defaultingType"),
-        (listed(maxSkew=0), "defaultConstraints[0].maxSkew"),
-        (listed(topologyKey=""), "defaultConstraints[0].topologyKey"),
-        (listed(topologyKey="a b"), "defaultConstraints[0].topologyKey"),
-        (listed(whenUnsatisfiable=""), "defaultConstraints[0].whenUnsatisfiable"),
-        (listed(whenUnsatisfiable="Never"), "defaultConstraints[0].whenUnsatisfiable"),
-        (listed(labelSelector={}), "defaultConstraints[0].labelSelector"),
-        ({"defaultingType": "List", "defaultConstraints": listed()["defaultConstraints"] * 2},
-         "defaultConstraints[1]"),
-    ],
-)  # fmt: skip
-def test_arguments_that_are_rejected(args: dict[str, Any], path: str) -> None:
-    with pytest.raises(ArgumentError) as caught:
-        PodTopologySpread(args, desk().framework)
-    assert caught.value.path == path
-
-
-def test_no_node_is_looked_at_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_node_is_filtered_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     on = desk()
     for index in range(200):
         on.add_nodes(node_of(f"n{index}", {HOSTNAME: f"n{index}", "zone": "abc"[index % 3]}))
@@ -483,7 +230,7 @@ def test_no_node_is_looked_at_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
     assert int(result.node_name[1:]) % 3 == 2  # the zone without pods
 
 
-def test_an_updated_pod_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_updated_pod_is_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_topology_spread, "KNOWN_MAX", 2)
     on = desk()
     on.add_nodes(node_of("n1", {"zone": "a"}))

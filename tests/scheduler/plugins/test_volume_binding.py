@@ -156,7 +156,7 @@ def test_a_pod_without_claims_has_nothing_to_do() -> None:
     assert status.code is Code.Skip
 
 
-async def test_the_provisioner_is_told_and_waited_for() -> None:
+async def test_the_selected_node_is_set_and_provisioning_is_awaited() -> None:
     stage = Stage(claim(), waiting_class())
     assert stage.feasible() == ["n1", "n2"]
     stage.reserve("n1")

@@ -166,7 +166,7 @@ def test_an_in_tree_disk_counts_for_the_driver_that_took_over() -> None:
     assert verdict(build_world(cluster))[0] == ["n0"]
 
 
-def test_provisioning_needs_room_where_the_driver_tells() -> None:
+def test_provisioning_needs_capacity_where_the_driver_publishes_it() -> None:
     def room(zone: str, capacity: str) -> dict[str, Any]:
         return {
             "apiVersion": "storage.k8s.io/v1",

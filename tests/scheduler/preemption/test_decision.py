@@ -29,7 +29,7 @@ NOW = 1000.0
 
 @settings(max_examples=80, deadline=None)
 @given(cluster=clusters())
-def test_victims_are_lower_needed_and_enough(
+def test_victims_have_lower_priority_and_are_needed_and_enough(
     cluster: tuple[list[core.Node], list[core.Pod], core.Pod],
 ) -> None:
     nodes, pods, pending = cluster
@@ -102,7 +102,7 @@ def test_criteria(better: Candidate, worse: Candidate) -> None:
     assert [c.node for c in best_candidates(both, NOW)] == ["a"]
 
 
-def test_equal_candidates_are_all_told() -> None:
+def test_equal_candidates_are_all_reported() -> None:
     both = [candidate("a", started("x", 5, 10)), candidate("b", started("y", 5, 10))]
     assert best_candidates(both, NOW) == both
 

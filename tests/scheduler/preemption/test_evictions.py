@@ -153,7 +153,7 @@ async def test_a_rejected_eviction_brings_the_preemptor_back_and_spares_the_last
     assert not stage.plugin.evictions.is_preempting("uid-vip")
 
 
-async def test_a_victim_that_is_gone_is_no_error() -> None:
+async def test_a_deleted_victim_is_no_error() -> None:
     stage = Stage(pod("a", on="n1"))
     stage.api.reject = lambda request: errors.not_found(kinds.POD, "a") if request[0] == "patch" else None
     await stage.run()
@@ -176,7 +176,7 @@ async def test_a_victim_that_waits_on_permit_is_rejected_not_deleted() -> None:
     assert not stage.api.requests
 
 
-async def test_synchronous_preemption_tells_the_first_error() -> None:
+async def test_synchronous_preemption_returns_the_first_error() -> None:
     stage = Stage(pod("a", on="n1"))
     assert await stage.do(stage.plugin.evictions.before_requeueing(stage.candidate, stage.preemptor)) is None
     stage.api.reject = lambda request: errors.internal("no")
@@ -186,7 +186,9 @@ async def test_synchronous_preemption_tells_the_first_error() -> None:
 
 
 @pytest.mark.parametrize(("terminating", "background"), [(False, True), (True, False)])
-def test_post_filter_begins_nothing_when_all_victims_go_already(terminating: bool, background: bool) -> None:
+def test_post_filter_begins_nothing_when_all_victims_are_terminating(
+    terminating: bool, background: bool
+) -> None:
     victim = pod("a", cpu="3", on="n1")
     if terminating:
         victim.pod.metadata.deletionTimestamp.seconds = 1

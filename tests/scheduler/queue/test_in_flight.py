@@ -49,13 +49,13 @@ def test_the_oldest_pod_keeps_what_came_after_it() -> None:
     assert len(flight) == 0
 
 
-def test_a_pod_flies_once() -> None:
+def test_a_pod_is_in_flight_once() -> None:
     flight = InFlight()
     assert flight.start(pod("a"))
     assert not flight.start(pod("a"))
 
 
-def test_too_many_events_are_dropped_and_the_pods_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_events_are_dropped_and_the_pods_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_flight, "EVENTS_MAX", 3)
     flight = InFlight()
     old, new = pod("old"), pod("new")

@@ -54,7 +54,7 @@ def place(made: PrioritySchedulingQueue) -> str:
         (("Fit",), None, "unschedulable"),
         (("Fit",), ASSIGNED_POD_DELETE, "backoff"),
         (("Fit",), NODE_ADD, "backoff"),  # another plugin's event: pods were moved, so the pod is retried
-        (("Fit",), CLASS_ADD, "unschedulable"),  # nobody has registered it
+        (("Fit",), CLASS_ADD, "unschedulable"),  # no plugin has registered it
         ((), None, "backoff"),  # an error
     ],
 )
@@ -89,7 +89,7 @@ def changed(info: PodInfo, revision: str, **labels: str) -> PodInfo:
     return PodInfo(made)
 
 
-def test_a_pod_that_changes_itself_is_tried_again_whatever_rejected_it() -> None:
+def test_an_updated_pod_is_tried_again_whatever_rejected_it() -> None:
     made = queue()
     first = pod("p")
     made.add(first, 0.0)

@@ -1,4 +1,4 @@
-"""An API server in memory, as far as the scheduler's shell can tell: it lists, watches, patches and binds.
+"""An API server in memory with what the scheduler's shell uses: it lists, watches, patches and binds.
 
 Every write is noted in `requests`, in order. `reject` makes the next calls of a kind fail.
 """
@@ -43,7 +43,7 @@ class FakeApi:
     # What a test does
 
     def put(self, obj: Any) -> Any:
-        """Create or replace, as somebody else would."""
+        """Create or replace, as another client would."""
         kind = kinds.of(obj)
         key = key_of(obj)
         known = self.objects.setdefault(kind, {})

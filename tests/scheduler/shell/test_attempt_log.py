@@ -1,4 +1,4 @@
-"""What the scheduler remembers of attempts is bounded."""
+"""The log of attempts is bounded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_pods_tried_last() -> None:
     assert [record.node for record in log.of(first.key)] == ["n1", "n2"]
 
 
-def test_a_pod_that_was_made_anew_begins_anew() -> None:
+def test_a_recreated_pod_has_an_empty_log() -> None:
     log = AttemptLog(lambda: 0.0)
     log.decided(pod("web-0"), Scheduled("n1", 1, 1, 0))
     again = pod("web-0")

@@ -12,14 +12,13 @@ from tests.scheduler.shell.fake_api import FakeApi
 NO_NODES = "no nodes available to schedule pods"
 
 
-async def test_without_nodes_event_and_condition_say_so() -> None:
+async def test_without_nodes_event_and_condition_have_the_message() -> None:
     api = FakeApi()
     api.put(pod("p", nominated="n1").pod)
     async with running(api) as parts:
         await api.until(lambda: bool(api.events) and bool(api.pod("p").status.conditions))
-        [queued] = (
-            parts.queue.error_backing_off()
-        )  # no plugin rejected it: no event wakes it, its backoff does
+        # No plugin rejected it: it waits for its backoff, not for an event.
+        [queued] = parts.queue.error_backing_off()
     assert queued.pod_info.name == "p"
     assert api.events == [("FailedScheduling", "p", NO_NODES)]
     status = api.pod("p").status

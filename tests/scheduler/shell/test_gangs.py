@@ -121,7 +121,7 @@ async def test_a_gang_that_needs_evictions_waits_for_them_as_a_whole() -> None:
     assert {api.pod(name).spec.nodeName for name in "ab"} == {"n1", "n2"}
 
 
-async def test_a_gang_that_evictions_would_not_help_evicts_nobody() -> None:
+async def test_a_gang_that_evictions_would_not_help_evicts_no_pod() -> None:
     """One of its pods could have the small one's place; the other fits nowhere."""
     api = FakeApi()
     api.put(node("n1", cpu="1"))

@@ -128,7 +128,7 @@ async def test_hints_are_timed_by_plugin_event_and_answer() -> None:
     assert said == {"Queue": 1, "QueueSkip": 1}
 
 
-async def test_an_attempt_that_never_came_to_preemption_is_none() -> None:
+async def test_an_attempt_without_post_filter_is_no_preemption_attempt() -> None:
     """DynamicResources' PostFilter comes first, and ends in an error when PreFilter never got to it."""
     api = FakeApi()
     api.put(node("n1", cpu="2"))
@@ -199,9 +199,7 @@ async def test_why_a_pod_waits() -> None:
         ),
     ],
 )
-async def test_what_would_happen_now_is_told_in_the_words_of_the_event(
-    spec: dict[str, Any], said: str
-) -> None:
+async def test_explain_has_the_message_of_the_event(spec: dict[str, Any], said: str) -> None:
     api = FakeApi()
     api.put(node("n1", cpu="2"))
     async with running(api) as parts:

@@ -54,7 +54,7 @@ async def test_a_pod_that_preempts_and_is_tried_again() -> None:
     assert second[f"{PREFIX}selected-node"] == "n1"
 
 
-async def test_nothing_is_written_unless_it_is_wanted() -> None:
+async def test_nothing_is_written_without_the_flag() -> None:
     api = FakeApi()
     api.put(node("n1"))
     api.put(pod("p").pod)

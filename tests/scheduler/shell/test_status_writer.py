@@ -43,10 +43,10 @@ async def test_writes_that_wait_are_merged_into_the_last() -> None:
         await api.until(lambda: last_message_is_of(1))
         for nodes in (2, 3, 4):
             api.put(node(f"n{nodes}", cpu="1"))  # another message each time
-            seen, told = partial(has_nodes, nodes), partial(last_message_is_of, nodes)
+            seen, written = partial(has_nodes, nodes), partial(last_message_is_of, nodes)
             await api.until(seen)
             parts.queue.activate([api.pod("p")], parts.now())
-            await api.until(told)
+            await api.until(written)
         held.set()
         await parts.deps.writer.wait("uid-p")
     messages = [body["status"]["conditions"][0]["message"] for _, body in api.writes("p")]
@@ -74,7 +74,7 @@ async def test_while_the_server_is_away_the_last_failure_of_each_pod_waits() -> 
         api.put(node("n2", cpu="1"))
         await api.until(lambda: parts.cache.node_count == 2)
         parts.queue.activate(list(pods.values()), parts.now())
-        # All have failed again: who was being written has a place in the line now, nobody has two.
+        # All have failed again: each pod has one place in the queue, also those being written.
         attempts = parts.deps.attempts
         keys = [pod(name).key for name in pods]
         await api.until(lambda: all(attempts.of(key)[-1].message.startswith("0/2 ") for key in keys))
@@ -86,7 +86,7 @@ async def test_while_the_server_is_away_the_last_failure_of_each_pod_waits() -> 
         assert (writer.waiting, writer._workers) == (0, 0)
 
 
-async def test_a_failure_is_written_when_the_server_is_back_though_nobody_tries_the_pod_again() -> None:
+async def test_a_failure_is_written_when_the_server_is_back_without_another_attempt() -> None:
     api = FakeApi()
     api.put(node("n1", cpu="1"))
     api.rejections["patch/status"] = [errors.service_unavailable("away")] * (2 * ATTEMPTS_MAX)
@@ -98,7 +98,7 @@ async def test_a_failure_is_written_when_the_server_is_back_though_nobody_tries_
         assert api.pod("p").status.conditions[0].message == record.message
 
 
-async def test_a_pod_that_is_gone_leaves_no_write_behind() -> None:
+async def test_a_deleted_pod_leaves_no_write_behind() -> None:
     api = FakeApi()
     api.put(node("n1", cpu="1"))
     api.hold["patch/status"] = anyio.Event()

@@ -68,7 +68,7 @@ async def test_the_first_rejection_counts() -> None:
     assert status.message() == "no"
 
 
-async def test_a_preemptor_is_no_judge() -> None:
+async def test_a_rejection_by_a_preemptor_is_an_error() -> None:
     clock = FakeClock()
     waiting = WaitingPods(clock).add(pod("p"), "n1", {"A": 10.0}, frozenset({"DefaultPreemption"}))
     waiting.reject("DefaultPreemption", "preempted")
