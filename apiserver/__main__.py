@@ -89,8 +89,8 @@ def main(
     access: AccessOptions,
 ) -> None:
     """The API server: Kubernetes objects on etcd, over gRPC and REST."""
-    from apiserver.options import Options
-    from apiserver.process import read_certificates, run_apiserver
+    from apiserver.process.options import Options
+    from apiserver.process.run import read_certificates, run_apiserver
 
     options = Options(
         etcd_servers=etcd_servers,

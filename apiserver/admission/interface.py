@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from machinery.api import errors
 from machinery.api.errors import Cause, StatusError
 from machinery.api.kinds import Kind

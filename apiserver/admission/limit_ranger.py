@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from machinery.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, Kind
 from machinery.api.pb import core
 from machinery.features.gates import Gates

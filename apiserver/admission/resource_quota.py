@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, Kind
 from machinery.api.pb import core
 from machinery.resources import quota

@@ -10,7 +10,7 @@ import anyio
 
 from apiserver.flow_control import bootstrap
 from apiserver.flow_control.seats import Stored
-from apiserver.watcher import EventType
+from apiserver.objects.watcher import EventType
 from machinery.api import errors
 from machinery.api.errors import StatusError
 from machinery.api.kinds import FLOW_SCHEMA, KINDS, PRIORITY_LEVEL_CONFIGURATION, Kind
@@ -19,9 +19,9 @@ from machinery.runtime import logs
 from machinery.runtime.clock import to_time
 
 if TYPE_CHECKING:
+    from apiserver.cache.watch_cache import WatchCache
     from apiserver.flow_control.controller import FlowControl
-    from apiserver.requests import RegistryAPI
-    from apiserver.watch_cache import WatchCache
+    from apiserver.objects.requests import RegistryAPI
     from machinery.runtime.clock import Clock
 
 _log = logs.get()

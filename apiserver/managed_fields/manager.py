@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from apiserver.go_errors import unmarshal_problem
 from apiserver.managed_fields import entries, last_applied, resets
 from apiserver.managed_fields.entries import APPLY, UPDATE, BadEntries, Managed
 from apiserver.managed_fields.field_set import EMPTY, FieldSet
@@ -22,6 +21,7 @@ from apiserver.managed_fields.merge_engine import Conflicts, Engine, Manager, Ow
 from apiserver.managed_fields.paths import field
 from apiserver.managed_fields.schema import Type, of_message
 from apiserver.managed_fields.typed import TypedError, validate
+from apiserver.schema.go_errors import unmarshal_problem
 from machinery.api import kinds
 from machinery.api.errors import Cause, StatusError, bad_request
 from machinery.api.kinds import Kind

@@ -5,7 +5,7 @@ concurrency over storage) and `deletion`; `strategies` is the table of kinds, `p
 `make_registry` puts it together for a server.
 """
 
-from apiserver.registry.bootstrap import bootstrap
+from apiserver.process.bootstrap import bootstrap
 from apiserver.registry.registry import Registry
 
 __all__ = ["Registry", "bootstrap"]

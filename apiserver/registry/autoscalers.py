@@ -12,7 +12,7 @@ from typing import Any
 
 from k8s.io.api.autoscaling.v1 import generated_pb2 as v1
 
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from machinery.api.kinds import HORIZONTAL_POD_AUTOSCALER_V1
 from machinery.api.pb import autoscaling as v2
 from machinery.wire import codec, envelope

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.cached_object import CachedObject
-from apiserver.requests import ListOptions, ListPage, RegistryAPI
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import ListOptions, ListPage, RegistryAPI
 from machinery.api import errors
 from machinery.api.errors import StatusError
 from machinery.api.kinds import NAMESPACE, Kind

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from apiserver.registry.store import Preconditions, Store, Verdict
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import field

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import events as validation
 from machinery.api.errors import Cause

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from apiserver.registry.reading import Cache
 from apiserver.registry.store import Store
 from machinery.api import errors, kinds

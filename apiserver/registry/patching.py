@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
-from apiserver import body_type, version_fields
-from apiserver.documents import SyntaxProblem, parse_json, strict_problems
-from apiserver.go_errors import unmarshal_problem
+from apiserver.objects.requests import PatchKind, WriteOptions
 from apiserver.registry import json_patch
-from apiserver.requests import PatchKind, WriteOptions
+from apiserver.schema import body_type, version_fields
+from apiserver.schema.documents import SyntaxProblem, parse_json, strict_problems
+from apiserver.schema.go_errors import unmarshal_problem
 from apiserver.validation import field
 from machinery.api.errors import GroupKind, StatusError, bad_request, invalid, request_too_large
 from machinery.api.kinds import Kind

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from apiserver.cached_object import CachedObject
-from apiserver.kind_cache import Convert
+from apiserver.cache.kind_cache import Convert
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import ListOptions, ListPage, WatchOptions
+from apiserver.objects.watcher import Watcher
 from apiserver.registry.store import Snapshot
-from apiserver.requests import ListOptions, ListPage, WatchOptions
-from apiserver.watcher import Watcher
 from machinery.api.kinds import Kind
 
 
 class Reader(Protocol):
-    """Reading from cache and storage (`apiserver.reads.Reads`)."""
+    """Reading from cache and storage (`apiserver.cache.reads.Reads`)."""
 
     async def get(
         self, kind: Kind[Any], namespace: str, name: str, *, resource_version: str = ""

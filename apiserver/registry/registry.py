@@ -1,7 +1,7 @@
 """Requests of all kinds, by their strategies: get, list, watch, create, update, patch, delete.
 
-Implements `apiserver.requests.RegistryAPI`. The order of steps is kube-apiserver 1.36's: admission that fills
-in, the strategy's preparation and validation, admission that refuses, one write.
+Implements `apiserver.objects.requests.RegistryAPI`. The order of steps is kube-apiserver 1.36's: mutating
+admission, the strategy's preparation and validation, validating admission, one write.
 """
 
 from __future__ import annotations
@@ -15,15 +15,24 @@ from typing import Any, TypeVar, cast
 
 from google.protobuf.message import Message
 
-from apiserver import large_bodies, version_fields
 from apiserver.access.attributes import Attributes
 from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.admission.chain import Chain, plugins
 from apiserver.admission.interface import Operation, Plugin, Request
-from apiserver.cached_object import CachedObject
+from apiserver.objects import generate_name
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import (
+    NO_OPTIONS,
+    DeleteResult,
+    ListOptions,
+    ListPage,
+    PatchKind,
+    WatchOptions,
+    WriteOptions,
+)
+from apiserver.objects.watcher import Watcher
 from apiserver.registry import (
     events,
-    generate_name,
     namespaces,
     patching,
     roles,
@@ -32,7 +41,7 @@ from apiserver.registry import (
     tracking,
     two_faces,
 )
-from apiserver.registry.agreement import (
+from apiserver.registry.body_checks import (
     check_name,
     check_namespace,
     check_revision,
@@ -49,18 +58,9 @@ from apiserver.registry.services.allocation import Allocator
 from apiserver.registry.store import DeleteInstead, Preconditions, Store
 from apiserver.registry.strategies import strategy_of
 from apiserver.registry.strategy import Environment, Strategy
-from apiserver.requests import (
-    NO_OPTIONS,
-    DeleteResult,
-    ListOptions,
-    ListPage,
-    PatchKind,
-    WatchOptions,
-    WriteOptions,
-)
+from apiserver.schema import large_bodies, version_fields
 from apiserver.storage.interface import VALUE_BYTES_MAX, Storage, StorageError
 from apiserver.storage.status import to_status
-from apiserver.watcher import Watcher
 from machinery import defaults
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError

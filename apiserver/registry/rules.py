@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.objects.requests import WriteOptions
 from apiserver.registry.strategy import Environment, Strategy
-from apiserver.requests import WriteOptions
 from apiserver.storage.interface import VALUE_BYTES_MAX
 from apiserver.validation import field, metadata
 from machinery.api import errors, kinds

@@ -11,11 +11,11 @@ from typing import Any
 
 from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
-from apiserver import version_fields
+from apiserver.objects.requests import PatchKind, RegistryAPI, WriteOptions
 from apiserver.registry import patching, rules, tracking
-from apiserver.registry.agreement import check_name, check_namespace
+from apiserver.registry.body_checks import check_name, check_namespace
 from apiserver.registry.strategies import strategy_of
-from apiserver.requests import PatchKind, RegistryAPI, WriteOptions
+from apiserver.schema import version_fields
 from apiserver.validation import field, metadata, names
 from machinery.api import errors
 from machinery.api.errors import GroupResource, StatusError

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from apiserver.storage.interface import KeyExists, RevisionMismatch, Storage, StoredValue
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError

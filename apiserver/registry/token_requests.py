@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from k8s.io.api.authentication.v1 import generated_pb2 as authentication
 
 from apiserver.access.service_accounts import ISSUER, Claims
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from apiserver.validation import field
 from machinery.api import errors, kinds
 from machinery.api.errors import GroupKind, GroupResource

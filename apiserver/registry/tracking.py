@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from apiserver.documents import SyntaxProblem, parse_yaml
+from apiserver.objects.requests import WriteOptions
 from apiserver.registry import rules
-from apiserver.requests import WriteOptions
+from apiserver.schema.documents import SyntaxProblem, parse_yaml
 from machinery.api.errors import bad_request
 from machinery.api.kinds import Kind
 from machinery.api.pb import meta

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from apiserver.cached_object import CachedObject
-from apiserver.kind_cache import Convert
+from apiserver.cache.kind_cache import Convert
+from apiserver.objects.cached_object import CachedObject
 from apiserver.registry import autoscalers, events
 from machinery.api import kinds
 from machinery.api.kinds import Kind

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from apiserver.registry import two_faces
 from apiserver.rest import columns_of_more_kinds, columns_of_watched_kinds
 from apiserver.rest.layout import AGE as _AGE

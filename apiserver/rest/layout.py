@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apiserver.rest import descriptions
 from apiserver.rest.row import Row
+from apiserver.schema import descriptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def _of_type(obj: core.Secret) -> list[Cause]:
 
 
 def _go_problem(data: bytes) -> str:
-    from apiserver.documents import json_problem
+    from apiserver.schema.documents import json_problem
 
     return json_problem(data.decode(errors="replace"))
 

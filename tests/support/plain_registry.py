@@ -7,9 +7,10 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from apiserver.cached_object import CachedObject
-from apiserver.reads import Reads
-from apiserver.requests import (
+from apiserver.cache.reads import Reads
+from apiserver.cache.watch_cache import WatchCache
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import (
     NO_OPTIONS,
     DeleteResult,
     ListOptions,
@@ -18,10 +19,9 @@ from apiserver.requests import (
     WatchOptions,
     WriteOptions,
 )
+from apiserver.objects.watcher import Watcher
 from apiserver.storage.etcd_storage import EtcdStorage
 from apiserver.storage.interface import KeyExists, RevisionMismatch
-from apiserver.watch_cache import WatchCache
-from apiserver.watcher import Watcher
 from machinery.api import errors
 from machinery.api.kinds import Kind
 from machinery.api.objects import metadata_of
@@ -30,7 +30,7 @@ from machinery.wire import envelope
 
 
 class PlainRegistry:
-    """`apiserver.requests.RegistryAPI` over storage and cache, and nothing else."""
+    """`apiserver.objects.requests.RegistryAPI` over storage and cache, and nothing else."""
 
     def __init__(self, storage: EtcdStorage, cache: WatchCache) -> None:
         self._storage = storage

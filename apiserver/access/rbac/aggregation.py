@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from apiserver.requests import PatchKind
+from apiserver.objects.requests import PatchKind
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 from machinery.api.selectors import LabelSelector, SelectorError
@@ -18,8 +18,8 @@ from machinery.runtime import logs
 from machinery.wire.codec import to_json
 
 if TYPE_CHECKING:
-    from apiserver.requests import RegistryAPI
-    from apiserver.watch_cache import WatchCache
+    from apiserver.cache.watch_cache import WatchCache
+    from apiserver.objects.requests import RegistryAPI
     from machinery.runtime.clock import Clock
 
 _log = logs.get()

@@ -17,8 +17,8 @@ from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
 
 if TYPE_CHECKING:
-    from apiserver.requests import RegistryAPI
-    from apiserver.watch_cache import WatchCache
+    from apiserver.cache.watch_cache import WatchCache
+    from apiserver.objects.requests import RegistryAPI
 
 
 async def bootstrap(registry: RegistryAPI, cache: WatchCache) -> None:

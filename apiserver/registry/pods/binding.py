@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from apiserver.registry.store import Preconditions, Store
 from apiserver.registry.strategy import Environment
 from apiserver.validation import field

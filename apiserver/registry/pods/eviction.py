@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from apiserver.registry.deletion import Deletion, check_preconditions
 from apiserver.registry.pods import budget
 from apiserver.registry.store import Store

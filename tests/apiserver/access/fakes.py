@@ -27,8 +27,8 @@ class Found:
 
 
 class Objects:
-    """`apiserver.watch_cache.WatchCache` and `apiserver.admission.interface.Lookup`, as far as access uses
-    them.
+    """The parts of `apiserver.cache.watch_cache.WatchCache` and `apiserver.admission.interface.Lookup` that
+    access uses.
     """
 
     def __init__(self) -> None:

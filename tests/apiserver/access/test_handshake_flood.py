@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from apiserver.open_files import GRPC_MAX
+from apiserver.fronts.open_files import GRPC_MAX
 from machinery.api import kinds
 from machinery.process.accepting import PENDING_MAX
 from tests.apiserver.access.test_secure_cluster import pod

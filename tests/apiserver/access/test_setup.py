@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.access import setup
 from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Credentials
 from apiserver.access.options import AccessOptions
 from apiserver.access.user import ADMIN, User
+from apiserver.process import access_setup as setup
 from machinery.api.errors import StatusError
 from machinery.process.component import BadConfiguration
 from machinery.runtime.clock import FakeClock

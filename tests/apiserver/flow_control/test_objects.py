@@ -15,9 +15,9 @@ from apiserver.flow_control.controller import FlowControl
 from machinery.api.kinds import FLOW_SCHEMA, PRIORITY_LEVEL_CONFIGURATION
 from machinery.runtime.clock import SystemClock
 from machinery.wire import codec
+from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started
-from tests.apiserver.test_watch_cache import running
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from apiserver import grpc_front
 from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
 from apiserver.flow_control.controller import FlowControl, Limits
-from apiserver.grpc_front import ServerIdentity
-from apiserver.server import ApiServer, ServerOptions
+from apiserver.fronts.grpc import front as grpc_front
+from apiserver.fronts.grpc.front import ServerIdentity
+from apiserver.process.server import ApiServer, ServerOptions
 from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.client import api_client as client_module
 from machinery.client.api_client import Client
 from machinery.runtime.clock import SystemClock
-from tests.apiserver.test_grpc_front import _plain
-from tests.apiserver.test_watch_cache import pod
+from tests.apiserver.cache.test_watch_cache import pod
+from tests.apiserver.fronts.test_grpc_front import _plain
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apiserver.watch_cache import WatchCache
+from apiserver.cache.watch_cache import WatchCache
 from machinery.runtime.clock import SystemClock
 from tests.apiserver.fronts.adapter import Api
 from tests.apiserver.fronts.over_grpc import GrpcApi

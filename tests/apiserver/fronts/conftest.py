@@ -11,13 +11,14 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from apiserver.grpc_front import ServerIdentity
-from apiserver.reads import Reads
-from apiserver.registry import Registry, bootstrap
-from apiserver.requests import RegistryAPI
-from apiserver.server import ApiServer, ServerOptions
+from apiserver.cache.reads import Reads
+from apiserver.cache.watch_cache import CacheLimits, WatchCache
+from apiserver.fronts.grpc.front import ServerIdentity
+from apiserver.objects.requests import RegistryAPI
+from apiserver.process.bootstrap import bootstrap
+from apiserver.process.server import ApiServer, ServerOptions
+from apiserver.registry.registry import Registry
 from apiserver.storage.etcd_storage import EtcdStorage
-from apiserver.watch_cache import CacheLimits, WatchCache
 from machinery.api.kinds import NAMESPACE
 from machinery.features.gates import Gates
 from tests.apiserver.fronts.adapter import Api

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from apiserver.storage.interface import KeyExists, RangeResult, RevisionMismatch, StoredValue
 from machinery.api.kinds import Kind
 

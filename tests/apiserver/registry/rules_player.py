@@ -10,16 +10,16 @@ from typing import Any
 import anyio
 
 from apiserver.admission.chain import NAMES
-from apiserver.registry import Registry
-from apiserver.requests import WriteOptions
-from apiserver.watcher import Watcher, WatchEvent
+from apiserver.objects.requests import WriteOptions
+from apiserver.objects.watcher import Watcher, WatchEvent
+from apiserver.registry.registry import Registry
 from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.api.pb import core, meta, policy
 from machinery.features.gates import Gates, Version, parse_gates
 from machinery.runtime.clock import FakeClock, rfc3339
 from machinery.wire import codec, envelope
-from tests.apiserver.test_watch_cache import LIMIT_SECONDS, Bench
+from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, Bench
 
 VERSION = Version(1, 36)
 NAMESPACE = "default"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.registry.rules_player import Player
-from tests.apiserver.test_watch_cache import running
 from tests.support.etcd import ThrowawayEtcd
 
 GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN") or Path(__file__).parents[2] / "golden")

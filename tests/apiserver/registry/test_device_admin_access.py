@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from apiserver.registry import Registry
+from apiserver.registry.registry import Registry
 from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.api.pb import core
+from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.registry.test_registry import own, put, started
-from tests.apiserver.test_watch_cache import running
 from tests.support.devices import claim, device_class, request, template
 from tests.support.etcd import ThrowawayEtcd
 

@@ -8,15 +8,15 @@ from typing import Any
 import anyio
 import pytest
 
+from apiserver.objects.requests import PatchKind, WriteOptions
 from apiserver.registry import patching
-from apiserver.requests import PatchKind, WriteOptions
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.patch.json_patch import merge_patch, strategic_merge_patch
 from machinery.wire import codec, presence
+from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, running
 from tests.apiserver.registry.test_registry import POD, create, started
-from tests.apiserver.test_watch_cache import LIMIT_SECONDS, running
 from tests.support.etcd import ThrowawayEtcd
 
 DOCUMENT: dict[str, Any] = {

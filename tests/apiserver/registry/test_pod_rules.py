@@ -8,9 +8,9 @@ from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 from machinery.api.pb import core, meta, policy
 from machinery.wire import codec, envelope
+from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.registry.rule_cases import CASES, PENDING, RUNNING, bind, budget, evict
 from tests.apiserver.registry.rules_player import Meddled, Player, QuickClock, registry_of
-from tests.apiserver.test_watch_cache import running
 from tests.support.etcd import ThrowawayEtcd
 
 

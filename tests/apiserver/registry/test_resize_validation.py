@@ -15,7 +15,7 @@ from apiserver.admission.interface import Request
 from apiserver.admission.limit_ranger import LimitRanger
 from apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
 from apiserver.admission.pod_resize_validator import PodResizeValidator
-from apiserver.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject
 from apiserver.registry import rules
 from apiserver.registry.pods.resize import POD_RESIZE
 from apiserver.registry.strategy import Environment

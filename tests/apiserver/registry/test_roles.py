@@ -13,17 +13,17 @@ from apiserver.access.rbac import aggregation
 from apiserver.access.rbac import bootstrap as rbac_bootstrap
 from apiserver.access.rbac.authorizer import RBAC
 from apiserver.access.user import User
-from apiserver.reads import Reads
-from apiserver.registry import Registry
-from apiserver.requests import PatchKind, WriteOptions
+from apiserver.cache.reads import Reads
+from apiserver.objects.requests import PatchKind, WriteOptions
+from apiserver.registry.registry import Registry
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
 from machinery.features.gates import DEFAULT, Gates
 from machinery.runtime.clock import SystemClock
 from machinery.wire import codec
+from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.registry.test_registry import create, own, put, started
-from tests.apiserver.test_watch_cache import running
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS
 

@@ -14,9 +14,10 @@ from urllib.parse import urlencode
 import anyio
 
 from apiserver.admission.interface import Plugin
-from apiserver.metrics import RequestMetrics
-from apiserver.registry import Registry, bootstrap
-from apiserver.rest.front import FrontOptions, RestFront
+from apiserver.chain.metrics import RequestMetrics
+from apiserver.fronts.rest.front import FrontOptions, RestFront
+from apiserver.process.bootstrap import bootstrap
+from apiserver.registry.registry import Registry
 from machinery.features.gates import Gates, Version
 from machinery.runtime.clock import FakeClock
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage

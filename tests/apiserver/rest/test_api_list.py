@@ -8,15 +8,16 @@ import re
 from collections import Counter
 from typing import Any
 
-from apiserver.reads import Reads
-from apiserver.registry import Registry, bootstrap
-from apiserver.watch_cache import CacheLimits
+from apiserver.cache.reads import Reads
+from apiserver.cache.watch_cache import CacheLimits
+from apiserver.process.bootstrap import bootstrap
+from apiserver.registry.registry import Registry
 from machinery.api import kinds
 from machinery.features.gates import Gates
 from machinery.runtime.clock import SystemClock
+from tests.apiserver.cache.test_watch_cache import Bench, running
 from tests.apiserver.registry.rules_player import registry_of
 from tests.apiserver.rest.asgi import VERSION, Rest, front_over, golden
-from tests.apiserver.test_watch_cache import Bench, running
 from tests.support.etcd import ThrowawayEtcd
 
 

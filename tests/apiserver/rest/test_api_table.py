@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.registry import Registry
+from apiserver.registry.registry import Registry
 from machinery.api import kinds
 from machinery.api.kinds import Kind
 from machinery.features.gates import Gates

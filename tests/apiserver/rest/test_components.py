@@ -14,18 +14,18 @@ import anyio
 import pytest
 from k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
-from apiserver.rest import text
-from apiserver.rest.media import negotiate
-from apiserver.rest.watching import Frames
-from apiserver.watch_cache import CacheLimits
+from apiserver.cache.watch_cache import CacheLimits
+from apiserver.fronts.rest import text
+from apiserver.fronts.rest.media import negotiate
+from apiserver.fronts.rest.watching import Frames
 from machinery.api import errors, kinds
 from machinery.api.kinds import Kind
 from machinery.api.pb import coordination, core, events, meta
 from machinery.runtime.clock import FakeClock
 from machinery.wire import codec, envelope
+from tests.apiserver.cache.test_watch_cache import Bench, running
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started
-from tests.apiserver.test_watch_cache import Bench, running
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS
 

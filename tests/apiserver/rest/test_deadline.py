@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.rest import deadline
-from apiserver.rest.http import Request
+from apiserver.fronts.rest import deadline
+from apiserver.fronts.rest.http import Request
 from machinery.runtime import failpoints
 from tests.apiserver.rest.asgi import in_memory
 

@@ -10,12 +10,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from apiserver import continue_token
 from apiserver.access.service_accounts import Objects, ServiceAccountTokens
-from apiserver.continue_token import InvalidToken
-from apiserver.list_options import InvalidResourceVersion, parse_revision
+from apiserver.cache import continue_token
+from apiserver.cache.continue_token import InvalidToken
 from apiserver.managed_fields import paths
 from apiserver.managed_fields.paths import BadElement
+from apiserver.objects.list_options import InvalidResourceVersion, parse_revision
 from machinery.runtime.clock import FakeClock
 from tests.apiserver.rest.asgi import Rest, in_memory
 

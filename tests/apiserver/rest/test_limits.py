@@ -11,21 +11,21 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from apiserver.cached_object import CachedObject
-from apiserver.rest import http as rest_http
-from apiserver.rest import server as rest_server
-from apiserver.rest import watching
-from apiserver.rest.media import Media
-from apiserver.watch_cache import CacheLimits
-from apiserver.watcher import EventType, Watcher, WatchEvent
+from apiserver.cache.watch_cache import CacheLimits
+from apiserver.fronts.rest import http as rest_http
+from apiserver.fronts.rest import server as rest_server
+from apiserver.fronts.rest import watching
+from apiserver.fronts.rest.media import Media
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.watcher import EventType, Watcher, WatchEvent
 from machinery.api import kinds
 from machinery.api.pb import core
 from machinery.process import accepting, http_server
 from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
+from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, running
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started
-from tests.apiserver.test_watch_cache import LIMIT_SECONDS, running
 from tests.support.etcd import ThrowawayEtcd
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -27,14 +27,14 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from apiserver.access.service_accounts import Claims, ServiceAccountTokens
-from apiserver.metrics import RequestMetrics
-from apiserver.rest.front import FrontOptions, RestFront
+from apiserver.chain.metrics import RequestMetrics
+from apiserver.fronts.rest.front import FrontOptions, RestFront
 from machinery.process.health import Health
 from machinery.runtime.clock import FakeClock
 from nominee.pki import Pki
+from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS
 from tests.apiserver.rest.asgi import VERSION, Rest, in_memory
 from tests.apiserver.rest.test_wire import serving
-from tests.apiserver.test_watch_cache import LIMIT_SECONDS
 from tests.support.etcd import ThrowawayEtcd
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from apiserver.watch_cache import CacheLimits
+from apiserver.cache.watch_cache import CacheLimits
+from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.rest.asgi import Reply, Rest
 from tests.apiserver.rest.test_api_list import started
-from tests.apiserver.test_watch_cache import running
 from tests.support.etcd import ThrowawayEtcd
 
 RECORDED = Path(__file__).parents[2] / "recorded"

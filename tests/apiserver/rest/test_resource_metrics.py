@@ -6,17 +6,18 @@ import random
 
 from k8s.io.metrics.pkg.apis.metrics.v1beta1 import generated_pb2 as metrics
 
-from apiserver.kubelets import UsageSnapshot, Used
-from apiserver.metrics import RequestMetrics
-from apiserver.reads import Reads
-from apiserver.registry import Registry, bootstrap
-from apiserver.rest.front import FrontOptions, RestFront
-from apiserver.watch_cache import CacheLimits
+from apiserver.cache.reads import Reads
+from apiserver.cache.watch_cache import CacheLimits
+from apiserver.chain.metrics import RequestMetrics
+from apiserver.fronts.rest.front import FrontOptions, RestFront
+from apiserver.fronts.rest.kubelets import UsageSnapshot, Used
+from apiserver.process.bootstrap import bootstrap
+from apiserver.registry.registry import Registry
 from machinery.features.gates import Gates
 from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
+from tests.apiserver.cache.test_watch_cache import Bench, running
 from tests.apiserver.rest.asgi import VERSION, Rest
-from tests.apiserver.test_watch_cache import Bench, running
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS
 

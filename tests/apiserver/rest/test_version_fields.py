@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from apiserver import version_fields
-from apiserver.metrics import RequestMetrics
-from apiserver.registry import Registry, bootstrap
-from apiserver.rest.front import FrontOptions, RestFront
+from apiserver.chain.metrics import RequestMetrics
+from apiserver.fronts.rest.front import FrontOptions, RestFront
+from apiserver.process.bootstrap import bootstrap
+from apiserver.registry.registry import Registry
+from apiserver.schema import version_fields
 from machinery.api import kinds
 from machinery.api.pb import core
 from machinery.features.gates import Gates, Version

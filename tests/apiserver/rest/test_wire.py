@@ -16,17 +16,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apiserver.rest import kubeconfig
-from apiserver.rest import server as rest_server
-from apiserver.rest.media import Media, negotiate
-from apiserver.rest.target import parse
-from apiserver.watch_cache import CacheLimits
+from apiserver.cache.watch_cache import CacheLimits
+from apiserver.fronts.rest import kubeconfig
+from apiserver.fronts.rest import server as rest_server
+from apiserver.fronts.rest.media import Media, negotiate
+from apiserver.fronts.rest.target import parse
 from machinery.api import errors, kinds
 from machinery.api.pb import core, meta, runtime
 from machinery.wire import codec, envelope
+from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, running
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started
-from tests.apiserver.test_watch_cache import LIMIT_SECONDS, running
 from tests.support.etcd import ThrowawayEtcd
 from tests.support.patience import PATIENCE_SECONDS
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from apiserver import served
+from apiserver.objects import served
 from machinery.api import kinds
 from machinery.features.gates import Gates
 from tests.apiserver.rest.asgi import VERSION, Reply, Rest, in_memory

@@ -1,0 +1,400 @@
+"""The watch cache: the present state of every kind in memory, fed by one etcd watch, fanned out to watchers.
+
+Source of the behaviour: kube-apiserver 1.36's cacher (selector transitions, bookmarks, 410 for what is older
+than the window). One watch over all keys instead of one a kind makes the revision common to all kinds: a
+bookmark of a quiet kind is as fresh as any.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from asyncio import Future, get_running_loop
+from collections.abc import Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import grpc.aio
+
+from apiserver.cache.kind_cache import Convert, KindCache, Predicate, Subscription, Transition
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.watcher import EventType, Watcher, WatchEvent
+from apiserver.storage.etcd_watch import Change, watch
+from apiserver.storage.interface import Compacted, Storage, StorageError
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
+from machinery.wire import envelope
+
+ROOT = "/registry/"
+_log = logs.get()
+_LOAD_PAGE = 2000
+_RETRY_SECONDS_FIRST, _RETRY_SECONDS_MAX = 0.05, 1.0
+_HOUSEKEEPING_SECONDS = 0.25
+
+# Where a key of etcd belongs, and what is there now: its kind's cache, the key below the kind's prefix.
+_Found = tuple[KindCache, str, CachedObject | None]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLimits:
+    """How much the cache holds and how long it waits."""
+
+    # Changes of a kind that a watch can start from.
+    history_per_kind: int = 5000
+    # Events that wait for one watcher; one that falls further behind is ended.
+    queue_per_watcher: int = 10_000
+    # Events in one batch.
+    batch: int = 500
+    # For a revision to arrive (kube-apiserver's cacher: 3 s).
+    wait_seconds: float = 3.0
+    bookmark_seconds: float = 60.0
+    # A watch that names no time-out (kube-apiserver: 30 to 60 minutes).
+    watch_seconds: float = 2700.0
+
+
+class WatchCache:
+    """See the module. `run()` must run for anything to move; `wait_loaded()` says when the state is there."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        channel: grpc.aio.Channel,
+        clock: Clock,
+        *,
+        limits: CacheLimits | None = None,
+    ) -> None:
+        self._storage = storage
+        self._channel = channel
+        self._clock = clock
+        self._limits = limits or CacheLimits()
+        # events.k8s.io's Events are core Events under another name: their prefix is the core kind's.
+        stored = [kind for kind in kinds.KINDS if kind not in kinds.STORED_AS]
+        self._kinds = {kind: KindCache(kind, history_max=self._limits.history_per_kind) for kind in stored}
+        self._stored = tuple(self._kinds.values())
+        # A key's first part tells its kind, or the few that share it (services/specs, services/endpoints).
+        self._places: dict[str, tuple[tuple[KindCache, int, str], ...]] = {}
+        for cache in self._stored:
+            prefix = cache.kind.key_prefix()
+            part = prefix.split("/")[2]
+            self._places[part] = (*self._places.get(part, ()), (cache, len(prefix), prefix))
+        for kind, other in kinds.STORED_AS.items():
+            self._kinds[kind] = self._kinds[other]
+        self._revision = 0
+        self._loaded = anyio.Event()
+        self._order = itertools.count()
+        self._waiters: list[tuple[int, int, Future[None]]] = []
+        # Whether the etcd watch stands: while it does not, what is here may be old.
+        self.connected = False
+
+    # What is here.
+
+    @property
+    def revision(self) -> int:
+        """Every change up to this revision is in the cache."""
+        return self._revision
+
+    @property
+    def loaded(self) -> bool:
+        return self._loaded.is_set()
+
+    def of(self, kind: Kind[Any]) -> KindCache:
+        """The cache of one kind."""
+        return self._kinds[kind]
+
+    def get(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
+        """The newest version that the watch has brought; may be behind etcd."""
+        return self._kinds[kind].get(f"{namespace}/{name}" if kind.namespaced else name)
+
+    def list(self, kind: Kind[Any], namespace: str = "") -> list[CachedObject]:
+        """All objects in key order, at `revision`."""
+        return [*self._kinds[kind].in_order(namespace)]
+
+    @property
+    def watchers(self) -> int:
+        """How many watches there are."""
+        return sum(len(cache.subscriptions) for cache in set(self._kinds.values()))
+
+    def counts(self) -> Iterator[tuple[Kind[Any], int]]:
+        """How many objects of each stored kind."""
+        for cache in self._stored:
+            yield cache.kind, len(cache)
+
+    # Waiting.
+
+    async def wait_loaded(self) -> None:
+        await self._loaded.wait()
+
+    async def wait_until(self, revision: int) -> None:
+        """Wait until the cache has seen `revision`; StatusError 504 when that takes too long."""
+        if self._revision >= revision:
+            return
+        arrived: Future[None] = get_running_loop().create_future()
+        heapq.heappush(self._waiters, (revision, next(self._order), arrived))
+        with anyio.move_on_after(self._limits.wait_seconds):
+            await arrived
+        if not arrived.done() or arrived.cancelled():
+            raise errors.too_large_resource_version(revision, self._revision)
+
+    def _wake(self) -> None:
+        waiters = self._waiters
+        while waiters and (waiters[0][0] <= self._revision or waiters[0][2].done()):
+            arrived = heapq.heappop(waiters)[2]
+            if not arrived.done():
+                arrived.set_result(None)
+
+    # Watching.
+
+    def watch(
+        self,
+        kind: Kind[Any],
+        namespace: str = "",
+        *,
+        since_revision: int = 0,
+        predicate: Predicate | None = None,
+        convert: Convert | None = None,
+        bookmarks: bool = False,
+        timeout_seconds: float = 0.0,
+        initial_events_end: bool = False,
+    ) -> Watcher:
+        """Events after `since_revision`; 0 begins with the present state as ADDED events.
+
+        `initial_events_end` tells the end of the present state by a bookmark with an annotation.
+        `predicate` looks at stored objects, `convert` changes what is shown. Raises StatusError 410 when the
+        window does not reach back that far.
+        """
+        cache = self._kinds[kind]
+        watcher = Watcher(
+            capacity=self._limits.queue_per_watcher, batch_size=self._limits.batch, on_close=self._leave
+        )
+        if since_revision == 0:
+            watcher.preload(list(_present(cache.in_order(namespace), predicate, convert)))
+            if initial_events_end:
+                watcher.preload([_end_of_present(cache.kind, self._revision, convert)])
+        elif since_revision < cache.oldest:
+            raise errors.expired(f"too old resource version: {since_revision} ({cache.oldest})")
+        else:
+            watcher.preload(list(_past(cache.since(since_revision), namespace, predicate, convert)))
+        now = self._clock.monotonic()
+        cache.subscriptions.append(
+            Subscription(
+                watcher=watcher,
+                namespace=namespace,
+                predicate=predicate,
+                convert=convert,
+                after_revision=since_revision,
+                bookmarks=bookmarks,
+                next_bookmark=now + self._limits.bookmark_seconds,
+                deadline=now + (timeout_seconds or self._limits.watch_seconds),
+            )
+        )
+        return watcher
+
+    def _leave(self, watcher: Watcher) -> None:
+        for cache in self._stored:
+            for index, subscription in enumerate(cache.subscriptions):
+                if subscription.watcher is watcher:
+                    del cache.subscriptions[index]
+                    return
+
+    def end_watches(self, error: errors.StatusError | None = None) -> None:
+        """End all watches, with `error` if there is one."""
+        for cache in self._stored:
+            for subscription in list(cache.subscriptions):
+                subscription.watcher.end(error)
+
+    # Following etcd.
+
+    async def run(self) -> None:
+        """Load, follow, reconnect; until cancelled."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._housekeeping)
+            await self._follow()
+
+    async def _follow(self) -> None:
+        pause = _RETRY_SECONDS_FIRST
+        while True:
+            try:
+                if not self._revision or await self._storage.current_revision() < self._revision:
+                    # The second: etcd was restored from a backup, or lost what it had acknowledged.
+                    await self._load()
+                async with aclosing(watch(self._channel, self._revision + 1)) as batches:
+                    async for changes in batches:
+                        self.connected = True
+                        pause = _RETRY_SECONDS_FIRST
+                        self._apply(changes)
+            except Compacted as error:
+                _log.warning("etcd has compacted what the cache had not read; loading anew", error=str(error))
+                self._revision = 0
+            except StorageError as error:
+                # Once, not at every attempt.
+                if self.connected or pause == _RETRY_SECONDS_FIRST:
+                    _log.warning("etcd does not answer; going on when it does", error=str(error))
+            self.connected = False
+            await self._clock.sleep(pause)
+            pause = min(pause * 2, _RETRY_SECONDS_MAX)
+
+    async def _load(self) -> None:
+        """Read everything at one revision, and begin with that: whoever watched has to list again."""
+        loaded: dict[KindCache, list[tuple[str, CachedObject]]] = {cache: [] for cache in self._stored}
+        page = await self._storage.range(ROOT, limit=_LOAD_PAGE)
+        revision = page.revision
+        while True:
+            for value in page.items:
+                found = self._object(value.key, value.data, value.mod_revision)
+                if found is not None and found[2] is not None:
+                    loaded[found[0]].append((found[1], found[2]))
+            if not page.more:
+                break
+            page = await self._storage.range(
+                ROOT, revision=revision, limit=_LOAD_PAGE, start_after=page.items[-1].key
+            )
+        self.end_watches(errors.expired("too old resource version: the server has read its state anew"))
+        for cache, objects in loaded.items():
+            cache.replace(objects, revision)
+        self._revision = revision
+        self._wake()
+        self._loaded.set()
+        _log.info("cache loaded", revision=revision, objects=sum(map(len, loaded.values())))
+
+    def _object(self, key: str, data: bytes, revision: int) -> _Found | None:
+        """What a value in etcd is: its cache, its key there and the object; None for what is not ours."""
+        place = self._place(key)
+        if place is None:
+            return None
+        cache, below = place
+        namespace, _, name = below.rpartition("/")
+        try:
+            current = CachedObject(cache.kind, namespace, name, revision, stored=data)
+            # What is no envelope shows here, once, and not to every reader.
+            _ = current.data
+        except envelope.EnvelopeError as error:
+            _log.warning("an object in etcd cannot be read", key=key, error=str(error))
+            return None
+        return cache, below, current
+
+    def _place(self, key: str) -> tuple[KindCache, str] | None:
+        if not key.startswith(ROOT):
+            return None
+        for cache, length, prefix in self._places.get(key[len(ROOT) :].partition("/")[0], ()):
+            if key.startswith(prefix):
+                below = key[length:]
+                return (cache, below) if cache.kind.namespaced == ("/" in below) else None
+        return None
+
+    def _apply(self, changes: Iterable[Change]) -> None:
+        """Take over what etcd says, in its order, and tell the watchers."""
+        revision = self._revision
+        for change in changes:
+            # A resumed watch begins behind what is known; this guards against being told twice.
+            if change.revision <= self._revision:
+                continue
+            revision = change.revision
+            if change.data is None:
+                place = self._place(change.key)
+                found: _Found | None = (*place, None) if place is not None else None
+            else:
+                found = self._object(change.key, change.data, revision)
+            if found is None:
+                continue
+            cache, key, current = found
+            transition = cache.apply(key, current, revision)
+            if transition is not None:
+                self._fan_out(cache, transition)
+        # All changes of a revision come in one answer, so that it is whole now.
+        self._revision = revision
+        if self._waiters:
+            self._wake()
+
+    def _fan_out(self, cache: KindCache, transition: Transition) -> None:
+        namespace = transition.namespace
+        ended: list[tuple[Watcher, errors.StatusError]] | None = None
+        for subscription in cache.subscriptions:
+            if subscription.namespace and subscription.namespace != namespace:
+                continue
+            if transition.revision <= subscription.after_revision:
+                continue
+            try:
+                event = transition.event(subscription.predicate, subscription.convert)
+            except Exception as error:  # noqa: BLE001  # bytes that no selector can look into: not everybody's end
+                _log.warning("an event cannot be shown to a watcher", kind=cache.kind.kind, error=str(error))
+                problem = errors.internal(f"an object of the watch cannot be read: {error}")
+                ended = [*(ended or ()), (subscription.watcher, problem)]
+                continue
+            if event is not None and not subscription.watcher.offer(event):
+                ended = [*(ended or ()), (subscription.watcher, self._fell_behind())]
+        for watcher, problem in ended or ():
+            watcher.drop(problem)
+        transition.slim()
+        if transition.previous is not None:
+            transition.previous.slim()
+
+    def _fell_behind(self) -> errors.StatusError:
+        return errors.too_many_requests(
+            f"the watch fell behind: more than {self._limits.queue_per_watcher} events wait for it;"
+            " watch again from the last resourceVersion seen",
+            retry_after_seconds=1,
+        )
+
+    async def _housekeeping(self) -> None:
+        """Bookmarks when they are due, and the end of watches whose time is up."""
+        while True:
+            await self._clock.sleep(_HOUSEKEEPING_SECONDS)
+            now = self._clock.monotonic()
+            for cache in self._stored:
+                bookmarks: dict[Convert | None, WatchEvent] = {}
+                for subscription in list(cache.subscriptions):
+                    over = now >= subscription.deadline
+                    if (
+                        subscription.bookmarks
+                        and self.connected
+                        and (over or now >= subscription.next_bookmark)
+                    ):
+                        subscription.next_bookmark = now + self._limits.bookmark_seconds
+                        self._bookmark(cache, subscription, bookmarks)
+                    if over:
+                        subscription.watcher.end()
+
+    def _bookmark(
+        self, cache: KindCache, subscription: Subscription, made: dict[Convert | None, WatchEvent]
+    ) -> None:
+        if self._revision < subscription.after_revision:
+            return
+        event = made.get(subscription.convert)
+        if event is None:
+            empty = CachedObject(cache.kind, "", "", self._revision, stored=envelope.wrap(cache.kind, b""))
+            shown = subscription.convert(empty) if subscription.convert else empty
+            event = made[subscription.convert] = WatchEvent(EventType.BOOKMARK, shown)
+        # No room: the next event will show that the watcher is too slow.
+        subscription.watcher.offer(event)
+
+
+def _present(
+    objects: Iterator[CachedObject], predicate: Predicate | None, convert: Convert | None
+) -> Iterator[WatchEvent]:
+    for current in objects:
+        if predicate is None or predicate(current):
+            yield WatchEvent(EventType.ADDED, current.converted(convert) if convert else current)
+
+
+def _end_of_present(kind: Kind[Any], revision: int, convert: Convert | None) -> WatchEvent:
+    """The bookmark of a streamed list (KEP-3157)."""
+    empty = kind.message()
+    empty.metadata.annotations["k8s.io/initial-events-end"] = "true"
+    bookmark = CachedObject(kind, "", "", revision, stored=envelope.encode(empty))
+    return WatchEvent(EventType.BOOKMARK, bookmark.converted(convert) if convert else bookmark)
+
+
+def _past(
+    transitions: Iterator[Transition], namespace: str, predicate: Predicate | None, convert: Convert | None
+) -> Iterator[WatchEvent]:
+    for transition in transitions:
+        if namespace and transition.namespace != namespace:
+            continue
+        event = transition.event(predicate, convert)
+        transition.slim()
+        if event is not None:
+            yield event

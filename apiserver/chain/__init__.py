@@ -1,0 +1,1 @@
+"""The request chain that both fronts call, and the metrics of requests."""

@@ -1,0 +1,115 @@
+"""The API server's metrics, under upstream's names; counted in plain numbers, made into metrics when read.
+
+Source: kube-apiserver 1.36 (apiserver_request_total and so on).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from apiserver.cache.watch_cache import WatchCache
+    from apiserver.flow_control.controller import FlowControl
+
+# Seconds.
+_BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30)
+_LABELS = ("verb", "group", "version", "resource", "subresource")
+
+
+class RequestLabels(NamedTuple):
+    """What requests are counted by, besides the answer's code."""
+
+    verb: str
+    group: str
+    version: str
+    resource: str
+    subresource: str
+
+
+@dataclass(slots=True)
+class _Durations:
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(_BUCKETS) + 1))
+    seconds: float = 0.0
+
+
+class RequestMetrics:
+    """Counts requests; cheap enough for every one of them."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[RequestLabels, int], int] = {}
+        self._durations: dict[RequestLabels, _Durations] = {}
+        # Watches that run now.
+        self._watches: dict[RequestLabels, int] = {}
+
+    def answered(self, labels: RequestLabels, code: int, seconds: float) -> None:
+        """One request has its answer, `code` as HTTP counts."""
+        self._codes[labels, code] = self._codes.get((labels, code), 0) + 1
+        durations = self._durations.get(labels)
+        if durations is None:
+            durations = self._durations[labels] = _Durations()
+        durations.seconds += seconds
+        durations.buckets[bisect_left(_BUCKETS, seconds)] += 1
+
+    def watching(self, labels: RequestLabels, change: int) -> None:
+        """A watch begins (1) or ends (-1)."""
+        self._watches[labels] = self._watches.get(labels, 0) + change
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+        requests = CounterMetricFamily(
+            "apiserver_request_total", "Requests by verb, resource and code.", labels=[*_LABELS, "code"]
+        )
+        for (labels, code), count in self._codes.items():
+            requests.add_metric([*labels, str(code)], count)
+        yield requests
+        durations = HistogramMetricFamily(
+            "apiserver_request_duration_seconds", "Time to the answer, without watches.", labels=_LABELS
+        )
+        for labels, one in self._durations.items():
+            total, rows = 0, []
+            for bound, count in zip([*map(str, _BUCKETS), "+Inf"], one.buckets, strict=True):
+                total += count
+                rows.append((bound, total))
+            durations.add_metric(list(labels), rows, one.seconds)
+        yield durations
+        watches = GaugeMetricFamily("apiserver_longrunning_requests", "Watches that run now.", labels=_LABELS)
+        for labels, count in self._watches.items():
+            watches.add_metric(list(labels), count)
+        yield watches
+
+
+class ServerCollector:
+    """For prometheus-client's registry: requests, and what the watch cache holds."""
+
+    def __init__(
+        self, requests: RequestMetrics, cache: WatchCache, flow_control: FlowControl | None = None
+    ) -> None:
+        self._requests = requests
+        self._cache = cache
+        self._flow_control = flow_control
+
+    def collect(self) -> Iterable[Metric]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        yield from self._requests.collect()
+        if self._flow_control is not None:
+            from apiserver.flow_control import metrics as flow_metrics
+
+            yield from flow_metrics.collect(self._flow_control)
+        objects = GaugeMetricFamily(
+            "apiserver_storage_objects", "Objects in storage by resource.", labels=["resource"]
+        )
+        for kind, count in self._cache.counts():
+            objects.add_metric([kind.group_resource], count)
+        yield objects
+        revision = GaugeMetricFamily(
+            "apiserver_watch_cache_resource_version", "The revision that the watch cache has reached."
+        )
+        revision.add_metric([], self._cache.revision)
+        yield revision

@@ -1,0 +1,135 @@
+"""Answers: objects, lists and statuses in the form that was asked for.
+
+Protobuf passes through as bytes. Lists are written in pieces, so that a long one neither stands in memory
+twice nor holds up the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio.lowlevel
+from google.protobuf.message import Message
+
+from apiserver.fronts.rest import text
+from apiserver.fronts.rest.media import PARTIAL, PARTIAL_LIST, PROTOBUF, YAML, Media
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import ListPage
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
+from machinery.wire import codec, envelope
+
+PIECE = 50
+"""Objects that are encoded before others get their turn."""
+_META = "meta.k8s.io"
+
+
+def document(found: CachedObject) -> dict[str, Any]:
+    """The JSON of an object; an object of a dry run has no resource version."""
+    made = codec.to_json(found.message)
+    if "kind" not in made:
+        # A Scale, which is no stored kind's message.
+        made = {"kind": found.kind.kind, "apiVersion": found.kind.api_version, **made}
+    if not found.revision:
+        made["metadata"].pop("resourceVersion", None)
+    return made
+
+
+def encode(media: Media, made: dict[str, Any], *, pretty: bool = False) -> bytes:
+    """A JSON document as JSON or YAML."""
+    return text.dump_yaml(made) if media.form == YAML else text.dump_bytes(made, pretty=pretty)
+
+
+def of_object(media: Media, found: CachedObject, *, pretty: bool = False) -> bytes:
+    """One object."""
+    if media.shown_as == PARTIAL:
+        return of_message(media, f"{_META}/{media.version}", PARTIAL, partial(found), pretty=pretty)
+    if media.form == PROTOBUF:
+        return found.data if found.revision else found.stored
+    return encode(media, document(found), pretty=pretty)
+
+
+def of_message(media: Media, api_version: str, kind: str, message: Message, *, pretty: bool = False) -> bytes:
+    """A message that is no stored object."""
+    if media.form == PROTOBUF:
+        return text.wrap_message(api_version, kind, message)
+    body = {"kind": kind, "apiVersion": api_version, **codec.to_json(message)}
+    return encode(media, body, pretty=pretty)
+
+
+def partial(found: CachedObject) -> meta.PartialObjectMetadata:
+    """An object's metadata alone."""
+    made = meta.PartialObjectMetadata()
+    made.metadata.CopyFrom(found.message.metadata)
+    return made
+
+
+def _list_meta(page: ListPage) -> dict[str, Any]:
+    made: dict[str, Any] = {"resourceVersion": page.resource_version}
+    if page.continue_token:
+        made["continue"] = page.continue_token
+    if page.remaining is not None:
+        made["remainingItemCount"] = page.remaining
+    return made
+
+
+async def of_list(
+    media: Media, kind: Kind[Any], page: ListPage, *, pretty: bool = False
+) -> AsyncIterator[bytes]:
+    """A page of objects as a List, in pieces."""
+    if media.form == PROTOBUF:
+        async for piece in _protobuf_list(media, kind, page):
+            yield piece
+        return
+    partial_list = media.shown_as == PARTIAL_LIST
+    api_version = f"{_META}/{media.version}" if partial_list else kind.api_version
+    name = PARTIAL_LIST if partial_list else f"{kind.kind}List"
+    if pretty or media.form == YAML:
+        items = [_item(found, media) for found in page.items]
+        body = {"kind": name, "apiVersion": api_version, "metadata": _list_meta(page), "items": items}
+        yield encode(media, body, pretty=pretty)
+        return
+    head = text.dump({"kind": name, "apiVersion": api_version, "metadata": _list_meta(page)})
+    before = f'{head[:-1]},"items":['
+    for start in range(0, len(page.items), PIECE):
+        some = page.items[start : start + PIECE]
+        yield (before + ",".join(text.dump(_item(found, media)) for found in some)).encode()
+        before = ","
+        await anyio.lowlevel.checkpoint()
+    yield b"]}\n" if before == "," else f"{before}]}}\n".encode()
+
+
+def _item(found: CachedObject, media: Media) -> dict[str, Any]:
+    if media.shown_as == PARTIAL_LIST:
+        made = codec.to_json(partial(found))
+        return {"kind": PARTIAL, "apiVersion": f"{_META}/{media.version}", **made}
+    made = document(found)
+    # An item of a list does not say again what it is.
+    del made["kind"], made["apiVersion"]
+    return made
+
+
+async def _protobuf_list(media: Media, kind: Kind[Any], page: ListPage) -> AsyncIterator[bytes]:
+    """The envelope's raw is the ListMeta, and each item's own bytes under field 2."""
+    head = kind.list_message()
+    metadata: Any = head.metadata  # type: ignore[attr-defined]  # Message does not declare it
+    metadata.resourceVersion = page.resource_version
+    metadata.selfLink = ""
+    setattr(metadata, "continue", page.continue_token)
+    if page.remaining is not None:
+        metadata.remainingItemCount = page.remaining
+    pieces = [head.SerializeToString(deterministic=True)]
+    for number, found in enumerate(page.items):
+        if media.shown_as == PARTIAL_LIST:
+            raw = partial(found).SerializeToString(deterministic=True)
+        else:
+            raw = envelope.unwrap(found.data)[2]
+        pieces += (b"\x12", envelope.varint(len(raw)), raw)
+        if number % PIECE == 0:
+            await anyio.lowlevel.checkpoint()
+    raw = b"".join(pieces)
+    if media.shown_as == PARTIAL_LIST:
+        yield text.wrap(f"{_META}/{media.version}", PARTIAL_LIST, raw)
+    else:
+        yield text.wrap(kind.api_version, f"{kind.kind}List", raw)

@@ -1,0 +1,243 @@
+"""Bodies of requests: JSON, YAML or protobuf as messages, and what field validation says of them.
+
+Source: kube-apiserver 1.36, endpoints/handlers (create.go, rest.go: transformDecodeError), the serializers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from google.protobuf.message import DecodeError as ProtobufError
+from google.protobuf.message import Message
+
+from apiserver.fronts.rest import problems
+from apiserver.fronts.rest.http import parse_int64
+from apiserver.fronts.rest.media import JSON, OBJECTS, PROTOBUF, YAML, content_type
+from apiserver.registry.patching import mark_reset
+from apiserver.schema import body_type, go_errors, version_fields
+from apiserver.schema.documents import Document, SyntaxProblem, parse_json, parse_yaml, strict_problems
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import core, meta, policy
+from machinery.features.gates import Version
+from machinery.wire import codec, envelope
+from machinery.wire.scalars import json_type
+from machinery.wire.text_check import unreadable
+
+_SUMMARY_LENGTH_MAX = 30
+_TYPE_META = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the body of a request must be; `aliases` are other versions of it with the same fields."""
+
+    api_version: str
+    kind: str
+    message: type[Message]
+    aliases: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A decoded body, and the warnings that its field validation gives."""
+
+    message: Any
+    warnings: tuple[str, ...] = ()
+
+
+BINDING = Expected("v1", "Binding", core.Binding)
+EVICTION = Expected("policy/v1", "Eviction", policy.Eviction, frozenset({"policy/v1beta1"}))
+
+
+@cache
+def scale() -> Expected:
+    """autoscaling/v1's Scale; imported when somebody scales."""
+    from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
+
+    return Expected("autoscaling/v1", "Scale", autoscaling.Scale)
+
+
+@cache
+def token_request() -> Expected:
+    """authentication.k8s.io/v1's TokenRequest."""
+    from k8s.io.api.authentication.v1 import generated_pb2 as authentication
+
+    return Expected("authentication.k8s.io/v1", "TokenRequest", authentication.TokenRequest)
+
+
+def of_kind(kind: Kind[Any]) -> Expected:
+    return Expected(kind.api_version, kind.kind, kind.message)
+
+
+def expected(kind: Kind[Any], subresource: str) -> Expected:
+    """What a POST or PUT of a kind's (sub)resource brings."""
+    if subresource == "binding":
+        return BINDING
+    if subresource == "eviction":
+        return EVICTION
+    if subresource == "token":
+        return token_request()
+    return scale() if subresource == "scale" else of_kind(kind)
+
+
+def decode(
+    data: bytes,
+    content: str,
+    wanted: Expected,
+    field_validation: str = "",
+    version: Version = version_fields.TABLE_VERSION,
+) -> Body:
+    """The message in a body, without what `version` did not know. Raises StatusError 400 and 415."""
+    form = content_type(content) or JSON
+    if form == PROTOBUF:
+        return Body(_from_protobuf(data, wanted))
+    if form not in (JSON, YAML):
+        raise problems.unsupported_media_type([OBJECTS])
+    document = parse(data, form, wanted.kind)
+    _check_type(document.value, wanted, data)
+    return _from_document(document, wanted, field_validation, version)
+
+
+def parse(data: bytes, form: str, kind: str) -> Document:
+    """The document; 400 where it is no JSON or YAML object."""
+    text = data.decode("utf-8", "replace")
+    try:
+        document = parse_yaml(text) if form == YAML else parse_json(text)
+    except SyntaxProblem as problem:
+        raise unrecognized(kind, f"json parse error: {problem}", data) from None
+    if document.value is None:
+        document.value = {}
+    if not isinstance(document.value, dict):
+        found = json_type(document.value)
+        text = f"json: cannot unmarshal {found} into Go value of type {_TYPE_META}"
+        raise unrecognized(kind, f"json parse error: {text}", data)
+    return document
+
+
+def unrecognized(kind: str, problem: str, data: bytes) -> StatusError:
+    """400 of a body whose kind cannot even be told."""
+    return errors.bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind;"
+        f" {problem} ({_summary(data)})"
+    )
+
+
+def _summary(data: bytes) -> str:
+    if not data:
+        return "<empty>"
+    more = " ..." if len(data) > _SUMMARY_LENGTH_MAX else ""
+    head = data[:_SUMMARY_LENGTH_MAX]
+    return (head.decode("utf-8", "replace") if data[:1] == b"{" else head.hex()) + more
+
+
+def _unhandled(api_version: str, kind: str, wanted: Expected, problem: str) -> StatusError:
+    version = api_version.rpartition("/")[2]
+    return errors.bad_request(
+        f'{kind} in version "{version}" cannot be handled as a {wanted.kind}: {problem}'
+    )
+
+
+def _check_type(document: Mapping[str, Any], wanted: Expected, data: bytes) -> None:
+    """apiVersion and kind are those of the endpoint, or left out."""
+    problem = body_type.malformed(document)
+    if problem:
+        raise unrecognized(wanted.kind, problem, data)
+    version = str(document.get("apiVersion") or "")
+    if version.count("/") > 1:
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type {wanted.kind}): unexpected GroupVersion"
+            f" string: {version} ({_summary(data)})"
+        )
+    check_gvk(document.get("apiVersion") or wanted.api_version, document.get("kind") or wanted.kind, wanted)
+
+
+def check_gvk(api_version: str, kind: str, wanted: Expected) -> None:
+    """400 where a body says that it is something else."""
+    if kind == wanted.kind and (api_version == wanted.api_version or api_version in wanted.aliases):
+        return
+    if body_type.is_other_version(api_version, kind, wanted.api_version, wanted.kind):
+        raise errors.bad_request(
+            f"the API version in the data ({api_version}) does not match the expected API version"
+            f" ({wanted.api_version})"
+        )
+    problem = body_type.unconvertible(api_version, kind, wanted.api_version, wanted.kind)
+    raise _unhandled(api_version, kind, wanted, problem)
+
+
+def _from_protobuf(data: bytes, wanted: Expected) -> Message:
+    try:
+        api_version, kind, raw = envelope.unwrap(data)
+        check_gvk(api_version or wanted.api_version, kind or wanted.kind, wanted)
+        message = wanted.message.FromString(raw)
+        problem = unreadable(message)
+        if problem:
+            raise ProtobufError(problem)
+        return message
+    except (envelope.EnvelopeError, ProtobufError) as error:
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type {wanted.kind}): {error} ({_summary(data)})"
+        ) from None
+
+
+def _from_document(document: Document, wanted: Expected, field_validation: str, version: Version) -> Body:
+    value = document.value
+    unknown: list[str] = []
+    try:
+        message = codec.from_json(wanted.message, value, unknown_fields=unknown)
+    except codec.DecodeError as error:
+        problem = go_errors.unmarshal_problem(wanted.message, value, error)
+        kind, api_version = value.get("kind") or wanted.kind, value.get("apiVersion") or wanted.api_version
+        raise _unhandled(api_version, kind, wanted, problem) from None
+    unknown += version_fields.drop(version, message)
+    if isinstance(getattr(message, "metadata", None), meta.ObjectMeta):
+        mark_reset(value.get("metadata"), message.metadata)  # type: ignore[attr-defined]
+    found = strict_problems(document, unknown) if field_validation != "Ignore" else []
+    if found and field_validation == "Strict":
+        raise _unhandled(
+            value.get("apiVersion") or wanted.api_version,
+            value.get("kind") or wanted.kind,
+            wanted,
+            strict_error(found),
+        )
+    return Body(message, tuple(found))
+
+
+def strict_error(found: list[str]) -> str:
+    """All problems in one message."""
+    lines = [text for text in found if text.startswith("line ")]
+    others = [text for text in found if not text.startswith("line ")]
+    if lines:
+        others.insert(0, "yaml: unmarshal errors:\n" + "\n".join(f"  {line}" for line in lines))
+    return f"strict decoding error: {', '.join(others)}"
+
+
+def delete_options(data: bytes, content: str, query: Callable[[str], str]) -> meta.DeleteOptions:
+    """The options of a DELETE: from its body, or else from its query (`query` gives "" for none)."""
+    if data:
+        made: meta.DeleteOptions = decode(data, content, _delete_options_of(content), "Ignore").message
+        return made
+    options = meta.DeleteOptions()
+    grace, orphan = query("gracePeriodSeconds"), query("orphanDependents")
+    if grace:
+        options.gracePeriodSeconds = parse_int64(grace)
+    if orphan:
+        options.orphanDependents = orphan.lower() in ("1", "true")
+    if query("propagationPolicy"):
+        options.propagationPolicy = query("propagationPolicy")
+    if query("dryRun"):
+        options.dryRun.append(query("dryRun"))
+    return options
+
+
+def _delete_options_of(content: str) -> Expected:
+    # Every group registers DeleteOptions; clients send the resource's own version or v1.
+    versions = frozenset({"v1", "meta.k8s.io/v1", *(kind.api_version for kind in kinds.KINDS)})
+    del content
+    return Expected("v1", "DeleteOptions", meta.DeleteOptions, versions)

@@ -1,0 +1,65 @@
+"""`nodes/NAME/proxy/PATH`: what the node's kubelet answers.
+
+The client needs nodes/proxy; the finer resources of KubeletFineGrainedAuthz (nodes/healthz, nodes/metrics,
+nodes/pods) are asked for by a kubelet whose own port a client uses (docs/design/011). Source: kube-apiserver
+1.36, pkg/registry/core/node/rest (ProxyREST), pkg/registry/core/node/strategy.go (ResourceLocation).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+from urllib.parse import quote
+
+from apiserver.fronts.rest.http import Answer, Request
+from apiserver.fronts.rest.kubelets import Fetched
+from apiserver.fronts.rest.target import Target
+from apiserver.objects.requests import RegistryAPI
+from machinery.api import errors, kinds
+from machinery.api.names import go_quote
+from machinery.process.health import HEADERS, TEXT
+
+KUBELET_PORT = "10250"
+
+
+class NodeSource(Protocol):
+    """Who asks kubelets."""
+
+    async def of_node(self, node: str, path: str) -> Fetched | None: ...
+
+
+async def answer(request: Request, target: Target, registry: RegistryAPI, nodes: NodeSource) -> Answer:
+    """The kubelet's answer. Raises StatusError 400, 404, 503."""
+    name, port = _name_and_port(target.name)
+    node = (await registry.get(kinds.NODE, "", name, resource_version="0")).message
+    own = node.status.daemonEndpoints.kubeletEndpoint.Port
+    if port not in ("", KUBELET_PORT, str(own)):
+        raise _unreachable(f"the kubelet of node {name} is all that listens; not port {port}")
+    if request.method not in ("GET", "HEAD"):
+        return Answer(b"405: Method Not Allowed", 405, TEXT)
+    query = request.scope["query_string"].decode("latin-1")
+    path = quote(target.rest) + (f"?{query}" if query else "")
+    try:
+        found = await nodes.of_node(name, path)
+    except (OSError, ValueError) as error:
+        raise _unreachable(str(error)) from None
+    if found is None:
+        raise _unreachable(f"no kubelet carries node {name}")
+    headers = dict(HEADERS) if found.content_type == TEXT else {}
+    return Answer(found.body, found.code, found.content_type, headers=headers)
+
+
+def _name_and_port(text: str) -> tuple[str, str]:
+    """Of `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`."""
+    scheme, name, port = "", text, ""
+    parts = text.split(":")
+    if len(parts) == 2:
+        name, port = parts
+    elif len(parts) == 3:
+        scheme, name, port = parts
+    if not name or len(parts) > 3 or scheme not in ("", "http", "https"):
+        raise errors.bad_request(f"invalid node request {go_quote(text)}")
+    return name, port
+
+
+def _unreachable(problem: str) -> errors.StatusError:
+    return errors.service_unavailable(f"error trying to reach service: {problem}")

@@ -1,0 +1,32 @@
+"""How others verify service accounts' tokens: the issuer's configuration and its public key.
+
+Source: kube-apiserver 1.36, pkg/routes/openidmetadata.go, pkg/serviceaccount/openidmetadata.go.
+"""
+
+from __future__ import annotations
+
+from apiserver.access.service_accounts import ISSUER, ServiceAccountTokens
+from apiserver.fronts.rest import text
+from apiserver.fronts.rest.http import Answer
+
+CONFIGURATION_PATH = "/.well-known/openid-configuration"
+KEYS_PATH = "/openid/v1/jwks"
+_CACHED = {"cache-control": "public, max-age=3600"}
+
+
+def configuration(accounts: ServiceAccountTokens, address: str) -> Answer:
+    """The provider's metadata; `address` is where this server serves, `host:port`."""
+    document = {
+        "issuer": ISSUER,
+        "jwks_uri": f"https://{address}{KEYS_PATH}",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [accounts.json_web_key()["alg"]],
+    }
+    return Answer(text.dump(document).encode(), headers=_CACHED)
+
+
+def keys(accounts: ServiceAccountTokens) -> Answer:
+    """The JSON Web Key Set."""
+    document = {"keys": [accounts.json_web_key()]}
+    return Answer(text.dump(document).encode(), content_type="application/jwk-set+json", headers=_CACHED)

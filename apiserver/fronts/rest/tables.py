@@ -1,0 +1,100 @@
+"""Objects as Tables: what kubectl prints.
+
+The columns of each kind are in `apiserver.rest.columns`. Source: kube-apiserver 1.36,
+endpoints/handlers/response.go and pkg/printers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio.lowlevel
+
+from apiserver.fronts.rest import answers, text
+from apiserver.fronts.rest.media import Media
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import ListPage
+from apiserver.rest.columns import Row, columns_of, row_of
+from machinery.api import errors
+from machinery.api.kinds import Kind
+from machinery.wire import codec
+
+_META = "meta.k8s.io"
+
+
+def check(include_object: str) -> None:
+    """400 for a query's includeObject that is none of the known."""
+    if include_object not in ("", "Metadata", "Object", "None"):
+        raise errors.bad_request(f'unrecognized includeObject value: "{include_object}"')
+
+
+def of_page(
+    page: ListPage, media: Media, include_object: str, now: float, *, kind: Kind[Any] | None = None
+) -> dict[str, Any]:
+    """A Table of a list, or of one object."""
+    made = _head(page, media, kind or page.items[0].kind)
+    return {**made, "rows": [_row(found, media, include_object, now) for found in page.items]}
+
+
+async def in_pieces(
+    page: ListPage, media: Media, include_object: str, now: float, kind: Kind[Any]
+) -> AsyncIterator[bytes]:
+    """The JSON of `of_page`; others get their turn between the pieces."""
+    before = f'{text.dump(_head(page, media, kind))[:-1]},"rows":['
+    for start in range(0, len(page.items), answers.PIECE):
+        some = page.items[start : start + answers.PIECE]
+        rows = ",".join(text.dump(_row(found, media, include_object, now)) for found in some)
+        yield (before + rows).encode()
+        before = ","
+        await anyio.lowlevel.checkpoint()
+    yield b"]}\n" if before == "," else f"{before}]}}\n".encode()
+
+
+def _head(page: ListPage, media: Media, kind: Kind[Any]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"resourceVersion": page.resource_version}
+    if page.continue_token:
+        metadata["continue"] = page.continue_token
+    if page.remaining is not None:
+        metadata["remainingItemCount"] = page.remaining
+    return {
+        "kind": "Table",
+        "apiVersion": f"{_META}/{media.version}",
+        "metadata": metadata,
+        "columnDefinitions": columns_of(kind),
+    }
+
+
+def of_event(
+    found: CachedObject, media: Media, include_object: str, now: float, *, columns: bool
+) -> dict[str, Any]:
+    """A Table of one row, or of none where the event is a bookmark; columns only where asked for."""
+    bookmark = not found.name
+    return {
+        "kind": "Table",
+        "apiVersion": f"{_META}/{media.version}",
+        "metadata": {"resourceVersion": str(found.revision)},
+        "columnDefinitions": columns_of(found.kind) if columns else None,
+        "rows": [_row(found, media, include_object, now, empty=bookmark)],
+    }
+
+
+def _row(
+    found: CachedObject, media: Media, include_object: str, now: float, *, empty: bool = False
+) -> dict[str, Any]:
+    row = Row([]) if empty else row_of(found, now)
+    made: dict[str, Any] = {"cells": row.cells}
+    if row.conditions:
+        made["conditions"] = row.conditions
+    if include_object == "Object":
+        made["object"] = answers.document(found)
+    elif include_object in ("", "Metadata"):
+        partial = codec.to_json(answers.partial(found))
+        made["object"] = {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": f"{_META}/{media.version}",
+            **partial,
+        }
+    else:
+        made["object"] = None
+    return made

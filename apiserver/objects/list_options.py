@@ -1,0 +1,110 @@
+"""What may be asked of a list or a watch: selectors and resource versions, checked as kube-apiserver does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.fields import UnknownFieldLabel, field_label
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import ListOptions
+from machinery.api import errors
+from machinery.api.errors import Cause, GroupKind, StatusError
+from machinery.api.kinds import Kind
+from machinery.api.names import go_quote
+from machinery.api.selectors import FieldSelector, LabelSelector, SelectorError
+
+EXACT, NOT_OLDER_THAN = "Exact", "NotOlderThan"
+_LIST_OPTIONS = GroupKind("meta.k8s.io", "ListOptions")
+_FIELD = "resourceVersionMatch"
+_INITIAL_EVENTS = "sendInitialEvents"
+_UINT = re.compile(r"[0-9]+", re.ASCII)
+_UINT64_MAX = (1 << 64) - 1
+_UINT64_DIGITS = 20
+"""Python refuses to read thousands of them."""
+
+Predicate = Callable[[CachedObject], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Selectors:
+    """What a request selects by, of any kind."""
+
+    labels: LabelSelector
+    fields: FieldSelector
+
+
+def parse_selectors(label_selector: str, field_selector: str) -> Selectors:
+    """StatusError 400 for what is no selector."""
+    try:
+        return Selectors(LabelSelector.parse(label_selector), FieldSelector.parse(field_selector))
+    except SelectorError as error:
+        raise errors.bad_request(str(error)) from None
+
+
+def predicate_of(kind: Kind[Any], selectors: Selectors) -> Predicate | None:
+    """Whether an object is selected; None selects all. StatusError 400 for fields that the kind lacks."""
+    labels = selectors.labels
+    try:
+        fields = selectors.fields.transformed(lambda label, value: (field_label(kind, label), value))
+    except UnknownFieldLabel as error:
+        raise errors.bad_request(str(error)) from None
+    by_label, by_field = labels.matches, fields.matches
+    if labels.empty:
+        return None if fields.empty else lambda obj: by_field(obj.fields)
+    if fields.empty:
+        return lambda obj: by_label(obj.labels)
+    return lambda obj: by_label(obj.labels) and by_field(obj.fields)
+
+
+def check_list(options: ListOptions) -> None:
+    """Whether a list's options go together; StatusError 422 with all that is wrong."""
+    causes = _match_problems(options) if options.resource_version_match else []
+    if options.send_initial_events is not None:
+        causes.append(_forbidden(_INITIAL_EVENTS, f"{_INITIAL_EVENTS} is forbidden for list"))
+    if causes:
+        raise errors.invalid(_LIST_OPTIONS, "", causes)
+
+
+def _match_problems(options: ListOptions) -> list[Cause]:
+    match, version = options.resource_version_match, options.resource_version
+    causes = []
+    if not version:
+        causes.append(_forbidden(_FIELD, f"{_FIELD} is forbidden unless resourceVersion is provided"))
+    if options.continue_token:
+        causes.append(_forbidden(_FIELD, f"{_FIELD} is forbidden when continue is provided"))
+    if match not in (EXACT, NOT_OLDER_THAN):
+        text = f'Unsupported value: {go_quote(match)}: supported values: "{EXACT}", "{NOT_OLDER_THAN}", ""'
+        causes.append(Cause("FieldValueNotSupported", text, _FIELD))
+    if match == EXACT and version == "0":
+        causes.append(_forbidden(_FIELD, f'{_FIELD} "exact" is forbidden for resourceVersion "0"'))
+    return causes
+
+
+def _forbidden(field: str, text: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {text}", field)
+
+
+class InvalidResourceVersion(ValueError):
+    """The text is no revision; get and watch answer 500 with it, list 400."""
+
+    def status(self) -> StatusError:
+        return StatusError(500, "", str(self))
+
+
+def parse_revision(text: str) -> int:
+    """A resource version as a revision ("" is 0); raises InvalidResourceVersion."""
+    if not text:
+        return 0
+    if not _UINT.fullmatch(text):
+        problem = "invalid syntax"
+    elif len(text.lstrip("0")) > _UINT64_DIGITS or int(text.lstrip("0") or "0") > _UINT64_MAX:
+        problem = "value out of range"
+    else:
+        return int(text.lstrip("0") or "0")
+    quoted = go_quote(text)
+    raise InvalidResourceVersion(
+        f"resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {problem}"
+    )

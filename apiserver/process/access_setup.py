@@ -1,0 +1,120 @@
+"""The door put together, from options and the watch cache."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from apiserver.access.access import OPEN, Access
+from apiserver.access.authentication import Authenticator, TokenFile, TokenFileError
+from apiserver.access.authorizer import AlwaysAllow, AlwaysDeny, Authorizer, Union
+from apiserver.access.node.authorizer import NodeAuthorizer
+from apiserver.access.node.graph import Graph
+from apiserver.access.options import AccessOptions
+from apiserver.access.rbac.authorizer import RBAC
+from apiserver.access.service_accounts import ServiceAccountTokens
+from apiserver.admission.certificates import CertificateApproval, CertificateSigning
+from apiserver.admission.escalation import Escalation
+from apiserver.admission.node_restriction import NodeRestriction
+from machinery.process.component import BadConfiguration
+from machinery.runtime import logs
+
+if TYPE_CHECKING:
+    from apiserver.admission.interface import Plugin
+    from apiserver.cache.watch_cache import WatchCache
+    from machinery.runtime.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class ServingCertificate:
+    """What the server shows to its clients, in PEM."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """`access` for the fronts; `admission` are plugins that come with it."""
+
+    access: Access = OPEN
+    admission: tuple[Plugin, ...] = ()
+    accounts: ServiceAccountTokens | None = None
+
+
+def make(options: AccessOptions, cache: WatchCache, clock: Clock) -> Door:
+    """Raises BadConfiguration for files that cannot be read."""
+    try:
+        accounts = None
+        if options.accounts_key is not None:
+            accounts = ServiceAccountTokens(options.accounts_key.read_bytes(), cache, clock)
+        tokens = TokenFile(options.tokens, clock) if options.tokens is not None else None
+    except (OSError, TokenFileError, ValueError) as error:
+        raise BadConfiguration(str(error)) from None
+    authenticator = None
+    if options.authenticates:
+        anonymous = options.anonymous
+        if anonymous and "AlwaysAllow" in options.modes:
+            logs.get().warning(
+                "AnonymousAuth is not allowed with the AlwaysAllow authorizer; nobody is let in without"
+                " credentials"
+            )
+            anonymous = False
+        authenticator = Authenticator(clock, tokens=tokens, accounts=accounts, anonymous=anonymous)
+    if options.modes == ("AlwaysAllow",):
+        access = Access(authenticator)
+        return Door(access, _plugins(access, None), accounts)
+    rbac = RBAC.over(cache) if "RBAC" in options.modes else None
+    made: list[Authorizer] = []
+    for mode in options.modes:
+        if mode == "RBAC":
+            assert rbac is not None
+            made.append(rbac)
+        elif mode == "Node":
+            made.append(NodeAuthorizer(Graph(cache)))
+        else:
+            made.append(AlwaysAllow() if mode == "AlwaysAllow" else AlwaysDeny())
+    access = Access(authenticator, Union(made))
+    return Door(access, _plugins(access, rbac), accounts)
+
+
+def _plugins(access: Access, rbac: RBAC | None) -> tuple[Plugin, ...]:
+    """Where nobody has to say who they are, nobody is a node, and nobody is asked at each write."""
+    plugins: list[Plugin] = []
+    if access.authenticator is not None:
+        plugins += [
+            NodeRestriction(),
+            CertificateApproval(access.authorizer),
+            CertificateSigning(access.authorizer),
+        ]
+    if rbac is not None:
+        plugins.append(Escalation(rbac, access.authorizer))
+    return tuple(plugins)
+
+
+def serving_certificate(options: AccessOptions) -> ServingCertificate | None:
+    """For the gRPC port. BadConfiguration."""
+    if options.certificate is None or options.key is None:
+        return None
+    try:
+        return ServingCertificate(options.certificate.read_bytes(), options.key.read_bytes())
+    except OSError as error:
+        raise BadConfiguration(str(error)) from None
+
+
+def tls_context(options: AccessOptions) -> ssl.SSLContext | None:
+    """For the REST port: asks for a client certificate, and takes none for an answer. BadConfiguration."""
+    if options.certificate is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(options.certificate, options.key)
+        if options.client_ca is not None:
+            context.load_verify_locations(options.client_ca)
+            context.verify_mode = ssl.CERT_OPTIONAL
+    except (OSError, ssl.SSLError) as error:
+        raise BadConfiguration(f"TLS cannot be set up with {options.certificate}: {error}") from None
+    context.set_alpn_protocols(["http/1.1"])
+    return context

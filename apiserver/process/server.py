@@ -1,0 +1,185 @@
+"""The API server put together: etcd, storage, watch cache, registry, gRPC front, REST front."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import anyio
+import anyio.abc
+import grpc
+import grpc.aio
+
+from apiserver.access.access import OPEN, Access
+from apiserver.access.service_accounts import ServiceAccountTokens
+from apiserver.cache.watch_cache import CacheLimits, WatchCache
+from apiserver.chain.metrics import RequestMetrics, ServerCollector
+from apiserver.flow_control import stored
+from apiserver.flow_control.controller import FlowControl
+from apiserver.fronts.grpc.front import BODY_BYTES_MAX, GrpcFront, ServerIdentity
+from apiserver.fronts.open_files import connection_limits
+from apiserver.objects.requests import RegistryAPI
+from apiserver.process import freed_memory
+from apiserver.process.access_setup import ServingCertificate
+from apiserver.process.compaction import compact_regularly
+from apiserver.storage.channel import EtcdTls, connect
+from apiserver.storage.etcd_storage import EtcdStorage
+from machinery.api import errors
+from machinery.client.api_client import SERVER_OPTIONS
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock
+
+_log = logs.get()
+# For calls that are under way when the server stops.
+GRACE_SECONDS = 1.0
+# Watches count; a client that opens more is told RESOURCE_EXHAUSTED.
+_CALLS_MAX = 20_000
+_OWN_OPTIONS = ("grpc.max_receive_message_length", "grpc.max_allowed_incoming_connections")
+# What is a little too large gets a Status; what is much too large is not even read.
+_SERVER_OPTIONS = (
+    *((name, value) for name, value in SERVER_OPTIONS if name not in _OWN_OPTIONS),
+    ("grpc.max_receive_message_length", 2 * BODY_BYTES_MAX),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How a server runs; `etcd_servers` and `bind` are `host:port`, port 0 for any."""
+
+    etcd_servers: Sequence[str]
+    bind: str = "127.0.0.1:0"
+    # 0 keeps all of etcd's history.
+    compaction_seconds: float = 300.0
+    limits: CacheLimits | None = None
+    tls: ServingCertificate | None = None
+    etcd_tls: EtcdTls | None = None
+
+
+MakeRegistry = Callable[[EtcdStorage, WatchCache], Awaitable[RegistryAPI]]
+"""Makes the registry, and writes what every cluster begins with; the cache is loaded by then."""
+
+
+class OtherFront(Protocol):
+    """Another front over the same registry: the REST front."""
+
+    @property
+    def address(self) -> str: ...
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None: ...
+
+
+MakeFront = Callable[[RegistryAPI, RequestMetrics], OtherFront]
+
+
+class ApiServer:
+    """One server; `run` serves until `stopping` is set, and says its address to `on_ready`."""
+
+    def __init__(
+        self,
+        options: ServerOptions,
+        make_registry: MakeRegistry,
+        identity: ServerIdentity,
+        clock: Clock,
+        *,
+        make_rest: MakeFront | None = None,
+        flow_control: FlowControl | None = None,
+    ) -> None:
+        self._options = options
+        self._make_registry = make_registry
+        self._identity = identity
+        self._clock = clock
+        self.cache: WatchCache | None = None
+        self.metrics: ServerCollector | None = None
+        self._make_rest = make_rest
+        self._flow_control = flow_control
+        # Set by `make_registry`, since it needs the cache.
+        self.access: Access = OPEN
+        self.accounts: ServiceAccountTokens | None = None
+        # What runs besides as long as the server does; added to by `make_registry` and `make_rest`.
+        self.background: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        self.address = ""
+        self.rest_address = ""
+
+    async def run(self, stopping: anyio.Event, on_ready: Callable[[str], Awaitable[None]]) -> None:
+        """Connect, load, serve; returns when stopped in order."""
+        async with AsyncExitStack() as stack:
+            _log.info("connecting to etcd", servers=",".join(self._options.etcd_servers))
+            channel = await connect(self._options.etcd_servers, self._options.etcd_tls)
+            stack.push_async_callback(_closed, channel.close)
+            storage = EtcdStorage(channel, self._clock)
+            cache = self.cache = WatchCache(storage, channel, self._clock, limits=self._options.limits)
+            async with anyio.create_task_group() as group:
+                group.start_soon(cache.run)
+                await self._serve(group, storage, cache, stopping, on_ready)
+                group.cancel_scope.cancel()
+
+    async def _serve(
+        self,
+        group: anyio.abc.TaskGroup,
+        storage: EtcdStorage,
+        cache: WatchCache,
+        stopping: anyio.Event,
+        on_ready: Callable[[str], Awaitable[None]],
+    ) -> None:
+        # Etcd may be long in coming, and the process told to stop meanwhile.
+        if not await _first(cache.wait_loaded, stopping.wait):
+            return
+        registry = await self._make_registry(storage, cache)
+        front = GrpcFront(registry, storage, self._identity, self._clock, self._flow_control, self.access)
+        self.metrics = ServerCollector(front.metrics, cache, front.flow_control)
+        connections = ("grpc.max_allowed_incoming_connections", connection_limits().grpc)
+        server = grpc.aio.server(options=(*_SERVER_OPTIONS, connections), maximum_concurrent_rpcs=_CALLS_MAX)
+        server.add_generic_rpc_handlers((front.handler(),))
+        host = self._options.bind.rpartition(":")[0]
+        if self._options.tls is None:
+            port = server.add_insecure_port(self._options.bind)
+        else:
+            pair = (self._options.tls.key, self._options.tls.certificate)
+            port = server.add_secure_port(self._options.bind, grpc.ssl_server_credentials([pair]))
+        self.address = f"{host}:{port}"
+        await server.start()
+        try:
+            if self._options.compaction_seconds > 0:
+                group.start_soon(
+                    compact_regularly, storage, cache, self._clock, self._options.compaction_seconds
+                )
+            if self._make_rest is not None:
+                rest = self._make_rest(registry, front.metrics)
+                await group.start(rest.run)
+                self.rest_address = rest.address
+            group.start_soon(freed_memory.run, self._clock)
+            for run in self.background:
+                group.start_soon(run)
+            if self._flow_control is not None:
+                self._flow_control.stored_of = stored.sizes(cache)
+                group.start_soon(stored.run, self._flow_control, registry, cache, self._clock)
+            _log.info("Serving", address=self.address, revision=cache.revision)
+            await on_ready(self.address)
+            await stopping.wait()
+        finally:
+            cache.end_watches(errors.service_unavailable("the API server is shutting down"))
+            await _closed(lambda: server.stop(GRACE_SECONDS))
+
+
+async def _closed(close: Callable[[], Awaitable[None]]) -> None:
+    """Close something also when we are being cancelled, within a limit."""
+    with anyio.move_on_after(GRACE_SECONDS + 2, shield=True):
+        await close()
+
+
+async def _first(wanted: Callable[[], Awaitable[None]], other: Callable[[], Awaitable[None]]) -> bool:
+    """Wait for either; whether it was `wanted`."""
+    won = False
+
+    async def wait(what: Callable[[], Awaitable[None]], wins: bool) -> None:
+        nonlocal won
+        await what()
+        won = wins
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait, wanted, True)
+        group.start_soon(wait, other, False)
+    return won

@@ -1,0 +1,106 @@
+"""How Go words that a JSON value does not fit its field.
+
+`json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string`: the struct that
+has the field, the way to it without indexes and keys, the field's Go type.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from google.protobuf.message import Message
+
+from apiserver.schema.documents import Literal
+from machinery.wire.scalars import OWN, DecodeError, json_type
+from machinery.wire.schema import Field, messages
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+# What types that read themselves read first.
+_INNER = {
+    "intstr.IntOrString": "int32",
+    "v1.Time": "string",
+    "v1.MicroTime": "string",
+    "v1.Duration": "string",
+}
+_GO_TYPES = {"bytes": "[]uint8", "double": "float64", "float": "float32"}
+
+
+def unmarshal_problem(message_type: type[Message], document: Any, error: DecodeError) -> str:
+    """The message for what the codec found at `error.path`."""
+    found = _walk(message_type.DESCRIPTOR.full_name, document, error.path)
+    if found is None:
+        return str(error)
+    struct, way, go_type, value, own = found
+    if own and go_type in _INNER and not (isinstance(value, str) and _INNER[go_type] == "string"):
+        go_type = _INNER[go_type]
+    elif own:
+        return error.message
+    what = json_type(value)
+    if what == "number" and go_type.startswith(("int", "uint")):
+        what = f"number {value.text if isinstance(value, Literal) else value}"
+    if go_type == "[]uint8" and what == "string":
+        return error.message
+    if not way:
+        return f"json: cannot unmarshal {what} into Go value of type {go_type}"
+    return f"json: cannot unmarshal {what} into Go struct field {struct}.{'.'.join(way)} of type {go_type}"
+
+
+def _go_type(field: Field, *, element: bool) -> str:
+    name = _GO_TYPES.get(field.type, field.type)
+    if not field.is_scalar:
+        package, _, short = field.type.rpartition(".")
+        name = f"{package.rpartition('.')[2]}.{short}"
+    if element or field.label == "optional":
+        return name
+    return f"[]{name}" if field.label == "repeated" else f"map[string]{name}"
+
+
+def _field(full_name: str, key: str) -> tuple[str, Field] | None:
+    """(message, field) of a JSON key, also where the message is inlined."""
+    for field in messages()[full_name].fields:
+        if field.json_name == key:
+            return full_name, field
+        if (field.inline or not field.json_name) and not field.is_scalar and field.type in messages():
+            inner = _field(field.type, key)
+            if inner is not None:
+                return inner
+    return None
+
+
+def _walk(full_name: str, document: Any, path: str) -> tuple[str, list[str], str, Any, bool] | None:
+    """(struct, way, Go type, value, whether the type reads itself) at a path of the codec."""
+    struct, value = full_name.rpartition(".")[2], document
+    way: list[str] = []
+    current: str | None = full_name
+    field: Field | None = None
+    element = False
+    for match in _STEP.finditer(path):
+        key, index = match.groups()
+        if index is not None:
+            if not isinstance(value, list) or int(index) >= len(value) or field is None:
+                return None
+            value, element = value[int(index)], True
+            current = None if field.is_scalar else field.type
+            continue
+        if field is not None and field.label == "map" and not element:
+            # The rest is a key, which may have dots.
+            rest = path[match.start() :]
+            for name in sorted((n for n in value if rest == n or rest.startswith(f"{n}.")), key=len):
+                value, element = value[name], True
+                current = None if field.is_scalar else field.type
+                return struct, way, _go_type(field, element=True), value, field.type in OWN
+            return None
+        if current is None or current not in messages() or not isinstance(value, dict):
+            return None
+        owner = _field(current, key)
+        if owner is None or key not in value:
+            return None
+        struct, field, element = owner[0].rpartition(".")[2], owner[1], False
+        way.append(key)
+        value = value[key]
+        current = None if field.is_scalar or field.label != "optional" else field.type
+    if field is None:
+        package, _, short = full_name.rpartition(".")
+        return struct, way, f"{package.rpartition('.')[2]}.{short}", value, False
+    return struct, way, _go_type(field, element=element), value, field.type in OWN

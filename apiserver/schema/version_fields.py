@@ -1,0 +1,101 @@
+"""Fields that the emulated version did not know: dropped from what clients send, as unknown fields are.
+
+Which version knows which field is data: the schema files of Kubernetes' releases. They are read when the
+first object is written, and only by a server that is older than the messages' table.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from apiserver.schema import schema_files as schemas
+from machinery.features.gates import Version
+from machinery.wire.schema import Field, messages
+
+TABLE_VERSION = Version(1, 36)
+"""The release whose messages the table has: from it on all fields are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A field that is unknown itself (`inner` is None), or below which something is."""
+
+    field: Field
+    inner: tuple[_Part, ...] | None
+
+
+def drop(version: Version, message: Any) -> list[str]:
+    """Clears what the version did not know; in place. JSON paths of what was there."""
+    if version >= TABLE_VERSION:
+        return []
+    found: list[str] = []
+    _drop(message, _parts(version, message.DESCRIPTOR.full_name), "", found)
+    return found
+
+
+def _drop(message: Any, parts: tuple[_Part, ...], prefix: str, found: list[str]) -> None:
+    for part in parts:
+        field = part.field
+        plural = field.label != "optional"
+        value = getattr(message, field.name)
+        if not (value if plural else message.HasField(field.name)):
+            continue
+        path = f"{prefix}{field.json_name}"
+        if part.inner is None:
+            # Scalars that Go has no pointer to are always sent in protobuf.
+            if plural or field.pointer or not field.is_scalar or value:
+                found.append(path)
+            message.ClearField(field.name)
+        elif field.inline:
+            _drop(value, part.inner, prefix, found)
+        elif field.label == "map":
+            for key in value:
+                _drop(value[key], part.inner, f"{path}.{key}.", found)
+        elif plural:
+            for index, item in enumerate(value):
+                _drop(item, part.inner, f"{path}[{index}].", found)
+        else:
+            _drop(value, part.inner, f"{path}.", found)
+
+
+@cache
+def _definitions(version: Version) -> dict[str, frozenset[str]]:
+    """By a schema's name what properties it has; empty where there are no schemas of that release."""
+    directory = schemas.directory(version)
+    if directory is None:
+        return {}
+    document = json.loads((directory / "_definitions.json").read_bytes())["$defs"]
+    return {name: frozenset(schema.get("properties", ())) for name, schema in document.items()}
+
+
+def _schema_name(full_name: str) -> str:
+    return f"io.k8s.{full_name.removeprefix('k8s.io.')}"
+
+
+@cache
+def _parts(version: Version, full_name: str) -> tuple[_Part, ...]:
+    name = _schema_name(full_name)
+    return _below(version, full_name, _definitions(version).get(name), _definitions(TABLE_VERSION).get(name))
+
+
+def _below(
+    version: Version, full_name: str, known: frozenset[str] | None, newest: frozenset[str] | None
+) -> tuple[_Part, ...]:
+    """What a message has that is not in `known`. Messages without a schema are left alone."""
+    if known is None or newest is None:
+        return ()
+    parts = []
+    for field in messages()[full_name].fields:
+        if field.json_name and field.json_name in newest - known:
+            parts.append(_Part(field, None))
+        elif not field.is_scalar and field.type in messages():
+            if field.inline:
+                inner = _below(version, field.type, known, newest)
+            else:
+                inner = _parts(version, field.type) if field.json_name else ()
+            if inner:
+                parts.append(_Part(field, inner))
+    return tuple(parts)

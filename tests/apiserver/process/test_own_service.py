@@ -1,0 +1,119 @@
+"""The Service `kubernetes`: made, mended, and where the server is found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from apiserver.process import own_service
+from apiserver.process.bootstrap import bootstrap
+from apiserver.registry.registry import Registry
+from machinery.api import kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
+from machinery.features.gates import Gates, Version
+from machinery.runtime.clock import FakeClock
+from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
+from tests.support.patience import PATIENCE_SECONDS
+
+OWN = (kinds.SERVICE, kinds.ENDPOINTS, kinds.ENDPOINT_SLICE)
+
+
+@pytest.fixture
+async def registry(clock: FakeClock) -> Registry:
+    storage = MemoryStorage()
+    made = Registry(
+        storage,
+        MemoryCache(storage),
+        None,
+        gates=Gates("apiserver", Version(1, 36)),
+        clock=clock,
+        rng=random.Random(1),
+    )
+    await bootstrap(made)
+    return made
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@asynccontextmanager
+async def kept(registry: Registry, clock: FakeClock, address: str) -> AsyncIterator[None]:
+    """Until the keeper sleeps for the first time, at least."""
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(own_service.run, registry, address, clock)
+            await clock.wait_for_sleepers(1)
+            yield
+            tasks.cancel_scope.cancel()
+
+
+async def read(registry: Registry, kind: Kind[Any]) -> Any:
+    return (await registry.get(kind, "default", "kubernetes")).message
+
+
+async def test_it_is_made_and_mended(registry: Registry, clock: FakeClock) -> None:
+    async with kept(registry, clock, "192.0.2.7:6443"):
+        service, endpoints, found = [await read(registry, kind) for kind in OWN]
+        assert (service.spec.clusterIP, service.spec.ports[0].targetPort.intVal) == ("10.0.0.1", 6443)
+        assert endpoints.subsets[0].addresses[0].ip == "192.0.2.7"
+        assert (found.endpoints[0].addresses[0], found.ports[0].port) == ("192.0.2.7", 6443)
+        for kind in OWN:
+            await registry.delete(kind, "default", "kubernetes", meta.DeleteOptions())
+        await clock.advance(own_service.AGAIN_SECONDS)
+        await clock.wait_for_sleepers(1)
+        for kind in OWN:
+            await read(registry, kind)
+
+
+async def test_a_server_that_moves_says_so_and_nothing_else_is_touched(
+    registry: Registry, clock: FakeClock
+) -> None:
+    async with kept(registry, clock, "192.0.2.7:6443"):
+        before = [await read(registry, kind) for kind in OWN]
+        await clock.advance(own_service.AGAIN_SECONDS)
+        await clock.wait_for_sleepers(1)
+        assert [await read(registry, kind) for kind in OWN] == before
+    async with kept(registry, clock, "192.0.2.8:7443"):
+        service, _, found = [await read(registry, kind) for kind in OWN]
+        assert service.spec.ports[0].targetPort.intVal == found.ports[0].port == 7443
+        assert service.spec.clusterIP == "10.0.0.1"
+        assert found.endpoints[0].addresses[0] == "192.0.2.8"
+
+
+@pytest.mark.parametrize(
+    ("machine", "addresses"), [("192.0.2.9", ["192.0.2.9"]), ("", []), ("127.0.0.2", [])]
+)
+async def test_no_endpoint_is_on_loopback(
+    registry: Registry,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    machine: str,
+    addresses: list[str],
+) -> None:
+    monkeypatch.setattr(own_service, "_of_machine", lambda: machine)
+    async with kept(registry, clock, "127.0.0.1:6443"):
+        found = await read(registry, kinds.ENDPOINT_SLICE)
+        assert [each.addresses[0] for each in found.endpoints] == addresses
+
+
+async def test_an_address_that_is_taken_is_no_end(registry: Registry, clock: FakeClock) -> None:
+    other = kinds.SERVICE.message()
+    other.metadata.name, other.spec.clusterIP = "other", "10.0.0.1"
+    other.spec.ports.add(port=80)
+    await registry.create(kinds.SERVICE, "default", "", "", other)
+    async with kept(registry, clock, "192.0.2.7:6443"):
+        with pytest.raises(StatusError, match="not found"):
+            await read(registry, kinds.SERVICE)
+        await registry.delete(kinds.SERVICE, "default", "other", meta.DeleteOptions())
+        await clock.advance(own_service.AGAIN_SECONDS)
+        await clock.wait_for_sleepers(1)
+        assert (await read(registry, kinds.SERVICE)).spec.clusterIP == "10.0.0.1"
