@@ -30,6 +30,7 @@ async def bootstrap(registry: Registry) -> None:
         found = scheduling.PriorityClass(value=value, description=_DESCRIPTIONS[name])
         found.metadata.name = name
         await _ensure(registry, found)
+    await registry.prepare_services()
     trusted = core.ConfigMap()
     trusted.metadata.namespace, trusted.metadata.name = AUTHENTICATION
     await _ensure(registry, trusted)

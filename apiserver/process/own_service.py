@@ -14,7 +14,7 @@ from contextlib import closing
 from typing import Any
 
 from apiserver.objects.requests import RegistryAPI
-from apiserver.registry.services.allocation import DEFAULT_RANGES
+from apiserver.registry.services.allocation import DEFAULT_ADDRESSES
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 from machinery.api.pb import core, discovery
@@ -71,7 +71,7 @@ def _service(port: int) -> core.Service:
     made.metadata.name, made.metadata.namespace = NAME, NAMESPACE
     made.metadata.labels.update({"component": "apiserver", "provider": "kubernetes"})
     made.spec.type = "ClusterIP"
-    made.spec.clusterIP = str(next(DEFAULT_RANGES.addresses.hosts()))
+    made.spec.clusterIP = str(next(DEFAULT_ADDRESSES.hosts()))
     made.spec.ports.add(**_PORT, port=443).targetPort.intVal = port
     made.spec.sessionAffinity = "None"
     return made

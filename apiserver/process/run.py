@@ -25,6 +25,7 @@ from apiserver.process.health import add_checks
 from apiserver.process.options import Options
 from apiserver.process.server import ApiServer, ServerOptions
 from apiserver.registry.registry import Registry
+from apiserver.registry.services import default_range
 from apiserver.storage.channel import EtcdTls, endpoints
 from apiserver.storage.etcd_storage import EtcdStorage
 from machinery.process.component import BadConfiguration, Process
@@ -134,6 +135,8 @@ async def run_apiserver(process: Process, options: Options) -> None:
             ],
         )
         await bootstrap(registry)
+        server.background.append(lambda: default_range.run(registry, process.clock))
+        server.background.append(registry.repair.run)
         if "RBAC" in options.access.modes:
             await rbac_bootstrap.bootstrap(registry, cache)
             server.background.append(lambda: aggregation.run(registry, cache, process.clock))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from apiserver.objects.cached_object import CachedObject
 from apiserver.registry.reading import Cache
 from apiserver.registry.store import Store
-from machinery.api import errors, kinds
 from machinery.api.kinds import Kind
-from machinery.api.pb import core
 
 
 class Lookups:
@@ -41,9 +39,3 @@ class Lookups:
     ) -> None:
         """A guaranteed update past the rules."""
         await self._store.update(kind, namespace, name, mutate)
-
-    def services(self) -> Iterable[core.Service]:
-        """All that the cache knows. 503 without a cache."""
-        if self._cache is None:
-            raise errors.service_unavailable("this server cannot give addresses: it has no cache")
-        return (found.message for found in self._cache.list(kinds.SERVICE))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import nullcontext
 from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
@@ -54,7 +54,11 @@ from apiserver.registry.pods.binding import bind
 from apiserver.registry.pods.eviction import EvictionRequest
 from apiserver.registry.pods.resize import RESIZE_SINCE
 from apiserver.registry.reading import Cache, Reader
-from apiserver.registry.services.allocation import Allocator
+from apiserver.registry.services import default_range
+from apiserver.registry.services.allocation import DEFAULT_PORTS, Allocator, Claims
+from apiserver.registry.services.objects import ServerObjects
+from apiserver.registry.services.port_store import PortStore
+from apiserver.registry.services.repair import Repair
 from apiserver.registry.store import DeleteInstead, Preconditions, Store
 from apiserver.registry.strategies import strategy_of
 from apiserver.registry.strategy import Environment, Strategy
@@ -76,7 +80,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Coroutine[Any, Any, Any]])
 _SETTLED = (
     kinds.NAMESPACE,
     kinds.PRIORITY_CLASS,
-    kinds.SERVICE,
+    kinds.SERVICE_CIDR,
     kinds.LIMIT_RANGE,
     kinds.RESOURCE_QUOTA,
     kinds.STORAGE_CLASS,
@@ -127,7 +131,10 @@ class Registry:
         self._authorize = authorize
         self._lookups = Lookups(self._store, cache)
         self._chain = Chain(plugins(gates, disabled_admission, admission), self._lookups)
-        self._services = Allocator(self._lookups.services, rng)
+        objects = ServerObjects(self, self._store, cache)
+        ports = PortStore(storage, DEFAULT_PORTS, self._new_uid)
+        self.services = Allocator(objects, ports, rng)
+        self.repair = Repair(self._store, objects, ports, clock)
 
     # Reading.
 
@@ -228,25 +235,28 @@ class Registry:
         kind = strategy.kind
         if kind is kinds.NAMESPACE:
             obj.metadata.labels[defaults.NAMESPACE_NAME_LABEL] = obj.metadata.name
-        with self._allocated(kind, obj, None):
-            for text in strategy.early_warnings(obj):
-                _warn_of(text, options)
-            rules.before_create(strategy, obj, env)
-            if options.warn is not None:
-                for text in strategy.warnings(obj, None):
-                    options.warn(text)
-            await self._validate("CREATE", kind, "", obj, None, options.dry_run)
-            created = await self._store.create(
-                kind, obj, dry_run=options.dry_run, lease_seconds=self._ttl_seconds(strategy)
-            )
-            await self._settle(kind, created)
-        return created
-
-    def _allocated(self, kind: Kind[Any], new: Any, old: Any) -> AbstractContextManager[object]:
-        """What only the server can give is given to `new`, and is its own until its write is known."""
         if kind is not kinds.SERVICE:
-            return _NOTHING
-        return self._services.allocate(new, old)
+            return await self._create_checked(strategy, obj, options, env)
+        async with Claims(self.services, dry_run=options.dry_run) as claims:
+            await claims.renew(obj, None)
+            return await self._create_checked(strategy, obj, options, env)
+
+    async def _create_checked(
+        self, strategy: Strategy, obj: Any, options: WriteOptions, env: Environment
+    ) -> CachedObject:
+        kind = strategy.kind
+        for text in strategy.early_warnings(obj):
+            _warn_of(text, options)
+        rules.before_create(strategy, obj, env)
+        if options.warn is not None:
+            for text in strategy.warnings(obj, None):
+                options.warn(text)
+        await self._validate("CREATE", kind, "", obj, None, options.dry_run)
+        created = await self._store.create(
+            kind, obj, dry_run=options.dry_run, lease_seconds=self._ttl_seconds(strategy)
+        )
+        await self._settle(kind, created)
+        return created
 
     async def _act(
         self,
@@ -445,9 +455,8 @@ class Registry:
             check_revision(strategy, new.metadata, current)
             await self._admit("UPDATE", kind, new, current.message, subresource)
             double = rules.without_double_owners(new.metadata, patched=True)
-            if not subresource:
-                given.close()
-                given.enter_context(self._allocated(stored, new, current.message))
+            if claims is not None:
+                await claims.renew(new, current.message)
             rules.before_update(strategy, new, current.message, env)
             tracking.keep_times(new, current.message)
             if options.warn is not None:
@@ -459,7 +468,10 @@ class Registry:
             return new
 
         where = namespace if stored.namespaced else ""
-        with ExitStack() as given:
+        claims = None
+        if stored is kinds.SERVICE and not subresource:
+            claims = Claims(self.services, dry_run=options.dry_run)
+        async with claims or _NOTHING:
             try:
                 changed = await self._store.update(
                     stored,
@@ -471,7 +483,9 @@ class Registry:
                     lease_seconds=self._ttl_seconds(strategy),
                 )
             except DeleteInstead:
-                return await self._store.delete(stored, where, name, dry_run=options.dry_run, at=deleting)
+                gone = await self._store.delete(stored, where, name, dry_run=options.dry_run, at=deleting)
+                await self._release(stored, gone, dry_run=options.dry_run)
+                return gone
             await self._settle(stored, changed)
         if options.warn is not None:
             for text in warnings:
@@ -512,8 +526,20 @@ class Registry:
         else:
             where = namespace if kind.namespaced else ""
             found, gone = await Deletion(self._store, strategy, where, name, options, env).run()
+        if gone:
+            await self._release(strategy.kind, found, dry_run=bool(options.dryRun))
         await self._settle(strategy.kind, found)
         return DeleteResult(two_faces.shown(kind, found), gone)
+
+    async def prepare_services(self) -> None:
+        """Make the range of addresses, and repair what an earlier server left behind. StatusError."""
+        await default_range.ensure(self, self._clock)
+        await self.repair.once()
+
+    async def _release(self, kind: Kind[Any], gone: CachedObject, *, dry_run: bool) -> None:
+        """Give back what only the server gives."""
+        if kind is kinds.SERVICE and not dry_run:
+            await self.services.release(gone.message)
 
     # Common.
 

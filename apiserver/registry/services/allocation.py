@@ -1,222 +1,262 @@
-"""Cluster addresses and node ports of Services.
+"""Cluster addresses and node ports of Services, given in etcd, so that several API servers may do it at once.
 
-What is taken is what the other Services have, and what requests under way were given; upstream keeps it in
-objects of its own (IPAddress, and a bitmap of ports), with the same answers to a client. With several API
-servers on one etcd two creations at once may be given the same address: see docs/design.
-Source: kube-apiserver 1.36, registry/core/service/storage (alloc.go), ipallocator, portallocator.
+An address is a Service's by an IPAddress of that name, which only one server can create; node ports are bits
+of one RangeAllocation, changed by compare-and-swap. Both are taken before the Service is written. Where that
+fails they are given back; where a server ends in between, or nobody knows whether the Service was written,
+`repair` finds them later. Source: kube-apiserver 1.36, registry/core/service/storage (alloc.go), ipallocator,
+portallocator.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import random
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from types import TracebackType
+from typing import Protocol
 
-from apiserver.registry.services import carry_over, families
+import anyio
+
+from apiserver.objects.cached_object import CachedObject
+from apiserver.registry.services import addresses, carry_over, families, node_ports
+from apiserver.registry.services.addresses import AddressRange
+from apiserver.registry.services.node_ports import PortChange, PortRange
+from apiserver.registry.services.port_store import PortStore
+from apiserver.storage.interface import StorageError
 from apiserver.validation import field as fields
-from apiserver.validation import services as validation
-from apiserver.validation.service_addresses import NONE
 from machinery.api import errors
-from machinery.api.errors import Cause, StatusError
+from machinery.api.errors import StatusError
 from machinery.api.kinds import SERVICE
-from machinery.api.pb import core
+from machinery.api.pb import core, networking
+from machinery.runtime import failpoints, logs
+
+DEFAULT_ADDRESSES = ipaddress.IPv4Network("10.0.0.0/24")
+"""`--service-cluster-ip-range`: the ServiceCIDR `kubernetes`."""
+DEFAULT_PORTS = PortRange()
+"""`--service-node-port-range`."""
+GIVE_BACK_SECONDS_MAX = 5.0
+"""For what a request has taken in vain; then it is left to the repair."""
+_ALLOCATED = failpoints.declare("apiserver.services.allocated")
+"""An address and ports are taken, and the Service is not written yet."""
+_RELEASE = failpoints.declare("apiserver.services.release")
+"""The Service is deleted, and what it had is not given back yet."""
+_log = logs.get()
 
 
-@dataclass(frozen=True, slots=True)
-class Ranges:
-    """`--service-cluster-ip-range` and `--service-node-port-range`; the ports are inclusive."""
+class Objects(Protocol):
+    """The objects that addresses are, as the server itself writes and sees them."""
 
-    addresses: ipaddress.IPv4Network = field(default_factory=lambda: ipaddress.IPv4Network("10.0.0.0/24"))
-    first_port: int = 30000
-    last_port: int = 32767
+    def ready_ranges(self) -> list[AddressRange]:
+        """The ranges of the ServiceCIDRs that are ready."""
+        ...
 
+    def known(self, address: str) -> bool:
+        """Whether the watch cache has an IPAddress of this name."""
+        ...
 
-DEFAULT_RANGES = Ranges()
-UNKNOWN_SECONDS = 10.0
-"""For a write that nobody waits for any more to be seen, or never: etcd gives one up after seven seconds."""
+    async def create(self, made: networking.IPAddress) -> None:
+        """Create an IPAddress. StatusError."""
+        ...
 
+    async def find(self, address: str) -> CachedObject | None:
+        """The newest IPAddress of this name."""
+        ...
 
-@dataclass(slots=True)
-class Taken:
-    """What cannot be given: addresses, and ports by protocol."""
-
-    addresses: set[str] = field(default_factory=set)
-    ports: set[tuple[str, int]] = field(default_factory=set)
-
-    def add(self, spec: core.ServiceSpec) -> None:
-        self.addresses.update(each for each in spec.clusterIPs or (spec.clusterIP,) if each not in ("", NONE))
-        self.ports.update((port.protocol, port.nodePort) for port in spec.ports if port.nodePort)
-        if spec.healthCheckNodePort:
-            self.ports.add(("TCP", spec.healthCheckNodePort))
+    async def delete(self, found: CachedObject) -> None:
+        """Delete this version of an IPAddress; another one stays. StatusError."""
+        ...
 
 
 class Claim:
-    """What one request was given, until its write is known to all, or failed.
+    """What one write takes and gives back.
 
-    A request that ends before anybody knows (?timeout=, etcd's silence) may have written all the same: what
-    it was given is nobody else's for UNKNOWN_SECONDS more.
+    A write that has failed gives back what was taken for it. One whose outcome is not known (?timeout=, the
+    silence of etcd) gives nothing back: the Service may be there.
     """
 
-    def __init__(self, allocator: Allocator, owner: tuple[str, str]) -> None:
-        self._allocator = allocator
-        self.owner = owner
-        self.taken = Taken()
-        allocator.claims.append(self)
+    def __init__(self, give_back: Callable[[Iterable[str], Iterable[int]], Awaitable[None]]) -> None:
+        """`give_back` is for what is the Service's still."""
+        self._give_back = give_back
+        self.taken_addresses: list[str] = []
+        self.taken_ports: list[int] = []
+        self.old_addresses: list[str] = []
+        self.old_ports: list[int] = []
 
-    def __enter__(self) -> Claim:
+    async def finish(self, error: BaseException | None) -> None:
+        """Give back what the written Service has no more, or what was taken where nothing was written."""
+        if error is None:
+            await self._give_back(self.old_addresses, self.old_ports)
+        elif isinstance(error, StatusError) and error.code < 500:
+            await self.revert()
+
+    async def revert(self) -> None:
+        """Give back what was taken."""
+        await self._give_back(self.taken_addresses, self.taken_ports)
+
+
+class Claims:
+    """Around one write, which may be tried several times: each attempt gives back what the last one took."""
+
+    def __init__(self, allocator: Allocator, *, dry_run: bool) -> None:
+        self._allocator = allocator
+        self._dry_run = dry_run
+        self._claim: Claim | None = None
+
+    async def renew(self, new: core.Service, old: core.Service | None) -> None:
+        """Allocate for this attempt. StatusError."""
+        last, self._claim = self._claim, None
+        if last is not None:
+            await last.revert()
+        self._claim = await self._allocator.allocate(new, old, dry_run=self._dry_run)
+        await _ALLOCATED.hit(service=f"{new.metadata.namespace}/{new.metadata.name}")
+
+    async def __aenter__(self) -> Claims:
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None or (isinstance(error, StatusError) and error.code < 500):
-            self.close()
-        else:
-            asyncio.get_running_loop().call_later(UNKNOWN_SECONDS, self.close)
-
-    def close(self) -> None:
-        self._allocator.claims.remove(self)
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._claim is not None:
+            await self._claim.finish(error)
 
 
 class Allocator:
-    """See the module. `known` gives the Services that there are."""
+    """Gives addresses and ports; see the module."""
 
-    def __init__(
-        self,
-        known: Callable[[], Iterable[core.Service]],
-        rng: random.Random,
-        ranges: Ranges = DEFAULT_RANGES,
-    ) -> None:
-        self._known = known
+    def __init__(self, objects: Objects, ports: PortStore, rng: random.Random) -> None:
+        self._objects = objects
+        self._ports = ports
         self._rng = rng
-        self._ranges = ranges
-        self.claims: list[Claim] = []
 
-    def allocate(self, new: Any, old: Any | None) -> Claim:
-        """Complete `new` in place; raises 422. The claim is the caller's to close."""
-        if old is not None:
-            carry_over.patch_allocated(new.spec, old.spec)
-        carry_over.normalize_addresses(new.spec, old.spec if old is not None else None)
-        causes = families.complete(new.spec, old.spec if old is not None else None)
+    async def allocate(self, new: core.Service, old: core.Service | None, *, dry_run: bool) -> Claim:
+        """Complete `new` in place. Raises StatusError 422, 500, 503."""
+        before = old.spec if old is not None else None
+        if before is not None:
+            carry_over.patch_allocated(new.spec, before)
+        carry_over.normalize_addresses(new.spec, before)
+        causes = families.complete(new.spec, before)
         if causes:
             raise errors.invalid(SERVICE, new.metadata.name, causes)
-        taken = self._taken(new)
-        claim = Claim(self, (new.metadata.namespace, new.metadata.name))
+        claim = Claim(partial(self._give_back, new))
         try:
-            causes = self._address(new, taken) or self._ports(new, taken)
-            if causes:
-                raise errors.invalid(SERVICE, new.metadata.name, causes)
-            claim.taken.add(new.spec)
+            await self._address(new, before, claim, dry_run=dry_run)
+            await self._node_ports(new, before, claim, dry_run=dry_run)
         except BaseException:
-            claim.close()
+            await claim.revert()
             raise
         return claim
 
-    def _taken(self, new: core.Service) -> Taken:
-        taken = Taken()
-        for other in self._known():
-            own = (other.metadata.namespace, other.metadata.name)
-            if own != (new.metadata.namespace, new.metadata.name):
-                taken.add(other.spec)
-        for claim in self.claims:
-            if claim.owner == (new.metadata.namespace, new.metadata.name):
-                # Of two writes of one object one fails; who comes again may have the same.
-                continue
-            taken.addresses |= claim.taken.addresses
-            taken.ports |= claim.taken.ports
-        return taken
+    async def release(self, gone: core.Service) -> None:
+        """Give back what a Service had that has been deleted."""
+        await _RELEASE.hit(service=f"{gone.metadata.namespace}/{gone.metadata.name}")
+        own = [each for each in gone.spec.clusterIPs if each != "None"]
+        await self._give_back(gone, own, node_ports.numbers(gone.spec))
 
-    def _address(self, new: core.Service, taken: Taken) -> list[Cause]:
+    # Addresses.
+
+    async def _address(
+        self, new: core.Service, old: core.ServiceSpec | None, claim: Claim, *, dry_run: bool
+    ) -> None:
         spec = new.spec
-        if spec.type == "ExternalName" or spec.clusterIP == NONE:
-            return []
+        if old is not None and old.type != "ExternalName":
+            if spec.type == "ExternalName" and addresses.is_addressed(old) and not dry_run:
+                claim.old_addresses += old.clusterIPs
+            return
+        if not addresses.is_addressed(spec):
+            return
         asked = spec.clusterIP
-        problem = ""
-        if asked:
-            address = ipaddress.ip_address(asked)
-            if address not in self._ranges.addresses:
-                problem = (
-                    f"the provided IP ({asked}) is not in the valid range."
-                    f" The range of valid IPs is {self._ranges.addresses}"
-                )
-            elif asked in taken.addresses:
-                problem = "provided IP is already allocated"
-        else:
-            found = next(self._free_addresses(taken), "")
-            if found and not new.metadata.name:
-                # Upstream's address is an object that refers to its Service by name.
-                problem = (
-                    f'IPAddress.networking.k8s.io "{found}" is invalid: spec.parentRef.name: Required value'
-                )
-            elif not found:
-                problem = "range is full"
-            else:
-                spec.clusterIP = found
-        if problem:
+        try:
+            address = await (self._asked(new, asked, dry_run) if asked else self._next(new, dry_run))
+        except _Refused as refused:
             what = f"failed to allocate IP {asked}: " if asked else "failed to allocate IP: "
             shown = list(spec.clusterIPs) or [""]
-            return [fields.invalid("spec.clusterIPs", shown, what + problem)]
+            cause = fields.invalid("spec.clusterIPs", shown, what + str(refused))
+            raise errors.invalid(SERVICE, new.metadata.name, [cause]) from None
+        if not dry_run:
+            claim.taken_addresses.append(address)
+        spec.clusterIP = address
         if not spec.clusterIPs:
-            spec.clusterIPs.append(spec.clusterIP)
-        return []
+            spec.clusterIPs.append(address)
 
-    def _free_addresses(self, taken: Taken) -> Iterator[str]:
-        """From a random place on, since an address that was just given back may still be in use."""
-        ranges = self._ranges.addresses
-        count = ranges.num_addresses - 2
-        start = self._rng.randrange(max(count, 1))
-        for step in range(count):
-            address = str(ranges.network_address + 1 + (start + step) % count)
-            if address not in taken.addresses:
-                yield address
+    async def _asked(self, service: core.Service, asked: str, dry_run: bool) -> str:
+        address = ipaddress.IPv4Address(asked)
+        if not any(address in each for each in self._objects.ready_ranges()):
+            raise _Refused("the provided network does not match the current range")
+        if dry_run:
+            return asked
+        if not await self._take(service, asked):
+            raise _Refused("provided IP is already allocated")
+        return asked
 
-    def _ports(self, new: core.Service, taken: Taken) -> list[Cause]:
-        spec = new.spec
-        wanted = spec.type == "NodePort" or (
-            spec.type == "LoadBalancer" and spec.allocateLoadBalancerNodePorts
-        )
-        own = Taken()
-        for index, port in enumerate(spec.ports):
-            if spec.type not in ("NodePort", "LoadBalancer"):
-                continue
-            if port.nodePort:
-                problem = self._port_problem(port.protocol, port.nodePort, taken)
-                if problem:
-                    return [fields.invalid(f"spec.ports[{index}].nodePort", port.nodePort, problem)]
-                own.ports.add((port.protocol, port.nodePort))
-        given: dict[int, int] = {}
-        for port in spec.ports:
-            if wanted and not port.nodePort:
-                # The same port of two protocols is the same port on the nodes, where that is free.
-                number = given.get(port.port) or self._free_port(port.protocol, taken, own)
-                port.nodePort = given[port.port] = number
-                own.ports.add((port.protocol, number))
-        if validation.needs_health_check(spec):
-            if spec.healthCheckNodePort:
-                problem = self._port_problem("TCP", spec.healthCheckNodePort, taken)
-                if problem:
-                    asked = f"failed to allocate requested HealthCheck NodePort {spec.healthCheckNodePort}"
-                    raise errors.internal(f"{asked}: {problem}")
-            else:
-                spec.healthCheckNodePort = self._free_port("TCP", taken, own)
-        return []
+    async def _next(self, service: core.Service, dry_run: bool) -> str:
+        for each in self._objects.ready_ranges():
+            for address in each.candidates(self._rng):
+                if self._objects.known(address):
+                    continue
+                if dry_run or await self._take(service, address):
+                    return address
+        raise _Refused("range is full")
 
-    def _port_problem(self, protocol: str, number: int, taken: Taken) -> str:
-        ranges = self._ranges
-        if not ranges.first_port <= number <= ranges.last_port:
-            return (
-                "provided port is not in the valid range."
-                f" The range of valid ports is {ranges.first_port}-{ranges.last_port}"
-            )
-        return "provided port is already allocated" if (protocol, number) in taken.ports else ""
+    async def _take(self, service: core.Service, address: str) -> bool:
+        """Make an address this Service's; False where it is another's. StatusError 5xx, _Refused."""
+        try:
+            await self._objects.create(addresses.address_object(address, service))
+        except StatusError as error:
+            if errors.is_already_exists(error):
+                return False
+            if error.code < 500:
+                raise _Refused(error.message) from None
+            raise
+        return True
 
-    def _free_port(self, protocol: str, taken: Taken, own: Taken) -> int:
-        ranges = self._ranges
-        count = ranges.last_port - ranges.first_port + 1
-        start = self._rng.randrange(count)
-        for step in range(count):
-            number = ranges.first_port + (start + step) % count
-            if (protocol, number) not in taken.ports and (protocol, number) not in own.ports:
-                return number
-        raise errors.internal("failed to allocate a nodePort: range is full")
+    # Ports.
+
+    async def _node_ports(
+        self, new: core.Service, old: core.ServiceSpec | None, claim: Claim, *, dry_run: bool
+    ) -> None:
+        def change(taken: node_ports.TakenPorts) -> PortChange:
+            trial.CopyFrom(new.spec)
+            return node_ports.change(trial, old, taken, self._rng)
+
+        if not node_ports.concerns(new.spec, old):
+            return
+        trial = core.ServiceSpec()
+        try:
+            made = await self._ports.change(change, write=not dry_run)
+        except node_ports.PortRefused as refused:
+            raise errors.invalid(SERVICE, new.metadata.name, [refused.cause]) from None
+        new.spec.CopyFrom(trial)
+        if not dry_run:
+            claim.taken_ports += made.allocated
+            claim.old_ports += made.released
+
+    # Giving back.
+
+    async def _give_back(self, owner: core.Service, given: Iterable[str], ports: Iterable[int]) -> None:
+        """Also when the request is being cancelled. What fails is left to the repair."""
+        given, ports = list(given), list(ports)
+        if not given and not ports:
+            return
+        with anyio.move_on_after(GIVE_BACK_SECONDS_MAX, shield=True):
+            try:
+                for address in given:
+                    found = await self._objects.find(address)
+                    if found is not None and addresses.belongs_to(found.message, owner):
+                        await self._objects.delete(found)
+                if ports:
+                    await self._ports.release(ports)
+            except (StatusError, StorageError) as error:
+                _log.warning(
+                    "Addresses of a Service are left to the repair",
+                    addresses=",".join(given),
+                    ports=",".join(map(str, ports)),
+                    error=str(error),
+                )
+
+
+class _Refused(Exception):
+    """Why there is no address."""
+
+
+__all__ = ["DEFAULT_ADDRESSES", "DEFAULT_PORTS", "Allocator", "Claim", "Claims", "Objects"]

@@ -1,0 +1,75 @@
+"""The ServiceCIDR `kubernetes`: the range of `--service-cluster-ip-range`.
+
+Made and kept by the API server, as upstream: made again where it is deleted, and reported as ready where
+nothing else is said. Source: kube-apiserver 1.36, controlplane/controller/defaultservicecidr.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from apiserver.objects.requests import RegistryAPI
+from apiserver.registry.services.addresses import READY
+from apiserver.registry.services.allocation import DEFAULT_ADDRESSES
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import networking
+from machinery.runtime import logs
+from machinery.runtime.clock import Clock, to_time
+
+NAME = "kubernetes"
+MESSAGE = "Kubernetes default Service CIDR is ready"
+AGAIN_SECONDS = 10.0
+_log = logs.get()
+
+
+async def run(registry: RegistryAPI, clock: Clock) -> None:
+    """Keep it until cancelled."""
+    while True:
+        await clock.sleep(AGAIN_SECONDS)
+        try:
+            await ensure(registry, clock)
+        except StatusError as error:
+            _log.warning("The ServiceCIDR kubernetes cannot be kept", error=str(error))
+
+
+async def ensure(
+    registry: RegistryAPI, clock: Clock, network: ipaddress.IPv4Network = DEFAULT_ADDRESSES
+) -> None:
+    """Make it where it is missing, and say that it is ready where nothing is said. StatusError."""
+    found = await _found(registry)
+    if found is None:
+        made = networking.ServiceCIDR()
+        made.metadata.name = NAME
+        made.spec.cidrs.append(str(network))
+        try:
+            found = (await registry.create(kinds.SERVICE_CIDR, "", "", "", made)).message
+        except StatusError as error:
+            if not errors.is_already_exists(error):
+                raise
+            # Another API server's, which says the rest too.
+            return
+    if found.metadata.HasField("deletionTimestamp") or list(found.spec.cidrs) != [str(network)]:
+        return
+    if any(each.type == READY and each.status in ("True", "False") for each in found.status.conditions):
+        return
+    changed = networking.ServiceCIDR()
+    changed.CopyFrom(found)
+    del changed.status.conditions[:]
+    condition = changed.status.conditions.add(type=READY, status="True", message=MESSAGE)
+    condition.lastTransitionTime.CopyFrom(to_time(clock.now()))
+    try:
+        await registry.update(kinds.SERVICE_CIDR, "", NAME, "status", changed)
+    except StatusError as error:
+        if not errors.is_conflict(error):
+            raise
+
+
+async def _found(registry: RegistryAPI) -> networking.ServiceCIDR | None:
+    try:
+        found: networking.ServiceCIDR = (await registry.get(kinds.SERVICE_CIDR, "", NAME)).message
+    except StatusError as error:
+        if errors.is_not_found(error):
+            return None
+        raise
+    return found

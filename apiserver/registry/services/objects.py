@@ -1,0 +1,69 @@
+"""IPAddresses and ServiceCIDRs as the allocator sees and writes them: by the rules, as the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from apiserver.access.user import ADMIN, CURRENT
+from apiserver.objects.cached_object import CachedObject
+from apiserver.registry.services import addresses
+from apiserver.registry.services.addresses import AddressRange
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.pb import meta, networking
+
+if TYPE_CHECKING:
+    from apiserver.objects.requests import RegistryAPI
+    from apiserver.registry.reading import Cache
+    from apiserver.registry.store import Store
+
+
+class ServerObjects:
+    """`apiserver.registry.services.allocation.Objects`."""
+
+    def __init__(self, registry: RegistryAPI, store: Store, cache: Cache | None) -> None:
+        self._registry = registry
+        self._store = store
+        self._cache = cache
+
+    def ready_ranges(self) -> list[AddressRange]:
+        return addresses.ready_ranges(each.message for each in self._known().list(kinds.SERVICE_CIDR))
+
+    def known(self, address: str) -> bool:
+        return self._known().get(kinds.IP_ADDRESS, "", address) is not None
+
+    def _known(self) -> Cache:
+        if self._cache is None:
+            raise errors.service_unavailable("this server cannot give addresses: it has no cache")
+        return self._cache
+
+    async def create(self, made: networking.IPAddress) -> None:
+        with _as_server():
+            await self._registry.create(kinds.IP_ADDRESS, "", "", "", made)
+
+    async def find(self, address: str) -> CachedObject | None:
+        return await self._store.newest(kinds.IP_ADDRESS, "", address)
+
+    async def delete(self, found: CachedObject) -> None:
+        """Delete this version; one that is gone, or has changed, is another writer's."""
+        metadata, options = found.message.metadata, meta.DeleteOptions()
+        options.preconditions.uid = metadata.uid
+        options.preconditions.resourceVersion = str(found.revision)
+        try:
+            with _as_server():
+                await self._registry.delete(kinds.IP_ADDRESS, "", found.name, options)
+        except StatusError as error:
+            if not errors.is_not_found(error) and not errors.is_conflict(error):
+                raise
+
+
+@contextmanager
+def _as_server() -> Iterator[None]:
+    """For admission it is the server that writes, not the user whose Service that is."""
+    token = CURRENT.set(ADMIN)
+    try:
+        yield
+    finally:
+        CURRENT.reset(token)

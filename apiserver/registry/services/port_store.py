@@ -1,0 +1,79 @@
+"""The RangeAllocation of node ports in etcd, changed by compare-and-swap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import anyio
+
+from apiserver.registry.services.node_ports import PortChange, PortRange, TakenPorts
+from apiserver.storage.interface import KeyExists, RevisionMismatch, Storage
+from machinery.api import errors
+from machinery.api.kinds import Kind
+from machinery.api.pb import core, meta
+from machinery.wire import envelope, presence
+
+KEY = "/registry/ranges/servicenodeports"
+_KIND = Kind("", "v1", "RangeAllocation", "rangeallocations", core.RangeAllocation, meta.Status)
+"""Not served: upstream has no endpoint for it either."""
+_ATTEMPTS_MAX = 64
+
+
+class PortStore:
+    """Reads and changes the taken ports of a range. `new_uid` makes each write's bytes its own.
+
+    Storage tells by its bytes whether a write whose answer was lost had been carried out: two servers that
+    take the same port write the same bits, and one of them has failed.
+    """
+
+    def __init__(self, storage: Storage, ports: PortRange, new_uid: Callable[[], str]) -> None:
+        self._storage = storage
+        self._range = ports
+        self._new_uid = new_uid
+        # Between changes of this server; another server's make one fail, and try again.
+        self._changing = anyio.Lock()
+
+    async def read(self) -> tuple[TakenPorts, int]:
+        """The ports that are taken, and at which revision; 0 where nothing is stored yet. StorageError."""
+        found = await self._storage.get(KEY)
+        if found is None:
+            return TakenPorts(self._range), 0
+        stored = envelope.decode(_KIND, found.data)
+        return TakenPorts.of_message(stored, self._range), found.mod_revision
+
+    async def change(self, change: Callable[[TakenPorts], PortChange], *, write: bool) -> PortChange:
+        """Store what `change` takes; it may run several times.
+
+        Raises: what `change` raises, StorageError, StatusError 409 where other servers are always first.
+        """
+        async with self._changing:
+            for _ in range(_ATTEMPTS_MAX):
+                taken, revision = await self.read()
+                made = change(taken)
+                if not made.allocated or not write or await self.replace(made.taken, revision):
+                    return made
+        raise errors.conflict(_KIND, "servicenodeports")
+
+    async def release(self, ports: Iterable[int]) -> None:
+        """Give ports back. StorageError."""
+        given = list(ports)
+        async with self._changing:
+            for _ in range(_ATTEMPTS_MAX):
+                taken, revision = await self.read()
+                if await self.replace(taken.without(given), revision):
+                    return
+
+    async def replace(self, taken: TakenPorts, revision: int) -> bool:
+        """Store `taken` where the value is at `revision`; False where another writer was first."""
+        message = taken.to_message()
+        message.metadata.uid = self._new_uid()
+        presence.fill(message)
+        data = envelope.wrap(_KIND, message.SerializeToString(deterministic=True))
+        try:
+            if revision:
+                await self._storage.update(KEY, data, expected_revision=revision)
+            else:
+                await self._storage.create(KEY, data)
+        except (KeyExists, RevisionMismatch):
+            return False
+        return True
