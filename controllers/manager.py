@@ -26,6 +26,7 @@ from controllers.nodes.eviction import TaintEviction
 from controllers.nodes.lifecycle import NodeLifecycle
 from controllers.service_accounts.accounts import ServiceAccountController
 from controllers.service_accounts.root_certificate import RootCertificatePublisher
+from controllers.service_cidrs.controller import ServiceCIDRController
 from controllers.volumes.controller import ClaimController, VolumeController
 from controllers.volumes.protection import ClaimProtection, VolumeProtection
 from controllers.volumes.provisioner import Provisioner
@@ -96,6 +97,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "endpoints-controller": lambda context, _: EndpointsController(context),
     "endpointslice-controller": lambda context, _: EndpointSliceController(context),
     "endpointslice-mirroring-controller": lambda context, _: EndpointSliceMirroringController(context),
+    "service-cidr-controller": lambda context, _: ServiceCIDRController(context),
 }
 
 
