@@ -31,6 +31,7 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.style
 
 # Two at a time: much of a test with real processes is waiting. A file's tests stay together, for their fixtures.
 test: setup

@@ -1,0 +1,46 @@
+"""Run all checks over the files that git knows."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.style.any_type import find_any
+from tests.style.docstrings import find_docstring_faults
+from tests.style.findings import Finding
+from tests.style.language import BannedWords, read_banned_words
+from tests.style.sizes import find_long_file, find_long_functions
+
+ROOT = Path(__file__).resolve().parents[2]
+SKIPPED = ("tests/golden/",)
+"""Recordings of the real components, with their texts."""
+
+
+def project_files(root: Path = ROOT) -> list[str]:
+    """Return the paths of the Python and Markdown files that git tracks or does not ignore."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py", "*.md"]
+    listed = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.splitlines()
+    return sorted(path for path in set(listed) if not path.startswith(SKIPPED) and (root / path).is_file())
+
+
+def findings_in(path: str, text: str, words: BannedWords) -> Iterator[Finding]:
+    """Yield all findings of one file; tests need no docstrings."""
+    yield from words.find(path, text)
+    yield from find_long_file(path, text)
+    if path.endswith(".py"):
+        tree = ast.parse(text, path)
+        yield from find_long_functions(path, tree)
+        if not path.startswith("tests/") or path.startswith(("tests/support/", "tests/style/")):
+            yield from find_docstring_faults(path, tree)
+            if not path.startswith("tests/style/"):
+                yield from find_any(path, text)
+
+
+def all_findings(root: Path = ROOT) -> list[Finding]:
+    """Return the findings of the whole project, sorted by path and line."""
+    words = read_banned_words()
+    return sorted(
+        found for path in project_files(root) for found in findings_in(path, (root / path).read_text(), words)
+    )

@@ -1,0 +1,124 @@
+"""The checks of the project's style find what they should, and the project passes them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.style.any_type import find_any
+from tests.style.ceilings import lowered, over_ceilings, read_ceilings
+from tests.style.docstrings import find_docstring_faults
+from tests.style.findings import Finding
+from tests.style.language import read_banned_words
+from tests.style.report import all_findings, project_files
+from tests.style.sizes import FILE_LINES_MAX, FUNCTION_LINES_MAX, find_long_file, find_long_functions
+
+
+def test_the_project_is_below_its_ceilings() -> None:
+    over = over_ceilings(all_findings(), read_ceilings())
+    assert not over, "\n".join(map(str, over))
+
+
+def test_the_checks_read_code_and_documentation_but_no_recordings() -> None:
+    files = project_files()
+    assert {"README.md", "machinery/api/kinds.py", "tests/style/test_style.py"} <= set(files)
+    assert not [path for path in files if path.startswith("tests/golden/")]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (f"# for {'who' + 'ever'} asks", "who" + "ever"),
+        (f"It{'To' + 'ld'} = 1", "to" + "ld"),
+        (f"def test_{'no' + 'body'}_knows(): ...", "no" + "body"),
+        (f"# there is\n    # and there {'is'}\n    # {'none'}", "is " + "none"),
+        (f"the {'Two'}{'Faces'} of it", "two " + "faces"),
+        (f"{'two'}_{'faces'}.py", "two " + "faces"),
+        (f"GO ITS {'WA' + 'Y'}", "its " + "way"),
+    ],
+)
+def test_a_banned_word_is_found(text: str, word: str) -> None:
+    (finding,) = read_banned_words().find("a.py", text)
+    assert f"`{word}`" in finding.text
+
+
+@pytest.mark.parametrize(
+    "text", ["if it is None:", "retold stories", "antibodysomething", "its ways", "IS NONE"]
+)
+def test_other_words_are_not_found(text: str) -> None:
+    assert list(read_banned_words().find("a.py", text)) == []
+
+
+def test_the_line_of_a_banned_word_is_reported() -> None:
+    (finding,) = read_banned_words().find("a.md", f"first\nsecond\nthird {'a' + 'new'}\n")
+    assert str(finding).startswith("a.md:3: word:")
+
+
+def test_long_files_and_functions_are_found() -> None:
+    def function(lines: int) -> ast.Module:
+        return ast.parse("class C:\n    def f(self):\n" + "        x = 1\n" * (lines - 1))
+
+    assert not list(find_long_file("a.py", "\n" * FILE_LINES_MAX))
+    assert list(find_long_file("a.py", "\n" * (FILE_LINES_MAX + 1)))
+    assert not list(find_long_functions("a.py", function(FUNCTION_LINES_MAX)))
+    (found,) = find_long_functions("a.py", function(FUNCTION_LINES_MAX + 1))
+    assert found.line == 2
+
+
+@pytest.mark.parametrize(
+    ("docstring", "good"),
+    [
+        ("Return the nodes that fit the pod.", True),
+        ("Process one event.", True),
+        ("Returns the nodes that fit the pod.", False),
+        ("The nodes that fit the pod.", False),
+        ("Whether the pod fits.", False),
+        ("Return the nodes", False),
+        ("Return the nodes that\\n    fit the pod.", False),
+    ],
+)
+def test_the_form_of_a_function_s_docstring(docstring: str, good: bool) -> None:
+    source = f'def f():\n    """{docstring}"""'.replace("\\n", "\n")
+    assert bool(list(find_docstring_faults("a.py", ast.parse(source)))) is not good
+
+
+def test_definitions_that_need_a_docstring() -> None:
+    body = "    x = 1\n" * 6
+    source = f"def f():\n{body}\ndef _private():\n{body}\ndef short():\n    x = 1\n"
+    (found,) = find_docstring_faults("a.py", ast.parse(source))
+    assert found.text == "f has none"
+
+
+def test_a_method_that_may_be_documented_in_a_base_class_needs_no_docstring() -> None:
+    source = 'class C({}):\n    """A class."""\n\n    def f(self):\n' + "        x = 1\n" * 6
+    assert not list(find_docstring_faults("a.py", ast.parse(source.format("Base"))))
+    assert list(find_docstring_faults("a.py", ast.parse(source.format(""))))
+
+
+def test_a_property_and_a_class_are_described_by_a_noun() -> None:
+    source = 'class C:\n    """A queue."""\n\n    @property\n    def f(self):\n        """The length."""\n'
+    assert list(find_docstring_faults("a.py", ast.parse(source))) == []
+
+
+def test_any_is_counted_outside_imports() -> None:
+    text = "from typing import Any, cast\n# Any\ndef f(x: Any) -> list[Any]: ...\n"
+    assert [found.line for found in find_any("a.py", text)] == [3, 3]
+
+
+def test_ceilings_only_fall(tmp_path: Path) -> None:
+    found = [Finding("apiserver/a.py", line, "word", "x") for line in range(3)]
+    ceilings = {"word": {"apiserver": 2, "kubelet": 1}}
+    assert over_ceilings(found, ceilings) == found
+    assert over_ceilings(found[:2], ceilings) == []
+    file = tmp_path / "ceilings.toml"
+    file.write_text(lowered(found, ceilings))
+    assert read_ceilings(file) == {"word": {"apiserver": 2}}
+    file.write_text(lowered(found[:1], ceilings))
+    assert read_ceilings(file) == {"word": {"apiserver": 1}}
+
+
+def test_a_package_is_a_folder_and_below_tests_the_next_one() -> None:
+    paths = {"README.md": ".", "a/b/c.py": "a", "tests/a/b/c.py": "tests/a", "tests/conftest.py": "tests"}
+    assert {path: Finding(path, 1, "", "").package for path in paths} == paths
