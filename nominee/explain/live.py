@@ -1,29 +1,32 @@
-"""Asking a running scheduler about one pod."""
+"""Ask a running scheduler about one pod."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
 from urllib.parse import urlencode
 
 import click
 
 from machinery.process.serving_client import HttpError, request
 from nominee.commands.common import serving_port
+from scheduler.explanation.format import LivePodExplanation
 
 
-def explain_running(key: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the scheduler's `/debug/explain` says; ClickException when there is none or no such pod."""
-    scheduler = options["scheduler"]
-    query = urlencode({"pod": key, "nodes": max(options["nodes"], 0)})
+def explain_running(pod: str, *, directory: Path, scheduler: str, nodes: int) -> LivePodExplanation:
+    """Return the scheduler's explanation of the pod `namespace/name`.
+
+    Raises:
+        click.ClickException: the scheduler does not run or does not answer, or the pod does not exist.
+    """
+    query = urlencode({"pod": pod, "nodes": max(nodes, 0)})
     try:
-        answer = request(serving_port(options["directory"], scheduler), f"/debug/explain?{query}")
+        answer = request(serving_port(directory, scheduler), f"/debug/explain?{query}")
     except HttpError as error:
         raise click.ClickException(str(error)) from None
     if answer.status != 200:
         raise click.ClickException(f"{scheduler} answers {answer.status}: {answer.text.strip()}")
-    document: dict[str, Any] = json.loads(answer.text)
-    if document["state"] == "unknown" and not document["attempts"]:
-        raise click.ClickException(f"{scheduler} knows of no pod {key}")
+    document: LivePodExplanation = json.loads(answer.text)
+    if document["state"] == "Unknown" and not document["attempts"]:
+        raise click.ClickException(f"{scheduler} has no pod {pod}")
     return document

@@ -1,180 +1,195 @@
-"""A verdict for a person: what happens to the pod, then node by node why, then what would change it.
-
-Works on the JSON document of a verdict (`scheduler.explanation.verdict`), which may come from a running
-scheduler.
-"""
+"""Render explanations for a terminal: what happens to the pod, each node and why, what would change it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-Document = Mapping[str, Any]
+from scheduler.explanation.format import (
+    Attempt,
+    LivePodExplanation,
+    NodeScore,
+    PodExplanation,
+    Preemption,
+)
+
+_STATES = {
+    "Active": "is in the active queue",
+    "Backoff": "is in the backoff queue",
+    "Unschedulable": "is unschedulable and waits for a cluster event",
+    "Gated": "is gated",
+    "Scheduling": "is being scheduled",
+    "WaitingOnPermit": "waits on Permit",
+    "Binding": "is being bound",
+}
 
 
-def render(document: Document) -> RenderableType:
-    """The whole page of one pod."""
-    expect, extra = document["expect"], document["extra"]
-    parts: list[RenderableType] = [_headline(document["pod"], expect, extra)]
-    if expect["feasible"] or expect["rejected"]:
-        parts.append(_nodes(expect, extra))
-    parts += _remarks(expect, extra)
+def render(explanation: PodExplanation) -> RenderableType:
+    """Return the page of one pod."""
+    parts: list[RenderableType] = [_headline(explanation)]
+    if explanation["feasibleNodes"] or explanation["rejectedNodes"]:
+        parts.append(_nodes(explanation))
+    parts += _remarks(explanation)
     return Group(*parts)
 
 
-def render_running(document: Document) -> RenderableType:
-    """What a running scheduler says of a pod: where it is, what was tried, what it would find now."""
-    title = Text.assemble((document["pod"], "bold"), "  ", (_state(document), "cyan"))
-    parts: list[RenderableType] = [title]
+def render_live(document: LivePodExplanation) -> RenderableType:
+    """Return the page of a running cluster's pod: its state, its last attempts, what would be decided now."""
+    parts: list[RenderableType] = [Text.assemble((document["pod"], "bold"), "  ", (_state(document), "cyan"))]
     if document["attempts"]:
         parts += ["", Text("LAST ATTEMPTS", "bold"), _attempts(document["attempts"])]
     else:
-        parts.append(Text("no attempt is remembered", "dim"))
-    if "problem" in document:
-        parts += ["", Text.assemble(("a plugin fails: ", "red"), document["problem"])]
-    if "now" in document:
-        parts += ["", Text("AS THINGS ARE NOW", "bold"), render(document["now"])]
-        left_out = document["now"].get("leftOut", 0)
-        if left_out:
-            parts.append(Text(f"{left_out} more nodes; see --nodes", "dim"))
+        parts.append(Text("no attempts are recorded", "dim"))
+    if document["error"]:
+        parts += ["", Text.assemble(("a plugin failed: ", "red"), document["error"])]
+    explanation = document["explanation"]
+    if explanation is not None:
+        parts += ["", Text("NOW", "bold"), render(explanation)]
+        if explanation["omittedNodes"]:
+            parts.append(Text(f"{explanation['omittedNodes']} more nodes; see --nodes", "dim"))
     return Group(*parts)
 
 
-def _state(document: Document) -> str:
-    state: str = document["state"]
-    if state == "bound":
+def _state(document: LivePodExplanation) -> str:
+    state = document["state"]
+    if state == "Bound":
         return f"is bound to {document['node']}"
-    if state == "unknown":
+    if state == "Unknown":
         return "does not exist any more"
-    if state == "of another scheduler":
-        return f"is left to {document['scheduler']}"
-    text = {
-        "active": "will be tried next",
-        "backoff": "waits until its backoff is over",
-        "unschedulable": "waits for an event that may help",
-        "gated": "is held back before it is tried",
-        "waiting_on_permit": "waits on Permit",
-        "binding": "is being bound",
-    }.get(state, state)
-    if document.get("node"):
-        text += f" for {document['node']}"
-    if document.get("nominatedNode"):
-        text += f", room is kept on {document['nominatedNode']}"
-    if document.get("attempts_made"):
-        text += f", after {document['attempts_made']} attempts"
-    if document.get("plugins"):
-        text += f" ({', '.join(document['plugins'])})"
+    if state == "OtherScheduler":
+        return f"belongs to the scheduler {document['schedulerName']}"
+    text = _STATES[state]
+    if document["node"]:
+        text += f" to {document['node']}" if state == "Binding" else f" for {document['node']}"
+    if document["nominatedNode"]:
+        text += f", is nominated to {document['nominatedNode']}"
+    if document["attemptCount"]:
+        text += f", after {document['attemptCount']} attempts"
+    if document["rejectedBy"]:
+        text += f" ({', '.join(document['rejectedBy'])})"
     return text
 
 
-def _attempts(attempts: list[Document]) -> Table:
+def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="")
-    for name in ("AT", "RESULT", "NODE", "WHY"):
-        table.add_column(name, no_wrap=name != "WHY", overflow="fold")
+    for name in columns:
+        table.add_column(name, no_wrap=name not in ("WHY", "PREEMPTION"), overflow="fold")
+    return table
+
+
+def _attempts(attempts: Sequence[Attempt]) -> Table:
+    table = _table("TIME", "RESULT", "NODE", "WHY")
     for attempt in attempts:
-        good = attempt["result"] == "Scheduled"
-        why = attempt.get("message", "")
-        if good:
-            why = f"{attempt['feasibleNodes']} of {attempt['evaluatedNodes']} nodes looked at fit"
-        if "victims" in attempt:
+        is_scheduled = attempt["result"] == "Scheduled"
+        why = attempt["message"]
+        if is_scheduled:
+            why = f"{attempt['feasibleNodes']} of {attempt['evaluatedNodes']} evaluated nodes are feasible"
+        if attempt["victims"]:
             why += f" Evicts {', '.join(attempt['victims'])}."
         table.add_row(
-            Text(attempt["at"]),
-            Text(attempt["result"], "green" if good else "yellow"),
-            Text(attempt.get("node", "-")),
+            Text(attempt["time"]),
+            Text(attempt["result"], "green" if is_scheduled else "yellow"),
+            Text(attempt["node"] or "-"),
             Text(why),
         )
     return table
 
 
-def _headline(pod: str, expect: Document, extra: Document) -> Text:
-    text = Text.assemble((pod, "bold"), f"  priority {extra.get('priority', 0)}  ")
-    if "preEnqueue" in extra:
-        return text.append(f"is not tried: {'; '.join(extra['preEnqueue']['reasons'])}", "yellow")
-    selected = expect["selected"]
+def _headline(explanation: PodExplanation) -> Text:
+    text = Text.assemble((explanation["pod"], "bold"), f"  priority {explanation['priority']}  ")
+    gate, selected = explanation["preEnqueue"], explanation["selectedNodes"]
+    if gate is not None:
+        return text.append(f"is not scheduled: {'; '.join(gate['reasons'])}", "yellow")
     if not selected:
-        return text.append("fits nowhere", "bold red")
+        return text.append("fits on no node", "bold red")
     names = ", ".join(selected)
-    if extra.get("nominatedFastPath"):
-        return text.append(f"goes to {names}, its nominated node; other nodes are not compared", "bold green")
+    if explanation["usesNominatedNode"]:
+        return text.append(f"goes to {names}, its nominated node; no other node is scored", "bold green")
     if len(selected) > 1:
-        return text.append(f"goes to one of {names}, by chance among equals", "bold green")
+        return text.append(f"goes to one of {names}, chosen at random among equal scores", "bold green")
     return text.append(f"goes to {names}", "bold green")
 
 
-def _nodes(expect: Document, extra: Document) -> Table:
-    preempts = expect["preemption"] is not None
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="")
-    for name in ("NODE", "VERDICT", "PLUGIN", "WHY"):
-        table.add_column(name, no_wrap=name != "WHY", overflow="fold")
-    if preempts:
-        table.add_column("PREEMPTION", overflow="fold")
-    for node in _in_order(expect):
-        cells = _cells(expect, extra, node)
-        if preempts:
-            cells.append(_preemption_cell(expect["preemption"], extra, node))
-        table.add_row(*cells)
+def _nodes(explanation: PodExplanation) -> Table:
+    """Return one row for each node: the selected ones, others that fit by their scores, the rejected ones."""
+    preemption = explanation["preemption"]
+    table = _table("NODE", "VERDICT", "PLUGIN", "WHY", *(() if preemption is None else ("PREEMPTION",)))
+    for node, cells in (*_feasible_rows(explanation), *_rejected_rows(explanation)):
+        table.add_row(*cells, *(() if preemption is None else (_preemption_cell(preemption, node),)))
     return table
 
 
-def _in_order(expect: Document) -> list[str]:
-    """The chosen node first, then others that fit by their scores, then the rejected ones by name."""
-    totals = {node: scores["total"] for node, scores in expect["scores"].items()}
-    feasible: list[str] = sorted(
-        expect["feasible"], key=lambda node: (node not in expect["selected"], -totals.get(node, 0), node)
-    )
-    return feasible + sorted(expect["rejected"])
+def _feasible_rows(explanation: PodExplanation) -> Iterator[tuple[str, list[Text]]]:
+    scores = {score["node"]: score for score in explanation["scores"]}
+    selected = explanation["selectedNodes"]
+
+    def order(node: str) -> tuple[bool, int, str]:
+        return (node not in selected, -scores[node]["total"] if node in scores else 0, node)
+
+    for node in sorted(explanation["feasibleNodes"], key=order):
+        is_selected = node in selected
+        score = scores.get(node)
+        verdict = "fits" if score is None else f"score {score['total']}"
+        yield (
+            node,
+            [
+                Text(node, "bold" if is_selected else ""),
+                Text(f"{verdict}, selected", "bold green") if is_selected else Text(verdict, "green"),
+                Text("-"),
+                Text("" if score is None else _by_plugin(score)),
+            ],
+        )
 
 
-def _cells(expect: Document, extra: Document, node: str) -> list[Text]:
-    if node in expect["rejected"]:
-        rejection = expect["rejected"][node]
-        style = "yellow" if rejection["code"] == "Unschedulable" else "red"
+def _by_plugin(score: NodeScore) -> str:
+    return ", ".join(f"{plugin} {points}" for plugin, points in score["plugins"].items() if points)
+
+
+def _rejected_rows(explanation: PodExplanation) -> Iterator[tuple[str, list[Text]]]:
+    nominated = {each["node"]: each["pods"] for each in explanation["nominatedPods"]}
+    for rejection in explanation["rejectedNodes"]:
+        node, code = rejection["node"], rejection["code"]
         why = "; ".join(rejection["reasons"])
-        if node in extra.get("heldBy", {}):
-            why += f" (room is kept for {', '.join(extra['heldBy'][node])})"
-        return [Text(node), Text(rejection["code"], style), Text(rejection["plugin"]), Text(why)]
-    chosen = node in expect["selected"]
-    scores = expect["scores"].get(node)
-    total = "fits" if scores is None else f"score {scores['total']}"
-    by_plugin = {} if scores is None else scores["plugins"]
-    parts = ", ".join(f"{plugin} {score}" for plugin, score in sorted(by_plugin.items()) if score)
-    return [
-        Text(node, "bold" if chosen else ""),
-        Text(f"{total}, chosen" if chosen else total, "bold green" if chosen else "green"),
-        Text("-"),
-        Text(parts),
-    ]
+        if node in nominated:
+            why += f" (nominated pods: {', '.join(nominated[node])})"
+        style = "yellow" if code == "Unschedulable" else "red"
+        yield node, [Text(node), Text(code, style), Text(rejection["plugin"]), Text(why)]
 
 
-def _preemption_cell(preemption: Document, extra: Document, node: str) -> Text:
-    candidate = preemption["candidates"].get(node)
+def _preemption_cell(preemption: Preemption, node: str) -> Text:
+    candidate = next((each for each in preemption["candidates"] if each["node"] == node), None)
     if candidate is not None:
-        victims = extra.get("victimsByImportance", {}).get(node, candidate["victims"])
-        text = f"evict {', '.join(victims)}"
-        if candidate["numPDBViolations"]:
-            text += f" ({candidate['numPDBViolations']} against a PodDisruptionBudget)"
-        chosen = node == preemption["nominatedNode"]
-        return Text(f"{text}, chosen" if chosen else text, "bold magenta" if chosen else "magenta")
-    failure = extra.get("preemptionNodeStatus", {}).get(node)
-    return Text("-" if failure is None else "; ".join(failure["reasons"]))
+        text = f"evict {', '.join(candidate['victims'])}"
+        if candidate["pdbViolations"]:
+            text += f" ({candidate['pdbViolations']} violate a PodDisruptionBudget)"
+        if node == preemption["nominatedNode"]:
+            return Text(f"{text}, selected", "bold magenta")
+        return Text(text, "magenta")
+    rejection = next((each for each in preemption["rejectedNodes"] if each["node"] == node), None)
+    return Text("-" if rejection is None else "; ".join(rejection["reasons"]))
 
 
-def _remarks(expect: Document, extra: Document) -> Iterator[Text]:
-    if "message" in extra:
-        said = f"{extra['message']} {extra.get('preemptionMessage', '')}".rstrip()
-        yield Text.assemble(("event: ", "dim"), said)
-    if "nominatedNodeTies" in extra:
-        yield Text.assemble(("equally good for preemption: ", "dim"), ", ".join(extra["nominatedNodeTies"]))
-    if "nomination" in extra:
-        before, after = extra["nomination"]["before"] or "none", extra["nomination"]["after"] or "none"
-        yield Text.assemble(("nomination: ", "dim"), f"{before} -> {after}")
-    held = [f"{node} for {', '.join(pods)}" for node, pods in extra.get("heldBy", {}).items()]
-    if held:
-        yield Text.assemble(("nominated room: ", "dim"), "; ".join(held))
-    if "wokenBy" in extra:
-        yield Text.assemble(("tried again after: ", "dim"), ", ".join(extra["wokenBy"]))
+def _remarks(explanation: PodExplanation) -> Iterator[Text]:
+    preemption = explanation["preemption"]
+    if explanation["message"]:
+        message = explanation["message"]
+        if preemption is not None and preemption["message"]:
+            message += f" {preemption['message']}"
+        yield Text.assemble(("event: ", "dim"), message)
+    if preemption is not None and len(preemption["equalNodes"]) > 1:
+        names = ", ".join(preemption["equalNodes"])
+        yield Text.assemble(("equal candidates for preemption: ", "dim"), names)
+    nomination = explanation["nominatedNodeName"]
+    if nomination["before"] != nomination["after"]:
+        change = f"{nomination['before'] or 'none'} -> {nomination['after'] or 'none'}"
+        yield Text.assemble(("nominatedNodeName: ", "dim"), change)
+    if explanation["nominatedPods"]:
+        pods = "; ".join(
+            f"{each['node']}: {', '.join(each['pods'])}" for each in explanation["nominatedPods"]
+        )
+        yield Text.assemble(("nominated pods: ", "dim"), pods)
+    if explanation["requeueEvents"]:
+        yield Text.assemble(("requeued by: ", "dim"), ", ".join(explanation["requeueEvents"]))

@@ -1,4 +1,4 @@
-"""Questions of the form "what if": a few changes to a cluster's manifests, in words.
+"""Change the manifests of a cluster, as `--what-if` says.
 
 node n3 +4cpu -1Gi memory       add node n9 like n3         pod ns/name on n3
 remove node n3                  remove pod ns/name

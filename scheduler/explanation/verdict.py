@@ -1,13 +1,9 @@
-"""Return what the scheduler decides about one pod, and why, node by node.
-
-Source of the shape of `Verdict.expect`: the golden verdicts of kube-scheduler 1.36.2 under `tests/golden`.
-"""
+"""Explain what the scheduler decides about one pod, and why, node by node."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -39,9 +35,6 @@ class Rejection:
         """Return the rejection of a status; `plugin` is used where the status names none."""
         return Rejection(status.plugin or plugin, tuple(sorted(set(status.reasons))), status.code.name)
 
-    def document(self) -> dict[str, Any]:
-        return {"plugin": self.plugin, "reasons": list(self.reasons), "code": self.code}
-
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
@@ -57,16 +50,6 @@ class Preemption:
     message: str = ""
     failures: Mapping[str, Rejection] = field(default_factory=dict)
     nomination: str | None = None
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "nominatedNode": self.node,
-            "victims": next((_names(c.victims) for c in self.candidates if c.node == self.node), []),
-            "candidates": {
-                c.node: {"victims": _names(c.victims), "numPDBViolations": c.pdb_violations}
-                for c in sorted(self.candidates, key=lambda c: c.node)
-            },
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,44 +72,6 @@ class Verdict:
     message: str = ""
     held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     wakers: tuple[str, ...] = ()
-
-    def expect(self) -> dict[str, Any]:
-        """Return the verdict in the form of the golden files."""
-        return {
-            "feasible": list(self.feasible),
-            "rejected": {node: r.document() for node, r in sorted(self.rejected.items())},
-            "scores": {
-                node: {"plugins": dict(sorted(by_plugin.items())), "total": sum(by_plugin.values())}
-                for node, by_plugin in sorted(self.scores.items())
-            },
-            "selected": list(self.selected),
-            "preemption": None if self.preemption is None else self.preemption.document(),
-        }
-
-    def extra(self) -> dict[str, Any]:
-        """Return what the golden files have beside it, and what only we have; empty values are left out."""
-        preemption = self.preemption or Preemption()
-        by_importance = {c.node: [str(v.key) for v in c.victims] for c in preemption.candidates}
-        nominated = self.pod.pod.status.nominatedNodeName
-        becomes = nominated if preemption.nomination is None else preemption.nomination
-        found = {
-            "priority": self.pod.priority,
-            "preEnqueue": None if self.gate is None else self.gate.document(),
-            "nominatedFastPath": self.takes_nomination,
-            "message": self.message,
-            "preemptionMessage": preemption.message,
-            "nominatedNodeTies": list(preemption.best) if len(preemption.best) > 1 else [],
-            "victimsByImportance": dict(sorted(by_importance.items())),
-            "preemptionNodeStatus": {n: r.document() for n, r in sorted(preemption.failures.items())},
-            "nomination": {"before": nominated, "after": becomes} if nominated != becomes else None,
-            "heldBy": {node: list(pods) for node, pods in sorted(self.held.items())},
-            "wokenBy": list(self.wakers),
-        }
-        return {key: value for key, value in found.items() if value}
-
-    def document(self) -> dict[str, Any]:
-        """Return all of it, as JSON values."""
-        return {"pod": str(self.pod.key), "expect": self.expect(), "extra": self.extra()}
 
 
 @dataclass(frozen=True, slots=True)

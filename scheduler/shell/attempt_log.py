@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, cast
 
 from cachetools import LRUCache
 
 from machinery.api.objects import ObjectKey
 from machinery.runtime.clock import rfc3339_micro
 from scheduler.cycle import Failed, Scheduled
+from scheduler.explanation import format as output
 from scheduler.framework.diagnosis import FitError
 from scheduler.framework.types import PodInfo
 
@@ -30,12 +31,12 @@ class Rejection:
     count: int
     nodes: tuple[str, ...]
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> output.AttemptRejection:
         return {
             "plugin": self.plugin,
             "reasons": list(self.reasons),
-            "code": self.code,
-            "count": self.count,
+            "code": cast("output.Code", self.code),
+            "nodeCount": self.count,
             "nodes": list(self.nodes),
         }
 
@@ -45,7 +46,7 @@ class Record:
     """One attempt. `at`: seconds since the epoch; `evaluated` and `feasible`: numbers of nodes."""
 
     at: float
-    result: str  # Scheduled, Unschedulable or SchedulerError
+    result: output.Result
     node: str = ""  # chosen, or nominated for preemption
     message: str = ""
     evaluated: int = 0
@@ -53,10 +54,9 @@ class Record:
     victims: tuple[str, ...] = ()
     rejections: tuple[Rejection, ...] = ()
 
-    def document(self) -> dict[str, Any]:
-        """Return the record as JSON values, without what is empty."""
-        found = {
-            "at": rfc3339_micro(self.at),
+    def document(self) -> output.Attempt:
+        return {
+            "time": rfc3339_micro(self.at),
             "result": self.result,
             "node": self.node,
             "message": self.message,
@@ -65,7 +65,6 @@ class Record:
             "victims": list(self.victims),
             "rejections": [rejection.document() for rejection in self.rejections],
         }
-        return {key: value for key, value in found.items() if value}
 
 
 class AttemptLog:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from machinery.api.objects import ObjectKey
 from machinery.process.serving import Serving
 from machinery.runtime.clock import rfc3339_micro
+from scheduler.explanation import format as output
 from scheduler.explanation import verdict as verdicts
+from scheduler.explanation.document import pod_explanation
 from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.shell.scheduler import Scheduler
 from scheduler.shell.wiring import Parts
 
 EXPLAINED_NODES: Final = 100  # named in an explanation unless the caller asks for another number
 EXPLAINED_NODES_MAX: Final = 10_000
-_PLACES = ("active", "backoff", "unschedulable", "gated", "waiting_on_permit", "binding")
+_STATES: Final[Mapping[str, output.State]] = {
+    "active": "Active",
+    "backoff": "Backoff",
+    "unschedulable": "Unschedulable",
+    "gated": "Gated",
+    "waiting_on_permit": "WaitingOnPermit",
+    "binding": "Binding",
+}
+"""By key of `queues`."""
 
 
 def serve(serving: Serving, parts: Parts) -> None:
@@ -68,76 +77,66 @@ def queues(scheduler: Scheduler) -> dict[str, Any]:
     }
 
 
-def explain(scheduler: Scheduler, key: ObjectKey, pod: PodInfo | None, *, nodes_max: int) -> dict[str, Any]:
-    """Return where the pod is, its last attempts, and what a scheduling cycle would find now.
+def explain(
+    scheduler: Scheduler, key: ObjectKey, pod: PodInfo | None, *, nodes_max: int
+) -> output.LivePodExplanation:
+    """Return the pod's state, its last attempts, and what a scheduling cycle would decide now.
 
-    `pod` is the pod as the watch shows it, None if it does not exist. Of more than `nodes_max` nodes the
-    verdict names the best ones and some of the others.
+    `pod` is the pod as the watch shows it, None if it does not exist. Lists of more than `nodes_max` nodes
+    are shortened.
     """
-    records = [record.document() for record in scheduler.deps.attempts.of(key)]
-    found: dict[str, Any] = {"pod": str(key), "state": "unknown", "attempts": records}
+    found: output.LivePodExplanation = {
+        "apiVersion": output.API_VERSION,
+        "kind": "LivePodExplanation",
+        "pod": str(key),
+        "state": "Unknown",
+        "schedulerName": "" if pod is None else pod.pod.spec.schedulerName,
+        "node": "" if pod is None else pod.pod.spec.nodeName,
+        "nominatedNode": "",
+        "attemptCount": 0,
+        "rejectedBy": [],
+        "since": "",
+        "attempts": [record.document() for record in scheduler.deps.attempts.of(key)],
+        "error": "",
+        "explanation": None,
+    }
     if pod is None:
         return found
-    if pod.pod.spec.nodeName:
-        return {**found, "state": "bound", "node": pod.pod.spec.nodeName}
-    found.update(_place(scheduler, pod))
-    profile = scheduler.deps.profiles.get(pod.pod.spec.schedulerName)
+    if found["node"]:
+        found["state"] = "Bound"
+        return found
+    _place(scheduler, pod, found)
+    profile = scheduler.deps.profiles.get(found["schedulerName"])
     if profile is None:
-        return {**found, "state": "of another scheduler", "scheduler": pod.pod.spec.schedulerName}
-    if found["state"] in ("waiting_on_permit", "binding"):
+        found["state"] = "OtherScheduler"
+        return found
+    if found["state"] in ("WaitingOnPermit", "Binding"):
         return found
     framework = profile.framework
     scheduler.deps.cache.update_snapshot(framework.snapshot)
     try:
         verdict = verdicts.explain(framework, framework.snapshot, pod, is_live=True)
     except verdicts.ExplainError as error:
-        return {**found, "problem": str(error)}
-    return {**found, "now": shortened(verdict.document(), nodes_max)}
+        found["error"] = str(error)
+        return found
+    found["explanation"] = pod_explanation(verdict, nodes_max=nodes_max)
+    return found
 
 
-def _place(scheduler: Scheduler, pod: PodInfo) -> dict[str, Any]:
-    """Return which queue has the pod, or which step of its binding."""
+def _place(scheduler: Scheduler, pod: PodInfo, found: output.LivePodExplanation) -> None:
+    """Fill in which queue has the pod, or which step of its binding."""
     everything = queues(scheduler)
-    nominated = scheduler.deps.queue.nominator.node_of(pod.uid)
-    found: dict[str, Any] = {"nominatedNode": nominated} if nominated else {}
-    for state in _PLACES:
-        for entry in everything[state]:
+    found["nominatedNode"] = scheduler.deps.queue.nominator.node_of(pod.uid)
+    found["state"] = "Scheduling"
+    for place, state in _STATES.items():
+        for entry in everything[place]:
             if entry["pod"] == str(pod.key):
-                found |= {key: entry[key] for key in ("node", "plugins", "since") if key in entry}
-                return {**found, "state": state, "attempts_made": entry.get("attempts", 0)}
-    return {**found, "state": "being tried"}
-
-
-def shortened(document: dict[str, Any], nodes_max: int) -> dict[str, Any]:
-    """Return a verdict's document with at most so many nodes in each map; `leftOut` is how many were cut."""
-    expect, extra = document["expect"], document["extra"]
-    totals = {node: scores["total"] for node, scores in expect["scores"].items()}
-    best = sorted(expect["feasible"], key=lambda n: (n not in expect["selected"], -totals.get(n, 0), n))
-    short = {
-        **expect,
-        "feasible": sorted(best[:nodes_max]),
-        "selected": expect["selected"][:nodes_max],
-        "scores": {node: expect["scores"][node] for node in best[:nodes_max] if node in totals},
-        "rejected": _first(expect["rejected"], nodes_max),
-    }
-    preemption = expect["preemption"]
-    if preemption is not None:
-        chosen = preemption["nominatedNode"]
-        candidates = _first(preemption["candidates"], nodes_max)
-        if chosen:
-            candidates[chosen] = preemption["candidates"][chosen]
-            short["rejected"][chosen] = expect["rejected"][chosen]
-        short["preemption"] = {**preemption, "candidates": candidates}
-    for name in ("victimsByImportance", "preemptionNodeStatus", "heldBy"):
-        if name in extra:
-            extra = {**extra, name: _first(extra[name], nodes_max)}
-    left_out = len(expect["feasible"]) - len(short["feasible"])
-    left_out += len(expect["rejected"]) - len(short["rejected"])
-    return {**document, "expect": short, "extra": extra, **({"leftOut": left_out} if left_out else {})}
-
-
-def _first(values: Mapping[str, Any], count: int) -> dict[str, Any]:
-    return dict(itertools.islice(values.items(), count))
+                found["state"] = state
+                found["node"] = entry.get("node", "")
+                found["attemptCount"] = entry.get("attempts", 0)
+                found["rejectedBy"] = entry.get("plugins", [])
+                found["since"] = entry.get("since", "")
+                return
 
 
 def _pods(infos: Iterable[QueuedPodInfo]) -> list[dict[str, Any]]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from machinery.features.gates import Gates, Version
 from machinery.runtime.clock import FakeClock
-from nominee.explain import world as explain_world
-from nominee.explain.world import ObjectLister as ListLister
-from nominee.explain.world import World, options_of, read_object
+from nominee.explain.cluster import Cluster as World
+from nominee.explain.cluster import ObjectLister as ListLister
+from nominee.explain.cluster import build_cluster, options_of, read_object
 from scheduler.framework.profile import Profile
 
 __all__ = [
@@ -42,14 +42,14 @@ def read_lines(name: str) -> Iterator[dict[str, Any]]:
 
 
 def build_world(
-    documents: Sequence[Mapping[str, Any]],
+    manifests: Sequence[Mapping[str, Any]],
     *,
     gates: Mapping[str, bool] | None = None,
     version: Version = GOLDEN_VERSION,
     profile: Profile | None = None,
 ) -> World:
-    return explain_world.build_world(
-        documents,
+    return build_cluster(
+        manifests,
         gates=Gates("scheduler", version, gates or {}),
         clock=FakeClock(NOW_SECONDS),
         rng=random.Random(1),

@@ -1,190 +1,155 @@
-"""Verdicts of the real kube-scheduler 1.36.2 on small clusters: feasibility, reasons, scores, preemption."""
+"""A scheduling cycle decides as kube-scheduler 1.36.2 did on small clusters (scheduler.jsonl).
+
+`tests/nominee/explain/test_golden.py` compares the same recordings with explanations, which evaluate every
+node. Here a cycle stops where it stops in production, and the filters are also called one node at a time.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from scheduler.framework.algorithm import NoNodesError, find_feasible
+from scheduler.framework.algorithm import NoNodesError, find_feasible, pre_filter
+from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.diagnosis import FitError
-from scheduler.framework.interface import Code
+from scheduler.framework.interface import Code, Status
+from scheduler.framework.types import PodInfo
 from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.plugins.registry import IN_TREE
-from tests.scheduler.golden import World, build_world, read_lines
+from tests.scheduler.golden import World, build_world
+from tests.scheduler.recorded_verdicts import recorded
+from tests.support.recordings import read
 
-NO_NODES = "no nodes available to schedule pods"
-CASES = list(read_lines("scheduler.jsonl"))
-
-
-def needed_plugins(case: Mapping[str, Any]) -> set[str]:
-    """Plugins that feasibility or preemption may depend on, beside those of every case.
-
-    Scores of plugins that are missing are taken from the golden data, so they are no reason to leave out.
-    """
-    needed = {r["plugin"] for r in case["expect"]["rejected"].values()}
-    needed |= {r["plugin"] for r in case["extra"].get("preemptionNodeStatus", {}).values()}
-    for obj in case["objects"]:
-        if obj["kind"] == "Pod":
-            needed |= _of_pod(obj["spec"])
-    return needed - {""}
+CASES = read("scheduler.jsonl")
+_LEFT_OUT = re.compile(r"node\(s\) didn't satisfy plugin\(s\) \[(?P<plugins>[^]]+)\]")
 
 
-def _of_pod(spec: Mapping[str, Any]) -> set[str]:
-    needed = set()
-    hard = [c["whenUnsatisfiable"] == "DoNotSchedule" for c in spec.get("topologySpreadConstraints", ())]
-    if any(hard):
-        needed.add("PodTopologySpread")
-    for kind in ("podAffinity", "podAntiAffinity"):
-        if spec.get("affinity", {}).get(kind, {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
-            needed.add("InterPodAffinity")
-    if any("persistentVolumeClaim" in v or "ephemeral" in v for v in spec.get("volumes", ())):
-        needed.add("VolumeBinding")
-    return needed
+def rejection(status: Status) -> dict[str, Any]:
+    """Return a status in the recorded form, which names the plugins that left out a node in PreFilter."""
+    left_out = _LEFT_OUT.fullmatch(status.reasons[0])
+    plugin = left_out["plugins"] if left_out is not None and not status.plugin else status.plugin
+    return {"plugin": plugin, "reasons": sorted(set(status.reasons)), "code": status.code.name}
 
 
-def check_scores(case: Mapping[str, Any], world: World, rows: Any, pod: Any) -> None:
-    expected = case["expect"]["scores"]
-    if not expected:
-        return
+def check_each_node(wanted: Mapping[str, Any], world: World, pod: PodInfo) -> None:
+    """Compare the verdict about each node by itself; of nodes that PreFilter leaves out only that it does."""
+    state = CycleState()
+    try:
+        rows, narrowing = pre_filter(world.framework, state, pod, world.snapshot)
+    except FitError:
+        return  # the pod is rejected as a whole; `test_verdict` compares that
+    feasible, rejected = [], {}
+    for row, node in enumerate(world.snapshot.nodes):
+        if rows is not None and row not in rows:
+            reason = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]"
+            rejected[node.name] = rejection(Status(Code.UnschedulableAndUnresolvable, (reason,)))
+            continue
+        status = world.framework.run_filter_plugins_with_nominated_pods(state, pod, node)
+        if status is None:
+            feasible.append(node.name)
+        else:
+            rejected[node.name] = rejection(status)
+    assert (sorted(feasible), rejected) == (wanted["feasible"], wanted["rejected"])
+
+
+def check_scores(wanted: Mapping[str, Any], world: World, rows: NDArray[np.intp], pod: PodInfo) -> None:
     framework, state, snapshot = world.framework, world.state, world.snapshot
-    status = framework.run_pre_score_plugins(state, pod, snapshot, rows)
-    assert status is None
-    scores = framework.run_score_plugins(state, pod, snapshot, rows)
-    names = [snapshot.nodes[row].name for row in rows.tolist()]
-    others: Counter[str] = Counter()
-    for name, by_node in expected.items():
-        for plugin, score in by_node["plugins"].items():
-            if plugin not in IN_TREE:
-                others[name] += score
-    mine = {name: {p: int(s[i]) for p, s in scores.items()} for i, name in enumerate(names)}
-    wanted = {
-        name: {p: s for p, s in by_node["plugins"].items() if p in IN_TREE}
-        for name, by_node in expected.items()
-    }
-    assert mine == wanted
-    total = {name: sum(mine[name].values()) + others[name] for name in names}
-    assert total == {name: by_node["total"] for name, by_node in expected.items()}
-    best = max(total.values())
-    assert sorted(n for n, t in total.items() if t == best) == case["expect"]["selected"]
+    assert framework.run_pre_score_plugins(state, pod, snapshot, rows) is None
+    by_plugin = framework.run_score_plugins(state, pod, snapshot, rows)
+    scores: dict[str, dict[str, Any]] = {}
+    for index, row in enumerate(rows.tolist()):
+        points = {plugin: int(column[index]) for plugin, column in by_plugin.items()}
+        scores[snapshot.nodes[row].name] = {"plugins": points, "total": sum(points.values())}
+    assert scores == wanted["scores"]
+    best = max(score["total"] for score in scores.values())
+    assert sorted(name for name, score in scores.items() if score["total"] == best) == wanted["selected"]
 
 
-def check_rejections(case: Mapping[str, Any], world: World, error: FitError | None) -> None:
-    if error is None:
-        return
-    expect, extra = case["expect"], case["extra"]
-    for name, wanted in expect["rejected"].items():
-        status = error.diagnosis.statuses.get(name)
-        plugin = status.plugin or wanted["plugin"]  # nodes that PreFilter left out have none
-        found = (plugin, sorted(set(status.reasons)), status.code.name)
-        assert found == (wanted["plugin"], sorted(wanted["reasons"]), wanted["code"]), name
-    if "message" in extra:
-        assert str(error) == extra["message"]
+def rejections(world: World, error: FitError) -> dict[str, Any]:
+    statuses = error.diagnosis.statuses
+    return {node.name: rejection(statuses.get(node.name)) for node in world.snapshot.nodes}
 
 
-def check_preemption(case: Mapping[str, Any], world: World, error: FitError, pod: Any) -> None:
-    expect, extra = case["expect"], case["extra"]
+def check_preemption(
+    case: Mapping[str, Any], wanted: Mapping[str, Any], world: World, error: FitError, pod: PodInfo
+) -> None:
     plugin = world.framework.plugins["DefaultPreemption"]
     assert isinstance(plugin, DefaultPreemption)
-    wanted = expect["preemption"]
-    if wanted is None:
-        return
     result, status = world.framework.run_post_filter_plugins(world.state, pod, error.diagnosis.statuses)
-    assert status.message() == extra.get("preemptionMessage", "")
+    assert status.message() == wanted["preemptionMessage"]
     info = None if result is None else result.nominating_info
-    if "keepsNominatedNode" in extra:
-        assert (info is None) == extra["keepsNominatedNode"]
-    if status.code is Code.Error:
-        return  # preemption did not run
+    keeps = case["extra"].get("keepsNominatedNode")
+    if keeps is not None:
+        assert (info is None) == keeps
+    expected = wanted["preemption"]
+    if status.code is Code.Error:  # a plugin before preemption failed, as it did in the recording
+        assert expected == {"nominatedNode": "", "victims": [], "candidates": {}}
+        return
     decision = plugin.decide(world.state, pod, error.diagnosis.statuses)
-    if decision.candidate is not None:
+    best = sorted(candidate.node for candidate in decision.best)
+    if best:
         assert info is not None
-        assert info.node_name in {c.node for c in decision.best}
+        assert info.node_name in best
+    ties = wanted["nominatedNodeTies"] or ([expected["nominatedNode"]] if expected["nominatedNode"] else [])
+    assert best == ties
+    by_node = {candidate.node: candidate for candidate in decision.candidates}
+    victims = {node: [str(victim.key) for victim in each.victims] for node, each in by_node.items()}
+    assert victims == wanted["victimsByImportance"]
     candidates = {
-        c.node: (sorted(str(v.key) for v in c.victims), c.pdb_violations) for c in decision.candidates
+        node: {"victims": sorted(victims[node]), "numPDBViolations": each.pdb_violations}
+        for node, each in by_node.items()
     }
-    assert candidates == {
-        node: (sorted(c["victims"]), c["numPDBViolations"]) for node, c in wanted["candidates"].items()
+    nominated = best[0] if best else ""
+    assert expected == {
+        "nominatedNode": nominated,
+        "victims": sorted(victims.get(nominated, ())),
+        "candidates": candidates,
     }
-    best = sorted(c.node for c in decision.best)
-    nominated = wanted["nominatedNode"]
-    assert best == sorted(extra.get("nominatedNodeTies", [nominated] if nominated else []))
-    for candidate in decision.candidates:
-        if candidate.node in extra.get("victimsByImportance", {}):
-            by_importance = [str(v.key) for v in candidate.victims]
-            assert by_importance == extra["victimsByImportance"][candidate.node]
-    found = {
-        name: (status.plugin, sorted(status.reasons), status.code.name)
-        for name, status in (decision.node_statuses or {}).items()
-    }
-    for name, status in extra.get("preemptionNodeStatus", {}).items():
-        assert found[name] == (status["plugin"], sorted(status["reasons"]), status["code"])
+    statuses = decision.node_statuses or {}
+    assert {node: rejection(each) for node, each in statuses.items()} == wanted["preemptionNodeStatus"]
 
 
-def check(case: Mapping[str, Any]) -> None:
-    world = build_world(case["objects"], gates=case["featureGates"])
-    pod = world.pods[case["pod"]]
-    expect, extra = case["expect"], case["extra"]
-    gated = world.framework.run_pre_enqueue_plugins(pod)
-    if "preEnqueue" in extra:
-        assert gated is not None
-        assert (gated.plugin, list(gated.reasons)) == (
-            extra["preEnqueue"]["plugin"],
-            extra["preEnqueue"]["reasons"],
-        )
-        return
-    assert gated is None
-    if not len(world.snapshot):
-        with pytest.raises(NoNodesError, match=extra.get("message", NO_NODES)):
-            find_feasible(world.framework, world.state, pod, world.snapshot)
-        assert (expect["feasible"], expect["rejected"]) == ([], {})
-        return
+def search(world: World, pod: PodInfo) -> NDArray[np.intp] | FitError:
+    """Return the rows of feasible nodes, or the error if there is none."""
     try:
-        search, _ = find_feasible(world.framework, world.state, pod, world.snapshot, percentage=100)
+        found, _ = find_feasible(world.framework, world.state, pod, world.snapshot, percentage=100)
     except FitError as error:
-        assert expect["feasible"] == []
-        check_rejections(case, world, error)
-        check_preemption(case, world, error, pod)
-        return
-    names = sorted(world.snapshot.nodes[row].name for row in search.rows.tolist())
-    if extra.get("nominatedFastPath"):
-        assert names == expect["selected"]
-        return
-    if expect["feasible"] != names:
-        assert pod.pod.status.nominatedNodeName in names
-        assert names == expect["selected"]
-        return
-    check_per_node(case, world, pod)
-    check_scores(case, world, search.rows, pod)
-    if len(names) == 1:
-        assert expect["selected"] == names
-
-
-def check_per_node(case: Mapping[str, Any], world: World, pod: Any) -> None:
-    """Rejections of nodes beside feasible ones, one node at a time."""
-    for name, wanted in case["expect"]["rejected"].items():
-        if "didn't satisfy plugin" in wanted["reasons"][0]:
-            continue
-        node = world.snapshot.get(name)
-        assert node is not None
-        status = world.framework.run_filter_plugins_with_nominated_pods(world.state, pod, node)
-        assert status is not None
-        assert (status.plugin, sorted(status.reasons), status.code.name) == (
-            wanted["plugin"],
-            sorted(wanted["reasons"]),
-            wanted["code"],
-        )
+        return error
+    return found.rows
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_verdict(case: Mapping[str, Any]) -> None:
-    check(case)
-
-
-def test_every_plugin_is_there() -> None:
-    """Scores of a plugin that is missing would be taken from the recording."""
-    needed = {plugin for case in CASES for plugin in needed_plugins(case)}
-    scored = {p for case in CASES for by in case["expect"]["scores"].values() for p in by["plugins"]}
-    assert needed | scored <= set(IN_TREE)
+    world = build_world(case["objects"], gates=case["featureGates"])
+    pod, wanted = world.pods[case["pod"]], recorded(case)
+    gate = world.framework.run_pre_enqueue_plugins(pod)
+    assert (None if gate is None else rejection(gate)) == wanted["preEnqueue"]
+    if gate is not None:
+        return
+    if not len(world.snapshot):
+        with pytest.raises(NoNodesError) as no_nodes:
+            find_feasible(world.framework, world.state, pod, world.snapshot)
+        assert (wanted["feasible"], wanted["rejected"]) == ([], {})
+        assert str(no_nodes.value) == wanted["message"]
+        return
+    check_each_node(wanted, world, pod)
+    found = search(world, pod)
+    if isinstance(found, FitError):
+        assert (wanted["feasible"], wanted["selected"], wanted["scores"]) == ([], [], {})
+        assert (rejections(world, found), str(found)) == (wanted["rejected"], wanted["message"])
+        check_preemption(case, wanted, world, found, pod)
+        return
+    assert (wanted["message"], wanted["preemption"]) == ("", None)
+    names = sorted(world.snapshot.nodes[row].name for row in found.tolist())
+    if wanted["nominatedFastPath"]:
+        assert names == [pod.pod.status.nominatedNodeName]
+    else:
+        assert names == wanted["feasible"]
+    if len(names) > 1:
+        check_scores(wanted, world, found, pod)
+    else:
+        assert (names, wanted["scores"]) == (wanted["selected"], {})

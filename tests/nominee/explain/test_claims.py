@@ -11,8 +11,8 @@ from machinery.features.gates import Gates, Version
 from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
 from nominee.explain import what_if
-from nominee.explain.world import World, build_world
-from scheduler.explanation.verdict import explain
+from nominee.explain.cluster import Cluster, build_cluster
+from scheduler.explanation.verdict import Rejection, explain
 from tests.scheduler.builders import node, pod
 from tests.support.devices import (
     allocation,
@@ -31,7 +31,7 @@ def document(obj: Any, kind: str, version: str) -> dict[str, Any]:
     return {**found, "kind": kind, "apiVersion": version}
 
 
-def world(*, template_too: bool) -> World:
+def cluster_with(*, template_too: bool) -> Cluster:
     group = "resource.k8s.io/v1"
     first, second = using(pod("a").pod, claim="mine"), using(pod("b").pod, template="one-gpu")
     documents = [
@@ -44,23 +44,21 @@ def world(*, template_too: bool) -> World:
     if template_too:
         documents.append(document(template("one-gpu"), "ResourceClaimTemplate", group))
     gates = Gates("scheduler", Version(1, 36))
-    return build_world(documents, gates=gates, clock=FakeClock(), rng=random.Random(1), admit=True)
+    return build_cluster(documents, gates=gates, clock=FakeClock(), rng=random.Random(1))
 
 
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_a_pod_goes_where_the_devices_are(name: str) -> None:
-    found = world(template_too=True)
+    found = cluster_with(template_too=True)
     verdict = explain(found.framework, found.snapshot, found.pods[f"default/{name}"])
     assert verdict.feasible == ("n1",)
-    assert verdict.rejected["n2"].document() == {
-        "plugin": "DynamicResources",
-        "reasons": ["cannot allocate all claims"],
-        "code": "UnschedulableAndUnresolvable",
-    }
+    assert verdict.rejected["n2"] == Rejection(
+        "DynamicResources", ("cannot allocate all claims",), "UnschedulableAndUnresolvable"
+    )
 
 
 def test_without_its_template_a_pod_is_not_tried() -> None:
-    found = world(template_too=False)
+    found = cluster_with(template_too=False)
     verdict = explain(found.framework, found.snapshot, found.pods["default/b"])
     assert verdict.gate is not None
     assert verdict.gate.reasons == ('pod "default/b": ResourceClaim not created yet',)
@@ -105,7 +103,7 @@ def test_what_if_there_were_other_nodes_and_pods(
     documents = what_if.change(before, [change])
     assert before == one_gpu_taken(owned=owned)
     gates = Gates("scheduler", Version(1, 36))
-    found = build_world(documents, gates=gates, clock=FakeClock(), rng=random.Random(1), admit=True)
+    found = build_cluster(documents, gates=gates, clock=FakeClock(), rng=random.Random(1))
     if feasible is None:
         assert "default/new" not in found.pods
         return

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from nominee.commands.explain import explain
+from tests.nominee.explain.test_schema import VALIDATOR
 
 CLUSTER = """
 apiVersion: v1
@@ -50,36 +51,60 @@ def cluster(tmp_path: Path) -> str:
     return str(path)
 
 
-def verdict(*words: str) -> dict[str, Any]:
-    answer = run(*words, "-o", "json")
+def explanation(*words: str, text: str | None = None) -> dict[str, Any]:
+    """Return the only explanation that the command prints, which must follow the schema."""
+    answer = run(*words, "-o", "json", text=text)
     assert answer.exit_code == 0, answer.output
     document: dict[str, Any] = json.loads(answer.stdout)
-    return document
+    VALIDATOR.validate(document)
+    if document["kind"] == "PodExplanation":
+        return document
+    (item,) = document["items"]
+    assert isinstance(item, dict)
+    return item
+
+
+def rejection(document: dict[str, Any], node: str) -> dict[str, Any]:
+    (found,) = (each for each in document["rejectedNodes"] if each["node"] == node)
+    assert isinstance(found, dict)
+    return found
 
 
 def test_manifests_as_a_table(cluster: str) -> None:
     answer = run("-f", cluster)
     assert answer.exit_code == 0
     lines = answer.stdout.splitlines()
-    assert lines[0] == "default/web  priority 5  fits nowhere"
+    assert lines[0] == "default/web  priority 5  fits on no node"
     assert lines[1].split() == ["NODE", "VERDICT", "PLUGIN", "WHY", "PREEMPTION"]
     assert lines[2].split()[:2] == ["n1", "Unschedulable"]
-    assert lines[2].endswith("evict default/small, chosen")
+    assert lines[2].endswith("evict default/small, selected")
     assert "n2" in lines[3]
     assert "untolerated taint" in lines[3]
-    assert "not looked at: CronTab web" in answer.stderr
+    assert "ignored, as not served: CronTab web" in answer.stderr
 
 
 def test_manifests_as_json(cluster: str) -> None:
-    found = verdict("-f", cluster)
-    assert found["name"] == "default/web"
-    assert found["expect"]["preemption"] == {
+    found = explanation("-f", cluster)
+    assert (found["pod"], found["priority"], "cluster" in found) == ("default/web", 5, False)
+    assert found["preemption"] == {
         "nominatedNode": "n1",
         "victims": ["default/small"],
-        "candidates": {"n1": {"victims": ["default/small"], "numPDBViolations": 0}},
+        "equalNodes": ["n1"],
+        "candidates": [{"node": "n1", "victims": ["default/small"], "pdbViolations": 0}],
+        "rejectedNodes": [],
+        "message": "",
     }
-    assert found["extra"]["message"].startswith("0/2 nodes are available: 1 Insufficient cpu")
-    assert "Pod/Delete|UpdatePodScaleDown" in found["extra"]["wokenBy"]
+    assert found["nominatedNodeName"] == {"before": "", "after": "n1"}
+    assert found["message"].startswith("0/2 nodes are available: 1 Insufficient cpu")
+    assert "Pod/Delete|UpdatePodScaleDown" in found["requeueEvents"]
+
+
+def test_json_is_a_list_unless_the_pod_is_named(cluster: str) -> None:
+    both = json.loads(run("-f", cluster, "-o", "json").stdout)
+    alone = json.loads(run("-f", cluster, "-o", "json", "--pod", "web").stdout)
+    assert (both["kind"], alone["kind"]) == ("PodExplanationList", "PodExplanation")
+    assert both["items"] == [alone]
+    assert both["apiVersion"] == alone["apiVersion"] == "explain.nominee.dev/v1"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +120,7 @@ def test_manifests_as_json(cluster: str) -> None:
     ],
 )
 def test_what_if(cluster: str, change: str, selected: list[str]) -> None:
-    assert verdict("-f", cluster, "--what-if", change)["expect"]["selected"] == selected
+    assert explanation("-f", cluster, "--what-if", change)["selectedNodes"] == selected
 
 
 @pytest.mark.parametrize(
@@ -136,25 +161,40 @@ def test_lines_in_lines_out() -> None:
     answer = run("-f", "-", "-o", "jsonl", text=text)
     assert answer.exit_code == 0, answer.output
     found = [json.loads(line) for line in answer.stdout.splitlines()]
-    assert [line["name"] for line in found] == ["case-0", "case-1", "case-2"]
-    assert all(set(line) == {"name", "expect"} for line in found)
-    assert found[0]["expect"]["selected"] == ["n1"]
+    for line in found:
+        VALIDATOR.validate(line)
+    assert [line["cluster"] for line in found] == ["case-0", "case-1", "case-2"]
+    assert found[0]["selectedNodes"] == ["n1"]
 
 
-def test_one_case_over_many_lines() -> None:
+def test_a_name_does_not_change_what_is_filled_in() -> None:
+    """Priorities come from classes also in a cluster that has a name."""
+    document = case("named")
+    classes = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 7,
+    }
+    document["objects"].append(classes)
+    document["objects"][1]["spec"]["priorityClassName"] = "high"
+    assert explanation("-f", "-", text=json.dumps(document))["priority"] == 7
+
+
+def test_one_cluster_over_many_lines() -> None:
     answer = run("-f", "-", "-o", "jsonl", text=json.dumps(case("alone"), indent=2))
-    assert json.loads(answer.stdout)["name"] == "alone"
+    assert json.loads(answer.stdout)["cluster"] == "alone"
 
 
 def test_a_list_of_manifests_in_json(tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": case("x")["objects"]}))
-    assert verdict("-f", str(path))["expect"]["feasible"] == ["n1"]
+    assert explanation("-f", str(path))["feasibleNodes"] == ["n1"]
 
 
 def test_older_versions_decide_as_they_did(cluster: str) -> None:
-    older = verdict("-f", cluster, "--emulated-version", "1.34")
-    assert older["expect"]["preemption"]["nominatedNode"] == "n1"
+    older = explanation("-f", cluster, "--emulated-version", "1.34")
+    assert older["preemption"]["nominatedNode"] == "n1"
 
 
 @pytest.mark.parametrize(
@@ -162,13 +202,13 @@ def test_older_versions_decide_as_they_did(cluster: str) -> None:
     [
         ([], None, 2, "give a pod of the running cluster"),
         (["pod", "web", "-f", "-"], CLUSTER, 2, "give a pod of the running cluster"),
-        (["node", "n1"], None, 2, "say `nominee explain pod NS/NAME`"),
+        (["node", "n1"], None, 2, "expected `nominee explain pod NS/NAME`"),
         (["pod", "a/b", "--dir", "/nowhere"], None, 1, "scheduler does not run in /nowhere"),
         (["-f", "/nowhere.yaml"], None, 2, "No such file"),
         (["-f", "-"], "a: [", 1, "not valid YAML"),
         (["-f", "-"], "kind: Node\napiVersion: v1\nmetadata: {name: n}", 1, "no pod waits for a node"),
         (["-f", "-", "--pod", "a/b"], CLUSTER, 1, "there is no pod a/b; pending pods: default/web"),
-        (["-f", "-", "--pod", "small"], CLUSTER, 1, "pod default/small is on node n1 already"),
+        (["-f", "-", "--pod", "small"], CLUSTER, 1, "pod default/small is already on node n1"),
         (["-f", "-", "--feature-gates", "Foo=true"], CLUSTER, 2, "unrecognized feature gate: Foo"),
         (["-f", "-", "--emulated-version", "new"], CLUSTER, 2, "--emulated-version"),
         (["-f", "-"], '{"name": "x", "objects": 3}', 1, "expected a list of objects"),
@@ -182,13 +222,10 @@ def test_refusals(words: list[str], text: str | None, status: int, complaint: st
 
 
 def test_a_cluster_without_nodes() -> None:
-    pod = case("x")["objects"][1]
-    answer = run("-f", "-", "-o", "json", text=json.dumps(pod))
-    assert answer.exit_code == 0, answer.output
-    found = json.loads(answer.stdout)
-    assert found["expect"]["feasible"] == []
-    assert found["expect"]["preemption"] == {"nominatedNode": "", "victims": [], "candidates": {}}
-    assert found["extra"] == {"message": "no nodes available to schedule pods"}
+    found = explanation("-f", "-", text=json.dumps(case("x")["objects"][1]))
+    assert (found["feasibleNodes"], found["rejectedNodes"]) == ([], [])
+    assert found["message"] == "no nodes available to schedule pods"
+    assert found["preemption"]["candidates"] == []
 
 
 def test_a_gated_pod() -> None:
@@ -196,7 +233,7 @@ def test_a_gated_pod() -> None:
     document["objects"][1]["spec"]["schedulingGates"] = [{"name": "quota"}]
     answer = run("-f", "-", text=json.dumps(document))
     assert "default/p" not in answer.stdout
-    assert "ns/p  priority 0  is not tried: waiting for scheduling gates: [quota]" in answer.stdout
+    assert "ns/p  priority 0  is not scheduled: waiting for scheduling gates: [quota]" in answer.stdout
 
 
 def test_manifests_as_people_write_them() -> None:
@@ -222,11 +259,9 @@ kind: Pod
 metadata: {name: web}
 spec: {containers: [{name: c, resources: {limits: {cpu: 100m}}}]}
 """
-    answer = run("-f", "-", "-o", "json", text=text)
-    assert answer.exit_code == 0, answer.output
-    found = json.loads(answer.stdout)
-    assert found["name"] == "default/web"
-    assert found["expect"]["rejected"]["n1"]["reasons"] == ["Insufficient cpu"]
+    found = explanation("-f", "-", text=text)
+    assert found["pod"] == "default/web"
+    assert rejection(found, "n1")["reasons"] == ["Insufficient cpu"]
 
 
 @pytest.mark.parametrize(("name", "victims"), [("high", ["default/small"]), ("low", []), ("gentle", [])])
@@ -247,9 +282,7 @@ preemptionPolicy: {policy}
         )
     )
     text = CLUSTER.replace("priority: 5", f"priorityClassName: {name}") + classes
-    answer = run("-f", "-", "-o", "json", text=text)
-    assert answer.exit_code == 0, answer.output
-    assert json.loads(answer.stdout)["expect"]["preemption"]["victims"] == victims
+    assert explanation("-f", "-", text=text)["preemption"]["victims"] == victims
 
 
 CONFIG = """
@@ -268,11 +301,11 @@ extenders:
 def test_a_configuration_says_which_plugins_judge(cluster: str, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(CONFIG)
-    before = verdict("-f", cluster, "--pod", "web")["expect"]
-    assert before["rejected"]["n2"]["plugin"] == "TaintToleration"
+    before = explanation("-f", cluster, "--pod", "web")
+    assert rejection(before, "n2")["plugin"] == "TaintToleration"
     answer = run("-f", cluster, "--pod", "web", "--config", str(config), "-o", "json")
-    assert json.loads(answer.stdout)["expect"]["selected"] == ["n2"]
-    assert "1 extenders are not asked" in answer.stderr
+    assert json.loads(answer.stdout)["selectedNodes"] == ["n2"]
+    assert "1 extenders are not called" in answer.stderr
 
 
 def test_the_profile_is_that_of_the_pods_scheduler_name(tmp_path: Path) -> None:
@@ -285,11 +318,11 @@ def test_the_profile_is_that_of_the_pods_scheduler_name(tmp_path: Path) -> None:
         manifests.write_text(text.replace("priority: 5", f"priority: 5, schedulerName: {name}"))
         return run("-f", str(manifests), "--pod", "web", "--config", str(config), "-o", "json")
 
-    heavy = json.loads(scores("heavy").stdout)["expect"]
-    assert heavy["rejected"]["n1"]["plugin"] == "NodeResourcesFit"
-    refused = scores("nobody")
+    heavy = json.loads(scores("heavy").stdout)
+    assert rejection(heavy, "n1")["plugin"] == "NodeResourcesFit"
+    refused = scores("missing")
     assert refused.exit_code != 0
-    assert "left to scheduler nobody; profiles: default-scheduler, heavy" in refused.output
+    assert "has the schedulerName missing; profiles: default-scheduler, heavy" in refused.output
 
 
 def test_a_wrong_configuration_is_named_by_its_field(cluster: str, tmp_path: Path) -> None:

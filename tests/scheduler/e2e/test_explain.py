@@ -37,15 +37,15 @@ async def test_a_pod_that_waits_and_one_that_runs(cluster: Cluster) -> None:
         status, text, errors = await nominee("explain", "pod", "big", "-o", "json", *where)
         assert status == 0, errors
         found: dict[str, Any] = json.loads(text)
-        assert (found["pod"], found["state"]) == ("default/big", "unschedulable")
+        assert (found["pod"], found["state"]) == ("default/big", "Unschedulable")
         assert found["attempts"][-1]["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
-        assert found["now"]["expect"]["rejected"]["n1"]["reasons"] == ["Insufficient cpu"]
+        assert found["explanation"]["rejectedNodes"][0]["reasons"] == ["Insufficient cpu"]
 
         status, text, errors = await nominee("explain", "pod/small", *where)
         assert status == 0, errors
         assert text.splitlines()[0] == "default/small  is bound to n1"
-        assert "1 of 1 nodes looked at fit" in text
+        assert "1 of 1 evaluated nodes are feasible" in text
 
-        status, _, errors = await nominee("explain", "pod", "nobody", *where)
+        status, _, errors = await nominee("explain", "pod", "missing", *where)
         assert status == 1
-        assert "scheduler knows of no pod default/nobody" in errors
+        assert "scheduler has no pod default/missing" in errors

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from machinery.api import kinds
-from nominee.explain.world import ObjectLister
+from nominee.explain.cluster import ObjectLister
 from scheduler.framework.algorithm import find_feasible
 from scheduler.framework.diagnosis import FitError
 from scheduler.framework.interface import Status

@@ -13,6 +13,7 @@ from scheduler.framework.types import PodInfo
 from scheduler.shell import debug
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.wiring import Parts
+from tests.nominee.explain.test_schema import VALIDATOR
 from tests.scheduler.builders import Scripted, node, pod
 from tests.scheduler.shell.conftest import running
 from tests.scheduler.shell.fake_api import FakeApi
@@ -209,8 +210,10 @@ async def test_explain_has_the_message_of_the_event(spec: dict[str, Any], said: 
         big = parts.informers.pods.get("big", "default")
         assert big is not None
         found = debug.explain(parts.scheduler, key, PodInfo(big), nodes_max=2)
-    extra = found["now"]["extra"]
-    assert f"{extra['message']} {extra['preemptionMessage']}" == found["attempts"][0]["message"]
+    now = found["explanation"]
+    assert now is not None
+    assert now["preemption"] is not None
+    assert f"{now['message']} {now['preemption']['message']}" == found["attempts"][0]["message"]
     assert said in found["attempts"][0]["message"]
 
 
@@ -234,12 +237,16 @@ async def test_what_would_happen_now_changes_nothing() -> None:
         small = parts.informers.pods.get("small", "default")
         assert small is not None
         bound = debug.explain(parts.scheduler, ObjectKey("default", "small"), PodInfo(small), nodes_max=2)
-    assert nothing == {"pod": "default/who", "state": "unknown", "attempts": []}
-    assert (bound["state"], bound["node"]) == ("bound", "n1")
-    assert (found["state"], found["plugins"]) == ("unschedulable", ["NodeResourcesFit"])
-    now = found["now"]
-    assert now["leftOut"] == 2
-    assert set(now["expect"]["rejected"]) == {"m0", "m1"}
+    assert (nothing["state"], nothing["attempts"], nothing["explanation"]) == ("Unknown", [], None)
+    assert (bound["state"], bound["node"], bound["explanation"]) == ("Bound", "n1", None)
+    assert (found["state"], found["rejectedBy"]) == ("Unschedulable", ["NodeResourcesFit"])
+    now = found["explanation"]
+    assert now is not None
+    assert now["omittedNodes"] == 2
+    assert {each["node"] for each in now["rejectedNodes"]} == {"m0", "m1"}
     said = "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
-    assert now["extra"]["preemptionMessage"] == said
-    assert "Pod/Delete|UpdatePodScaleDown" in now["extra"]["wokenBy"]
+    assert now["preemption"] is not None
+    assert now["preemption"]["message"] == said
+    assert "Pod/Delete|UpdatePodScaleDown" in now["requeueEvents"]
+    for document in (nothing, bound, found):
+        VALIDATOR.validate(document)

@@ -1,6 +1,7 @@
-"""A cluster of manifests inside the scheduler's framework, without processes.
+"""Load manifests into the scheduler's framework, without processes.
 
-What the API server fills in when an object is created (defaults, label keys) is filled in here too.
+What the API server and its admission plugins fill in at creation is filled in here: namespaces, uids,
+defaults, label keys, priorities, and claims from their templates. Nothing is validated.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from machinery.runtime.clock import Clock
 from machinery.scheduling.label_keys import merge_label_keys
 from machinery.scheduling.priority import SYSTEM_CLASSES
 from machinery.wire import codec
-from nominee.explain.claims import made_for
+from nominee.explain.claims import create_claims
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Plugin
@@ -34,7 +35,10 @@ from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.registry import IN_TREE, default_profile
 
-FINISHED = ("Succeeded", "Failed")
+_FINISHED = ("Succeeded", "Failed")
+
+Objects = Mapping[Kind[Any], Sequence[Any]]
+"""The objects of a cluster, by kind."""
 
 
 class ObjectLister:
@@ -53,10 +57,11 @@ class ObjectLister:
 
 
 @dataclass(slots=True)
-class World:
-    """A cluster, and one scheduling cycle's state in it. `pods` by `namespace/name`, finished ones too.
+class Cluster:
+    """A cluster, and the state of one scheduling cycle in it.
 
-    `frameworks` by profile; `framework` is the first one.
+    `frameworks` by scheduler name; `framework` is the first one. `pods` by `namespace/name`, finished ones
+    too. `unserved` names the manifests of kinds that are not served.
     """
 
     frameworks: Mapping[str, Framework]
@@ -64,33 +69,33 @@ class World:
     snapshot: Snapshot
     pods: dict[str, PodInfo]
     state: CycleState
-    unknown: list[str] = field(default_factory=list)  # kinds of manifests that no kind here serves
+    unserved: list[str] = field(default_factory=list)
 
     @property
     def framework(self) -> Framework:
         return next(iter(self.frameworks.values()))
 
     def framework_of(self, pod: PodInfo) -> Framework | None:
-        """Of the pod's scheduler name; None if no profile has it."""
+        """Return the framework of the pod's schedulerName; None if no profile has that name."""
         return self.frameworks.get(pod.pod.spec.schedulerName)
 
     def pending(self) -> list[PodInfo]:
-        """Pods that wait for a node."""
+        """Return the pods that wait for a node."""
         return [
             pod
             for pod in self.pods.values()
-            if not pod.pod.spec.nodeName and pod.pod.status.phase not in FINISHED
+            if not pod.pod.spec.nodeName and pod.pod.status.phase not in _FINISHED
         ]
 
 
 def read_object(document: Mapping[str, Any]) -> Message | None:
-    """The message of a manifest; None for a kind that is not served."""
+    """Return the message of a manifest; None for a kind that is not served."""
     kind = kinds.by_kind(document.get("apiVersion", ""), document.get("kind", ""))
     return None if kind is None else codec.from_json(kind.message, document)
 
 
 def _name(kind: Kind[Any], obj: Any) -> None:
-    """A namespace and a uid, which the API server gives to an object that comes without."""
+    """Set the namespace and the uid, as the API server does where they are missing."""
     metadata = obj.metadata
     if kind.namespaced and not metadata.namespace:
         metadata.namespace = "default"
@@ -99,7 +104,7 @@ def _name(kind: Kind[Any], obj: Any) -> None:
 
 
 def _set_priorities(pods: Iterable[core.Pod], classes: Iterable[scheduling.PriorityClass]) -> None:
-    """What the Priority admission plugin does to pods that say only their class, or nothing."""
+    """Set the pods' priorities from their classes, as the Priority admission plugin does."""
     values = dict(SYSTEM_CLASSES)
     policies = {}
     default = ""
@@ -118,7 +123,7 @@ def _set_priorities(pods: Iterable[core.Pod], classes: Iterable[scheduling.Prior
 
 
 def options_of(gates: Gates) -> ResourceOptions:
-    """Which gates change what a pod is taken to request."""
+    """Return the options for computing pods' requests under these gates."""
     return ResourceOptions(
         in_place_resize=gates.enabled("InPlacePodVerticalScaling"),
         pod_level=gates.enabled("PodLevelResources"),
@@ -126,27 +131,56 @@ def options_of(gates: Gates) -> ResourceOptions:
     )
 
 
-def build_world(
-    documents: Sequence[Mapping[str, Any]],
+def build_cluster(
+    manifests: Iterable[Mapping[str, Any]],
     *,
     gates: Gates,
     clock: Clock,
     rng: random.Random,
     profiles: Sequence[Profile] = (),
     classes: Mapping[str, type[Plugin]] = IN_TREE,
-    admit: bool = False,
-) -> World:
-    """The cluster of these manifests. `admit`: pods get priorities from classes and claims from templates.
+) -> Cluster:
+    """Return the cluster of these manifests.
 
-    `profiles`: the default one unless given, of plugins among `classes`.
+    `profiles`: the scheduler's profiles, of plugins among `classes`; without any the default profile.
 
-    Raises DecodeError, or StatusError for a quantity that is none."""
+    Raises:
+        DecodeError: a manifest is not an object of its kind.
+        StatusError: a quantity cannot be parsed.
+        ArgumentError, PluginConfigError: a profile is wrong.
+    """
+    objects, unserved = _read_objects(manifests, gates)
+    environment = Environment(
+        snapshot=Snapshot(),
+        nominator=Nominator(),
+        gates=gates,
+        version=gates.version,
+        clock=clock,
+        rng=rng,
+        listers={kind: ObjectLister(found) for kind, found in objects.items()},
+    )
+    frameworks = {
+        profile.name: Framework(profile, classes, environment) for profile in profiles or (default_profile(),)
+    }
+    cache = Cache()
+    cluster = Cluster(frameworks, cache, environment.snapshot, {}, CycleState(), unserved)
+    for node in objects.get(kinds.NODE, ()):
+        cache.add_node(node)
+    options = options_of(gates)
+    for pod in objects.get(kinds.POD, ()):
+        _add_pod(cluster, PodInfo(pod, options), environment.nominator)
+    cache.update_snapshot(environment.snapshot)
+    return cluster
+
+
+def _read_objects(manifests: Iterable[Mapping[str, Any]], gates: Gates) -> tuple[Objects, list[str]]:
+    """Return the objects as the API server would store them, and the names of manifests it does not serve."""
     objects: dict[Kind[Any], list[Any]] = {}
-    unknown = []
-    for document in documents:
-        obj = read_object(document)
+    unserved = []
+    for manifest in manifests:
+        obj = read_object(manifest)
         if obj is None:
-            unknown.append(f"{document.get('kind', '')} {document.get('metadata', {}).get('name', '')}")
+            unserved.append(f"{manifest.get('kind', '')} {manifest.get('metadata', {}).get('name', '')}")
             continue
         kind = kinds.of(obj)
         _name(kind, obj)
@@ -154,36 +188,21 @@ def build_world(
         if isinstance(obj, core.Pod):
             merge_label_keys(obj, gates)
         objects.setdefault(kind, []).append(obj)
-    if admit:
-        _set_priorities(objects.get(kinds.POD, ()), objects.get(kinds.PRIORITY_CLASS, ()))
-        claims = made_for(objects.get(kinds.POD, ()), objects.get(kinds.RESOURCE_CLAIM_TEMPLATE, ()))
-        objects.setdefault(kinds.RESOURCE_CLAIM, []).extend(claims)
-    snapshot, nominator, cache = Snapshot(), Nominator(), Cache()
-    environment = Environment(
-        snapshot=snapshot,
-        nominator=nominator,
-        gates=gates,
-        version=gates.version,
-        clock=clock,
-        rng=rng,
-        listers={kind: ObjectLister(found) for kind, found in objects.items()},
-    )
-    chosen = profiles or (default_profile(),)
-    frameworks = {profile.name: Framework(profile, classes, environment) for profile in chosen}
-    pods: dict[str, PodInfo] = {}
-    options = options_of(gates)
-    for node in objects.get(kinds.NODE, ()):
-        cache.add_node(node)
-    for pod in objects.get(kinds.POD, ()):
-        info = PodInfo(pod, options)
-        pods[str(info.key)] = info
-        if pod.status.phase in FINISHED:
-            continue
-        if pod.spec.nodeName:
-            cache.add_pod(info)
-            continue
-        framework = frameworks.get(pod.spec.schedulerName)
-        if framework is not None and framework.run_pre_enqueue_plugins(info) is None:
-            nominator.add(info)
-    cache.update_snapshot(snapshot)
-    return World(frameworks, cache, snapshot, pods, CycleState(), unknown)
+    pods = objects.get(kinds.POD, ())
+    _set_priorities(pods, objects.get(kinds.PRIORITY_CLASS, ()))
+    claims = create_claims(pods, objects.get(kinds.RESOURCE_CLAIM_TEMPLATE, ()))
+    objects.setdefault(kinds.RESOURCE_CLAIM, []).extend(claims)
+    return objects, unserved
+
+
+def _add_pod(cluster: Cluster, pod: PodInfo, nominator: Nominator) -> None:
+    """Put a pod on its node, or its nomination into the nominator."""
+    cluster.pods[str(pod.key)] = pod
+    if pod.pod.status.phase in _FINISHED:
+        return
+    if pod.pod.spec.nodeName:
+        cluster.cache.add_pod(pod)
+        return
+    framework = cluster.framework_of(pod)
+    if framework is not None and framework.run_pre_enqueue_plugins(pod) is None:
+        nominator.add(pod)
