@@ -8,7 +8,6 @@ from typing import Any, Generic, TypeVar
 
 import anyio
 
-from controllers.work_queue import WorkQueue
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_conflict, is_not_found
 from machinery.api.kinds import Kind
@@ -20,6 +19,7 @@ from machinery.events.recorder import EventRecorder
 from machinery.features.gates import Gates
 from machinery.runtime.clock import Clock
 from machinery.runtime.failpoints import FailpointError
+from machinery.runtime.work_queue import WorkQueue
 from machinery.scheduling.volume_matching import class_of
 
 K = TypeVar("K", bound=Hashable)
@@ -181,29 +181,23 @@ class Worker(Runner, Generic[K]):
         """Brings one object on; returns seconds after which to look again, or None."""
 
     async def run(self) -> None:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(self.workers):
-                tasks.start_soon(self._work)
+        await self.queue.run_workers(self._work, self.workers)
 
-    async def _work(self) -> None:
-        while True:
-            key = await self.queue.get()
-            try:
-                again = await self.reconcile(key)
-            except (StatusError, FailpointError) as error:
-                if not (isinstance(error, StatusError) and (is_conflict(error) or is_not_found(error))):
-                    self.log.warning("reconcile failed", key=str(key), error=str(error))
-                self.queue.add_rate_limited(key)
-            except Exception as error:
-                # One object that nobody has foreseen must not keep all controllers from all others.
-                self.log.error("reconcile broke", key=str(key), error=repr(error), exc_info=error)
-                self.queue.add_rate_limited(key)
-            else:
-                self.queue.forget(key)
-                if again is not None:
-                    self.queue.add_after(key, again)
-            finally:
-                self.queue.done(key)
+    async def _work(self, key: K) -> None:
+        try:
+            again = await self.reconcile(key)
+        except (StatusError, FailpointError) as error:
+            if not (isinstance(error, StatusError) and (is_conflict(error) or is_not_found(error))):
+                self.log.warning("reconcile failed", key=str(key), error=str(error))
+            self.queue.add_rate_limited(key)
+        except Exception as error:
+            # An object with unexpected content must not stop the reconciliation of all others.
+            self.log.error("reconcile broke", key=str(key), error=repr(error), exc_info=error)
+            self.queue.add_rate_limited(key)
+        else:
+            self.queue.forget(key)
+            if again is not None:
+                self.queue.add_after(key, again)
 
 
 class Controller(Worker[ObjectKey]):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from machinery.api.objects import resource_version_of
 from machinery.api.pb import core
 
 
@@ -60,7 +61,7 @@ class PendingNominations:
         pending = self._by_uid.get(pod.metadata.uid)
         if pending is None:
             return pod
-        if pending.revision is not None and revision_of(pod) >= pending.revision:
+        if pending.revision is not None and resource_version_of(pod) >= pending.revision:
             del self._by_uid[pod.metadata.uid]
             return pod
         if pod.status.nominatedNodeName == pending.node_name:
@@ -72,9 +73,3 @@ class PendingNominations:
         else:
             copy.status.ClearField("nominatedNodeName")
         return copy
-
-
-def revision_of(pod: core.Pod) -> int:
-    """Return the resourceVersion as a number, 0 if it is not one."""
-    version = pod.metadata.resourceVersion
-    return int(version) if version.isdigit() else 0

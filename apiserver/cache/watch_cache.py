@@ -26,13 +26,14 @@ from apiserver.storage.interface import Compacted, Storage, StorageError
 from machinery.api import errors, kinds
 from machinery.api.kinds import Kind
 from machinery.runtime import logs
+from machinery.runtime.backoff import ExponentialBackoff, Retries
 from machinery.runtime.clock import Clock
 from machinery.wire import envelope
 
 ROOT = "/registry/"
 _log = logs.get()
 _LOAD_PAGE = 2000
-_RETRY_SECONDS_FIRST, _RETRY_SECONDS_MAX = 0.05, 1.0
+_RETRY = ExponentialBackoff(initial_seconds=0.05, max_seconds=1.0)
 _HOUSEKEEPING_SECONDS = 0.25
 
 # Where a key of etcd belongs, and what is there now: its kind's cache, the key below the kind's prefix.
@@ -215,7 +216,7 @@ class WatchCache:
             await self._follow()
 
     async def _follow(self) -> None:
-        pause = _RETRY_SECONDS_FIRST
+        retries = Retries(_RETRY)
         while True:
             try:
                 if not self._revision or await self._storage.current_revision() < self._revision:
@@ -224,18 +225,17 @@ class WatchCache:
                 async with aclosing(watch(self._channel, self._revision + 1)) as batches:
                     async for changes in batches:
                         self.connected = True
-                        pause = _RETRY_SECONDS_FIRST
+                        retries.reset()
                         self._apply(changes)
             except Compacted as error:
                 _log.warning("etcd has compacted what the cache had not read; loading anew", error=str(error))
                 self._revision = 0
             except StorageError as error:
                 # Once, not at every attempt.
-                if self.connected or pause == _RETRY_SECONDS_FIRST:
+                if self.connected or not retries.failures:
                     _log.warning("etcd does not answer; going on when it does", error=str(error))
             self.connected = False
-            await self._clock.sleep(pause)
-            pause = min(pause * 2, _RETRY_SECONDS_MAX)
+            await self._clock.sleep(retries.next_delay())
 
     async def _load(self) -> None:
         """Read everything at one revision, and begin with that: whoever watched has to list again."""

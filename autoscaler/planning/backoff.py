@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autoscaler.options import Options
+from machinery.runtime.backoff import ExponentialBackoff
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Times in seconds since the epoch."""
+    """A node group's failures in a row; times in seconds since the epoch."""
 
+    failures: int
     duration: float
     until: float
     at: float
@@ -30,18 +32,20 @@ class Backoff:
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._delays = ExponentialBackoff(
+            options.initial_node_group_backoff_duration, options.max_node_group_backoff_duration
+        )
         self._failures: dict[str, Failure] = {}
 
     def add(self, group: str, now: float, *, code: str, message: str) -> float:
         """The group has failed; until when it is left alone."""
-        options = self._options
-        duration = options.initial_node_group_backoff_duration
         former = self._failures.get(group)
+        failures = 1
         if former is not None:
-            # Several failures at once are one.
-            doubled = former.duration * 2 if former.until < now else former.duration
-            duration = min(doubled, options.max_node_group_backoff_duration)
-        self._failures[group] = Failure(duration, now + duration, now, code, message)
+            # Failures during a back-off count as one.
+            failures = former.failures + (former.until < now)
+        duration = self._delays.delay(failures)
+        self._failures[group] = Failure(failures, duration, now + duration, now, code, message)
         return now + duration
 
     def active(self, group: str, now: float) -> Failure | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from machinery.api.objects import ObjectKey
+from machinery.api.objects import ObjectKey, resource_version_number, resource_version_of
 
 
 class PendingWrites:
@@ -21,21 +21,23 @@ class PendingWrites:
 
     def wrote(self, key: ObjectKey, obj: Any) -> None:
         """Note an object as the API server returned it."""
-        self._revisions.setdefault(key, set()).add(int(obj.metadata.resourceVersion))
+        self._revisions.setdefault(key, set()).add(resource_version_of(obj))
 
     def deleted(self, key: ObjectKey, obj: Any) -> None:
         self._deleted.setdefault(key, set()).add(obj.metadata.uid)
 
     def is_own(self, key: ObjectKey, obj: Any) -> bool:
         """Report whether an object that the informer shows is what was written last."""
-        return int(obj.metadata.resourceVersion or 0) in self._revisions.get(key, ())
+        return resource_version_of(obj) in self._revisions.get(key, ())
 
     def is_own_deletion(self, key: ObjectKey, obj: Any) -> bool:
         return obj.metadata.uid in self._deleted.get(key, ())
 
     def is_stale(self, key: ObjectKey, seen: str, objects: Iterable[Any]) -> bool:
         """Report whether the informer is behind: `seen` is its revision, `objects` what it has of the key."""
-        pending = {revision for revision in self._revisions.get(key, ()) if revision > int(seen or 0)}
+        pending = {
+            revision for revision in self._revisions.get(key, ()) if revision > resource_version_number(seen)
+        }
         gone = self._deleted.get(key, set()) & {obj.metadata.uid for obj in objects}
         for held, left in ((self._revisions, pending), (self._deleted, gone)):
             if left:

@@ -21,7 +21,14 @@ from controllers.workloads.replicas import (
 )
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_not_found
-from machinery.api.objects import ObjectKey, controller_of, key_of, owner_reference
+from machinery.api.objects import (
+    ObjectKey,
+    controller_of,
+    key_of,
+    owner_reference,
+    resource_version_number,
+    resource_version_of,
+)
 from machinery.api.pb import apps, core
 from machinery.patch.patch_type import PatchType
 from machinery.runtime import failpoints
@@ -219,7 +226,7 @@ class ReplicaSetController(Controller):
             note = f"Error creating: {error}"
             self.recorder.event(replica_set, "Warning", "FailedCreate", action="", note=note)
             raise
-        if int(pod.metadata.resourceVersion) > int(self.pods.resource_version or 0):
+        if resource_version_of(pod) > resource_version_number(self.pods.resource_version):
             self._expected.expect(key, self.clock.monotonic(), created=pod.metadata.uid)
         await CREATE_AFTER.hit(replica_set=str(key))
         note = f"Created pod: {pod.metadata.name}"

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from machinery.api.pb import core
+from machinery.runtime.backoff import ExponentialBackoff
 
 FIRST_SECONDS: Final = 10.0
 SECONDS_MAX: Final = 300.0
+_BACKOFF: Final = ExponentialBackoff(FIRST_SECONDS, SECONDS_MAX)
 CALM_SECONDS: Final = 2 * SECONDS_MAX
 """A run of so long ends the loop."""
 REASON: Final = "CrashLoopBackOff"
@@ -19,9 +21,7 @@ REASON: Final = "CrashLoopBackOff"
 
 def seconds(crashes: int) -> float:
     """What a container waits after so many crashes in a row (1: the first)."""
-    if crashes <= 1:
-        return 0.0
-    return float(min(FIRST_SECONDS * 2.0 ** min(crashes - 2, 16), SECONDS_MAX))
+    return _BACKOFF.delay(crashes - 1)
 
 
 def shown(duration: float) -> str:

@@ -30,7 +30,7 @@ from kubelet.shell.checkpoint_file import CheckpointFile
 from kubelet.shell.checkpointer import Checkpointer
 from kubelet.shell.timers import Timers
 from kubelet.status.pod_status import Outcome
-from machinery.api.objects import key_of
+from machinery.api.objects import key_of, resource_version_of
 from machinery.api.pb import core
 from machinery.events.recorder import EventRecorder
 from machinery.features.gates import Version
@@ -174,7 +174,7 @@ class Agent:
     def _changed(self, record: PodRecord, pod: core.Pod) -> None:
         old = record.pod
         answer = self.written.get(record.uid)
-        if answer is not None and revision(pod) >= revision(answer):
+        if answer is not None and resource_version_of(pod) >= resource_version_of(answer):
             del self.written[record.uid]
         spec_changed = old.spec != pod.spec
         if old.status != pod.status:
@@ -347,9 +347,3 @@ class Agent:
         return wanted is not None and (
             sandbox.pod_resources is None or not wanted.same(sandbox.pod_resources)
         )
-
-
-def revision(pod: core.Pod) -> int:
-    """The pod's resourceVersion as a number."""
-    text = pod.metadata.resourceVersion
-    return int(text) if text.isdigit() else 0

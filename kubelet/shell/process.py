@@ -29,7 +29,6 @@ from kubelet.shell.points import ADMIT_BEFORE
 from kubelet.shell.registration import Registrar, attempt
 from kubelet.shell.status_writer import StatusWriter
 from kubelet.shell.timers import Timers
-from kubelet.shell.work_queue import WorkQueue
 from machinery.api import kinds
 from machinery.api.objects import key_of
 from machinery.api.pb import core
@@ -41,6 +40,7 @@ from machinery.events.correlator import EventCorrelator
 from machinery.process.component import Process
 from machinery.process.health import TimedWork
 from machinery.process.run_files import RunFile
+from machinery.runtime.work_queue import WorkQueue
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -122,8 +122,8 @@ class Kubelet:
         )
         self.registrar = Registrar(client, clock, facts, config.beats, self.node_objects.get)
         self.writer = StatusWriter(client, requests_max=REQUESTS_MAX)
-        worker = PodWorker(config.delays, self.writer, self.agents.get)
-        self.queue: WorkQueue[tuple[str, str]] = WorkQueue(worker.work, workers_max=WORKERS_MAX)
+        self.worker = PodWorker(config.delays, self.writer, self.agents.get)
+        self.queue: WorkQueue[tuple[str, str]] = WorkQueue(clock)
         self.around = Surroundings(
             clock=clock,
             timers=self.timers,
@@ -150,8 +150,9 @@ class Kubelet:
         self.process.serving.add_route(node_endpoints.ROUTE, endpoints.answer)
         group = self.group
         recorders = (self.recorder, self.container_recorder)
-        for part in (self.pods, self.node_objects, self.timers, *recorders, self.queue):
+        for part in (self.pods, self.node_objects, self.timers, *recorders):
             group.start_soon(part.run)
+        group.start_soon(self.queue.run_workers, self.worker.work, WORKERS_MAX)
         self.process.step = "list pods and nodes"
         await self.pods.wait_synced()
         await self.node_objects.wait_synced()

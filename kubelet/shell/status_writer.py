@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import anyio
 
-from kubelet.shell.agent import Agent, revision
+from kubelet.shell.agent import Agent
 from kubelet.shell.points import DELETE_BEFORE, STATUS_AFTER, STATUS_BEFORE
 from kubelet.status.pod_status import View, build
 from machinery.api import errors, kinds
-from machinery.api.objects import key_of
+from machinery.api.objects import key_of, resource_version_of
 from machinery.api.pb import core
 from machinery.client.api_client import Client
 from machinery.patch.strategic_diff import diff_strategic
@@ -48,7 +48,7 @@ class StatusWriter:
                 raise  # a conflict may be another pod of this name, or too many writers
         self.writes += 1
         record = agent.state.pods.get(pod.metadata.uid)
-        if record is not None and revision(record.pod) < revision(answer):
+        if record is not None and resource_version_of(record.pod) < resource_version_of(answer):
             agent.written[pod.metadata.uid] = answer
         await STATUS_AFTER.hit(pod=key, node=agent.name)
 
@@ -70,7 +70,7 @@ class StatusWriter:
         answer = agent.written.get(pod.metadata.uid)
         if answer is None:
             return pod
-        return pod if revision(pod) >= revision(answer) else answer
+        return pod if resource_version_of(pod) >= resource_version_of(answer) else answer
 
 
 def _patch(base: core.Pod, status: core.PodStatus) -> dict[str, object] | None:

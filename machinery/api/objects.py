@@ -13,6 +13,9 @@ from google.protobuf.message import Message
 from machinery.api.kinds import Object, of
 from machinery.api.pb import meta
 
+_DIGITS_MAX = 39
+"""Of a resourceVersion: 128 bits. Python refuses to read numbers of thousands of digits."""
+
 
 class ObjectKey(NamedTuple):
     """Where an object is: namespace ("" for cluster-scoped kinds) and name; printed `ns/name`."""
@@ -42,6 +45,20 @@ def key_of(obj: Object | Message) -> ObjectKey:
     """The object's key."""
     metadata: meta.ObjectMeta = obj.metadata  # type: ignore[union-attr]  # as above, without another call
     return ObjectKey(metadata.namespace, metadata.name)
+
+
+def resource_version_of(obj: Object | Message) -> int:
+    """Return the object's resourceVersion as a number; see `resource_version_number`."""
+    metadata: meta.ObjectMeta = obj.metadata  # type: ignore[union-attr]  # as above
+    return resource_version_number(metadata.resourceVersion)
+
+
+def resource_version_number(text: str) -> int:
+    """Return a resourceVersion as a number that orders the states of objects: 0 where it is not a number.
+
+    Source: KEP-5504 (resource versions are comparable as decimal integers).
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX else 0
 
 
 def is_terminating(obj: Object) -> bool:

@@ -31,6 +31,7 @@ from machinery.api.pb import core, meta, policy
 from machinery.client import credentials
 from machinery.patch.patch_type import PatchType
 from machinery.process.run_files import RunFile, wait_for_run_file
+from machinery.runtime.backoff import ExponentialBackoff
 from machinery.runtime.clock import Clock, SystemClock
 from machinery.wire import envelope, presence
 
@@ -147,15 +148,14 @@ async def retry_unavailable(
     The call must bear being done twice: its answer may have been lost. Raises the last error.
     """
     watch = clock or SystemClock()
-    wait = seconds_first
+    backoff = ExponentialBackoff(seconds_first, seconds_max)
     for attempt in range(1, attempts_max + 1):
         try:
             return await call()
         except errors.StatusError as error:
             if attempt == attempts_max or not errors.is_retryable(error):
                 raise
-            await watch.sleep(max(wait, min(error.retry_after_seconds, seconds_max)))
-            wait = min(wait * 2, seconds_max)
+            await watch.sleep(max(backoff.delay(attempt), min(error.retry_after_seconds, seconds_max)))
     raise AssertionError("attempts_max must be at least 1")
 
 

@@ -10,37 +10,21 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Generic, Protocol
 
 from machinery.api.errors import StatusError, is_gone, is_retryable
 from machinery.api.kinds import Kind, M
 from machinery.client.api_client import Client, WatchEvent
 from machinery.runtime import logs
+from machinery.runtime.backoff import ExponentialBackoff, Retries
 from machinery.runtime.clock import Clock, SystemClock
 
 WATCH_SECONDS_MIN = 300
 """A watch is asked to last this long, or up to twice as long, so that not all end together."""
 SHORT_WATCH_SECONDS = 1.0
+_BACKOFF = ExponentialBackoff(initial_seconds=0.05, max_seconds=1.0)
+_JITTER = 0.5
 _TOO_LARGE = "ResourceVersionTooLarge"
-
-
-@dataclass(slots=True)
-class Backoff:
-    """How long to wait after a failure: twice as long each time, with up to half as much again of chance."""
-
-    rng: random.Random
-    seconds_first: float = 0.05
-    seconds_max: float = 1.0
-    _next: float = 0.0
-
-    def wait_seconds(self) -> float:
-        base = self._next or self.seconds_first
-        self._next = min(base * 2, self.seconds_max)
-        return base * (1 + self.rng.random() / 2)
-
-    def reset(self) -> None:
-        self._next = 0.0
 
 
 class Sink(Protocol[M]):
@@ -78,7 +62,7 @@ class Reflector(Generic[M]):
         self._field_selector = field_selector
         self._clock = clock or SystemClock()
         self._rng = rng or random.Random()
-        self._backoff = Backoff(self._rng)
+        self._retries = Retries(_BACKOFF, jitter=_JITTER, rng=self._rng)
         self._log = logs.get(kind=kind.group_resource)
         # What the next list asks for: "0" any state at first, then none older than was seen, "" the newest.
         self._list_from = "0"
@@ -147,12 +131,12 @@ class Reflector(Generic[M]):
                 await self._sink.apply(batch)
                 self.resource_version = self._list_from = str(batch[-1].revision)
                 seen = True
-                self._backoff.reset()
+                self._retries.reset()
         return seen
 
     async def _pause(self, error: StatusError | None) -> None:
-        asked = min(error.retry_after_seconds, self._backoff.seconds_max) if error is not None else 0.0
-        await self._clock.sleep(max(self._backoff.wait_seconds(), asked))
+        asked = min(error.retry_after_seconds, _BACKOFF.max_seconds) if error is not None else 0.0
+        await self._clock.sleep(max(self._retries.next_delay(), asked))
 
 
 def _is_too_large(error: StatusError) -> bool:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from machinery.runtime.backoff import ExponentialBackoff
 from nominee.supervisor.states import RUNNING, Effect, InvalidTransitionError, State, Trigger, step
 
 STORY_LENGTH_MAX = 50
@@ -36,7 +37,7 @@ class Policy:
 
     def delay(self, failures: int) -> float:
         """Seconds to wait before the restart that follows the `failures`-th failure in a row (from 1)."""
-        return float(min(self.backoff_initial * 2.0 ** min(failures - 1, 30), self.backoff_max))
+        return ExponentialBackoff(self.backoff_initial, self.backoff_max).delay(failures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,15 @@ Source: kube-scheduler 1.36, assume cache.
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
 from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey, key_of
+from machinery.api.objects import ObjectKey, key_of, resource_version_of
 from scheduler.framework.interface import Handle
 
 M = TypeVar("M", bound=Message)
-
-
-def _version(obj: Any) -> int:
-    text = obj.metadata.resourceVersion
-    return int(text) if text.isdigit() else 0
 
 
 class Assumptions(Generic[M]):
@@ -58,7 +53,7 @@ class Assumptions(Generic[M]):
         assumed = self._assumed.get(key)
         if assumed is None:
             return found
-        if _version(found) > _version(assumed):
+        if resource_version_of(found) > resource_version_of(assumed):
             del self._assumed[key]
             return found
         return assumed

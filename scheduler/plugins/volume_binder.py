@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from machinery.api import kinds
 from machinery.api.errors import not_found
-from machinery.api.objects import is_controlled_by
+from machinery.api.objects import is_controlled_by, resource_version_of
 from machinery.api.pb import core
 from machinery.api.selectors import LabelSelector, SelectorError
+from machinery.runtime.backoff import ExponentialBackoff, Retries
 from machinery.scheduling.volume_matching import (
     SELECTED_NODE,
     bound_copy,
@@ -43,8 +44,7 @@ VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-exi
 
 WRITTEN = "scheduler.volumes.written"
 """Failpoint: the claims name their node; no volume has been made for them yet."""
-POLL_SECONDS_MIN = 0.05
-POLL_SECONDS_MAX = 1.0
+POLLS = ExponentialBackoff(initial_seconds=0.05, max_seconds=1.0)
 
 Claim = core.PersistentVolumeClaim
 Volume = core.PersistentVolume
@@ -273,13 +273,12 @@ class VolumeBinder:
         yield Failpoint(WRITTEN, {"pod": f"{pod.namespace}/{pod.name}", "node": node_name})
         clock = self._handle.clock
         deadline = clock.monotonic() + timeout_seconds
-        pause = POLL_SECONDS_MIN
+        polls = Retries(POLLS)
         while not self._is_bound(pod, written, node_name):
             left = deadline - clock.monotonic()
             if left <= 0:
                 raise VolumeError("binding volumes: context deadline exceeded")
-            yield Sleep(min(pause, left))
-            pause = min(pause * 2, POLL_SECONDS_MAX)
+            yield Sleep(min(polls.next_delay(), left))
 
     def _write(self, volumes: NodeVolumes) -> IoSteps[NodeVolumes]:
         """Write volumes and claims, again while the API server cannot be reached.
@@ -374,7 +373,7 @@ def claim_name(pod: PodInfo, volume: core.Volume) -> tuple[str, bool]:
 
 def _is_older(seen: Volume | Claim, written: Volume | Claim) -> bool:
     """Return whether the watch has not shown our write yet."""
-    return int(seen.metadata.resourceVersion or 0) < int(written.metadata.resourceVersion or 0)
+    return resource_version_of(seen) < resource_version_of(written)
 
 
 def _missing(kind: kinds.Kind[core.Node] | kinds.Kind[core.Pod] | kinds.Kind[Claim], name: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from machinery.api.objects import ObjectKey
+from machinery.runtime.backoff import ExponentialBackoff
 from scheduler.framework.types import QueuedPodInfo
 from scheduler.queue.keyed_heap import KeyedHeap
 
@@ -21,20 +22,12 @@ WINDOW_SECONDS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(ExponentialBackoff):
     """Computes backoffs. `windowed`: ends are cut to whole seconds (SchedulerPopFromBackoffQ)."""
 
     initial_seconds: float = 1.0
     max_seconds: float = 10.0
     windowed: bool = True
-
-    def duration(self, count: int) -> float:
-        """Return the seconds of the count-th backoff: 0 for none, then doubling up to the maximum."""
-        if count <= 0:
-            return 0.0
-        # 2**(count - 1) overflows a float long before the limit could matter
-        exponent = min(count - 1, 64)
-        return min(self.initial_seconds * 2.0**exponent, self.max_seconds)
 
     def aligned(self, seconds: float) -> float:
         """Return the start of the window that a moment lies in."""
@@ -46,7 +39,7 @@ class Backoff:
         if count == 0:
             return None
         if info.backoff_expiration is None:
-            info.backoff_expiration = self.aligned(info.timestamp + self.duration(count))
+            info.backoff_expiration = self.aligned(info.timestamp + self.delay(count))
         return info.backoff_expiration
 
     def is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:

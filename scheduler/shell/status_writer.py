@@ -22,14 +22,14 @@ from cachetools import LRUCache
 
 from machinery.api import kinds
 from machinery.api.errors import StatusError
-from machinery.api.objects import ObjectKey
+from machinery.api.objects import ObjectKey, resource_version_of
 from machinery.api.pb import core
 from machinery.client.api_client import Client, retry_unavailable
 from machinery.runtime import failpoints, logs
 from machinery.runtime.clock import Clock
 from scheduler.cycle import Failed
 from scheduler.framework.interface import NominatingInfo, NominatingMode
-from scheduler.pending_nominations import PendingNominations, revision_of
+from scheduler.pending_nominations import PendingNominations
 from scheduler.pod_status import status_patch
 from scheduler.shell import steps
 
@@ -169,7 +169,7 @@ class StatusWriter:
             await ticket.before.is_over.wait()
         async with self._slots:
             ticket.has_begun = True
-            return None if ticket.is_left_out else revision_of(await self._write(ticket, pod, failed))
+            return None if ticket.is_left_out else resource_version_of(await self._write(ticket, pod, failed))
 
     async def _write(self, ticket: Ticket, pod: core.Pod, failed: Failed | None) -> core.Pod:
         """Write what differs and return the pod as it is then; a recreated pod is left alone."""
@@ -281,4 +281,6 @@ class StatusWriter:
                 return None
             pod = shown
         answer = self._answers.get(pod.metadata.uid)
-        return answer if answer is not None and revision_of(answer) > revision_of(pod) else pod
+        return (
+            answer if answer is not None and resource_version_of(answer) > resource_version_of(pod) else pod
+        )

@@ -11,7 +11,6 @@ from kubelet.resources.pod_resources import desired_resources
 from kubelet.runtime import sandbox as runtime
 from kubelet.runtime.adoption import adopt
 from kubelet.shell.timers import Timers
-from kubelet.shell.work_queue import WorkQueue
 from kubelet.status.pod_status import View, build
 from machinery.api.pb import core
 from machinery.features.gates import Gates, Version
@@ -63,32 +62,6 @@ async def test_beats_stay_as_far_apart_as_they_were_whatever_stands_still() -> N
         ended.add("a")
         await clock.advance(2.0)
         assert [name for name, _ in called].count("a") == 2, "the last one was the one that said no"
-        group.cancel_scope.cancel()
-
-
-async def test_a_key_has_one_worker_and_is_done_again_when_added_meanwhile() -> None:
-    running, seen, gate = set[str](), list[str](), anyio.Event()
-
-    async def work(key: str) -> None:
-        assert key not in running
-        running.add(key)
-        seen.append(key)
-        await gate.wait()
-        running.discard(key)
-
-    queue = WorkQueue(work, workers_max=2)
-    async with anyio.create_task_group() as group:
-        group.start_soon(queue.run)
-        for key in ("a", "b", "c", "a"):
-            queue.add(key)
-        await anyio.wait_all_tasks_blocked()
-        assert seen == ["a", "b"], "two workers"
-        queue.add("a")
-        queue.add("a")
-        gate.set()
-        await anyio.wait_all_tasks_blocked()
-        assert seen == ["a", "b", "c", "a"]
-        assert len(queue) == 0
         group.cancel_scope.cancel()
 
 

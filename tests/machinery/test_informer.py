@@ -15,7 +15,6 @@ from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.client.api_client import Client, ListResult, WatchEvent
 from machinery.client.informer import Informer
-from machinery.client.reflector import Backoff
 from machinery.runtime.clock import FakeClock
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -281,12 +280,3 @@ async def test_a_batch_handler_is_called_after_all_of_a_message() -> None:
     async with running(informer):
         await until_quiet(server, clock)
     assert told.lines == ["+a@1", ".", "a@1>11", "+b@12", "."]
-
-
-def test_backoff_doubles_to_its_limit_and_starts_anew() -> None:
-    backoff = Backoff(random.Random(3), seconds_first=0.1, seconds_max=1.0)
-    waits = [backoff.wait_seconds() for _ in range(8)]
-    for wait, base in zip(waits, [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0, 1.0], strict=True):
-        assert base <= wait <= base * 1.5
-    backoff.reset()
-    assert backoff.wait_seconds() <= 0.15

@@ -45,6 +45,7 @@ from apiserver.schema import large_bodies, version_fields
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
+from machinery.api.objects import resource_version_number
 from machinery.api.pb import meta
 from machinery.features.gates import Version
 from machinery.runtime import failpoints
@@ -382,7 +383,7 @@ class Resources:
         from apiserver.registry import scale
 
         named = made.metadata
-        revision = int(named.resourceVersion or 0)
+        revision = resource_version_number(named.resourceVersion)
         shown = CachedObject(scale.KIND, named.namespace, named.name, revision, stored=b"", message=made)
         return self._object(request, media, shown)
 

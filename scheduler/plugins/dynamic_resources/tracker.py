@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 
 from machinery.api import kinds
 from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey, key_of
+from machinery.api.objects import ObjectKey, key_of, resource_version_of
 from machinery.api.pb import core, devices
 from machinery.resources.quantity import Quantity
 from scheduler.framework.environment import EmptyLister
@@ -184,7 +184,7 @@ class ClaimTracker:
     def assume(self, claim: Claim) -> None:
         """Assume `claim`, which the API server has returned from a write."""
         found = self._lister.get(claim.metadata.name, claim.metadata.namespace)
-        if found is not None and _version(found) > _version(claim):
+        if found is not None and resource_version_of(found) > resource_version_of(claim):
             return
         self._assumed[key_of(claim)] = claim
         self._believe(key_of(claim), claim)
@@ -202,7 +202,9 @@ class ClaimTracker:
         assumed = self._assumed.get(key)
         if assumed is None:
             return found
-        if assumed.metadata.uid != found.metadata.uid or _version(found) > _version(assumed):
+        if assumed.metadata.uid != found.metadata.uid or resource_version_of(found) > resource_version_of(
+            assumed
+        ):
             del self._assumed[key]
             return found
         return assumed
@@ -235,11 +237,6 @@ class ClaimTracker:
             self._changed(claim)
         for key in self._usages.keys() - seen - self._assumed.keys():
             self._believe(key, None)
-
-
-def _version(claim: Claim) -> int:
-    text = claim.metadata.resourceVersion
-    return int(text) if text.isdigit() else 0
 
 
 class Slices:

@@ -15,7 +15,7 @@ def failed(at: float, *, rejections: int = 0, errors: int = 0) -> QueuedPodInfo:
 
 @pytest.mark.parametrize(("count", "want"), [(0, 0), (1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (5000, 10)])
 def test_durations_double_up_to_the_maximum(count: int, want: float) -> None:
-    assert Backoff().duration(count) == want
+    assert Backoff().delay(count) == want
 
 
 @pytest.mark.parametrize(("now", "want"), [(100.6, True), (101.0, True), (101.999, True), (102.0, False)])
