@@ -26,7 +26,7 @@ from apiserver.process.options import Options
 from apiserver.process.server import ApiServer, ServerOptions
 from apiserver.registry.registry import Registry
 from apiserver.registry.services import default_range
-from apiserver.storage.channel import EtcdTls, endpoints
+from apiserver.storage.channel import EtcdTls, endpoints, nearest
 from apiserver.storage.etcd_storage import EtcdStorage
 from machinery.process.component import BadConfiguration, Process
 from machinery.process.health import Health
@@ -102,7 +102,10 @@ def read_certificates(
 async def run_apiserver(process: Process, options: Options) -> None:
     """Serve until the process is told to stop; Fatal where there is no etcd to be found."""
     shown, tls, etcd_tls = read_certificates(options)
-    servers = endpoints(options.etcd_servers) or [(await process.wait_for("etcd")).grpc]
+    servers = endpoints(options.etcd_servers)
+    if not servers:
+        found = await process.wait_for("etcd")
+        servers = [nearest(found.grpc, str(found.document.get("socket", "")))]
     served.configure(process.gates)
     process.step = f"load from etcd at {','.join(servers)}"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -45,6 +46,7 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
 )
 
 
+_SOCKET, _SOCKET_LENGTH_MAX = "unix:", 107
 # etcd's own limit, and beyond that its gRPC server's.
 _TOO_LARGE = ("etcdserver: request is too large", "received message larger than max")
 _TOO_LARGE_CODES = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED)
@@ -76,10 +78,16 @@ class EtcdTls:
     key: bytes | None = field(default=None, repr=False)
 
 
+def nearest(address: str, socket: str) -> str:
+    """How to reach an etcd of this machine: by its socket, where the kernel takes the name."""
+    return f"{_SOCKET}{socket}" if 0 < len(os.fsencode(socket)) <= _SOCKET_LENGTH_MAX else address
+
+
 async def connect(servers: Sequence[str], tls: EtcdTls | None = None) -> grpc.aio.Channel:
     """A channel that uses all `servers` (`host:port`) and goes on with those that answer.
 
-    With several of them each one's certificate must be good for the host of the first.
+    With several of them each one's certificate must be good for the host of the first. A socket (`unix:PATH`)
+    needs none: who may open it is the file's business.
     """
     if not servers:
         raise ValueError("no etcd endpoints")
@@ -87,7 +95,7 @@ async def connect(servers: Sequence[str], tls: EtcdTls | None = None) -> grpc.ai
     if len(servers) > 1:
         target = "ipv4:" + ",".join([await _resolved(server) for server in servers])
         options = (*options, ("grpc.lb_policy_name", "round_robin"))
-    if tls is None:
+    if tls is None or target.startswith(_SOCKET):
         return grpc.aio.insecure_channel(target, options=options)
     if len(servers) > 1:
         host = servers[0].rpartition(":")[0].strip("[]")

@@ -23,6 +23,7 @@ from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grp
 
 from machinery.process.serving_client import ServingPort, request
 from nominee.authority import Identity
+from nominee.etcd import SOCKET
 from nominee.pki import Pki
 from nominee.supervisor.directory import StateDirectory
 from tests.nominee.test_cli import nominee
@@ -201,8 +202,8 @@ def test_the_cloud_obeys_the_autoscaler_and_answers_kubelets(cluster: Cluster, p
 def test_what_opens_the_ports_is_the_owners_alone(cluster: Cluster, pki: Pki) -> None:
     secret = [path for path in pki.path.rglob("*") if path.is_file() and path.suffix != ".crt"]
     assert len(secret) > 10
-    sockets = [path for path in (cluster.directory / "run").iterdir() if path.is_socket()]
-    assert sockets
+    sockets = [path for path in cluster.directory.rglob("*") if path.is_socket()]
+    assert {path.name for path in sockets} >= {SOCKET}
     for path in (*secret, *sockets, cluster.directory / "kubeconfig"):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
     assert stat.S_IMODE((cluster.directory / "etcd" / "member-data").stat().st_mode) & 0o077 == 0

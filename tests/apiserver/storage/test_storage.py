@@ -9,7 +9,7 @@ import grpc.aio
 import pytest
 from aetcd import rpc
 
-from apiserver.storage.channel import connect, endpoints
+from apiserver.storage.channel import connect, endpoints, nearest
 from apiserver.storage.etcd_storage import EtcdStorage, prefix_end
 from apiserver.storage.interface import (
     Compacted,
@@ -187,6 +187,21 @@ def test_endpoints(text: str, want: list[str]) -> None:
 def test_what_is_no_endpoint(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         endpoints(text)
+
+
+@pytest.mark.parametrize(
+    ("socket", "want"),
+    [
+        ("", "127.0.0.1:1"),
+        ("/d/etcd/client.sock:0", "unix:/d/etcd/client.sock:0"),
+        ("/" + "d" * 106, "unix:/" + "d" * 106),
+        ("/" + "d" * 107, "127.0.0.1:1"),
+        ("/" + "\u00e9" * 60, "127.0.0.1:1"),
+    ],
+)
+def test_how_etcd_is_reached(socket: str, want: str) -> None:
+    """By its socket, where the kernel takes the name: 107 bytes."""
+    assert nearest("127.0.0.1:1", socket) == want
 
 
 @pytest.mark.parametrize(("prefix", "want"), [(b"/a/", b"/a0"), (b"a\xff", b"b"), (b"\xff", b"\x00")])
