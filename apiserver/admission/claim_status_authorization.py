@@ -16,7 +16,7 @@ from apiserver.access.attributes import CURRENT_ATTRIBUTES, Attributes
 from apiserver.access.authorizer import Authorizer, forbidden
 from apiserver.access.user import User, current_user
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from apiserver.registry.resource_claims import drop_deallocated
+from apiserver.kinds.resource.resource_claims import drop_deallocated
 from apiserver.validation import field, names
 from machinery.api import errors, kinds
 from machinery.api.errors import Cause

@@ -14,7 +14,7 @@ from typing import Any
 from apiserver.access.node.graph import secrets
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.objects import generate_name
-from apiserver.validation.pod_annotations import MIRROR_ANNOTATION
+from apiserver.validation.pods.annotations import MIRROR_ANNOTATION
 from machinery.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from machinery.api.pb import core
 from machinery.runtime.clock import Clock

@@ -8,7 +8,10 @@ older than that; with `Exact`, or a limit, a number is exactly that revision.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from google.protobuf.message import Message
 
 from apiserver.cache import continue_token
 from apiserver.cache.continue_token import ContinueToken, InvalidToken
@@ -25,6 +28,7 @@ from apiserver.objects.list_options import (
     predicate_of,
 )
 from apiserver.objects.requests import ListOptions, ListPage, WatchOptions
+from apiserver.objects.selectable_fields import SelectableFields
 from apiserver.objects.watcher import Watcher
 from apiserver.storage.interface import Compacted, Storage, StorageError, StoredValue
 from apiserver.storage.status import to_status
@@ -62,12 +66,18 @@ class Reads:
     """Reading objects of all kinds; raises StatusError.
 
     `convert` shows stored objects as another API group's (events.k8s.io); selectors look at the stored object
-    but are written in the fields of the kind that was asked for.
+    but are written in the fields of the kind that was asked for, which `fields_of` returns.
     """
 
-    def __init__(self, storage: Storage, cache: WatchCache) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        cache: WatchCache,
+        fields_of: Callable[[Kind[Message]], SelectableFields[Any]],
+    ) -> None:
         self._storage = storage
         self._cache = cache
+        self._fields_of = fields_of
 
     async def get(
         self, kind: Kind[Any], namespace: str, name: str, *, resource_version: str = ""
@@ -92,7 +102,7 @@ class Reads:
         """A page in key order."""
         selectors = parse_selectors(options.label_selector, options.field_selector)
         check_list(options)
-        predicate = predicate_of(kind, selectors)
+        predicate = predicate_of(selectors, self._fields_of(kind))
         if options.continue_token:
             page = await self._continued(kind, namespace, options, predicate)
         else:
@@ -107,7 +117,7 @@ class Reads:
     ) -> Watcher:
         """A watch from `options.resource_version`; "" begins with a consistent present state."""
         selectors = parse_selectors(options.label_selector, options.field_selector)
-        predicate = predicate_of(kind, selectors)
+        predicate = predicate_of(selectors, self._fields_of(kind))
         try:
             since = parse_revision(options.resource_version)
         except InvalidResourceVersion as error:

@@ -7,7 +7,6 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from apiserver.fields import fields_of
 from machinery.api.kinds import Kind
 from machinery.wire import envelope
 
@@ -78,12 +77,11 @@ class CachedObject:
         labels: Mapping[str, str] = self.message.metadata.labels
         return labels
 
-    @property
-    def fields(self) -> Mapping[str, str]:
-        """What field selectors of this kind may ask for."""
+    def field_values(self, values_of: Callable[[Any], Mapping[str, str]]) -> Mapping[str, str]:
+        """Return what field selectors ask for, computed once by `values_of`: one function per kind."""
         fields = self._fields
         if fields is None:
-            fields = self._fields = fields_of(self.kind, self.message)
+            fields = self._fields = values_of(self.message)
         return fields
 
     def at_revision(self, revision: int) -> CachedObject:

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.fields import UnknownFieldLabel, field_label
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import ListOptions
+from apiserver.objects.selectable_fields import SelectableFields, UnknownFieldLabel
 from machinery.api import errors
 from machinery.api.errors import Cause, GroupKind, StatusError
-from machinery.api.kinds import Kind
 from machinery.api.names import go_quote
 from machinery.api.selectors import FieldSelector, LabelSelector, SelectorError
 
@@ -44,19 +43,22 @@ def parse_selectors(label_selector: str, field_selector: str) -> Selectors:
         raise errors.bad_request(str(error)) from None
 
 
-def predicate_of(kind: Kind[Any], selectors: Selectors) -> Predicate | None:
-    """Whether an object is selected; None selects all. StatusError 400 for fields that the kind lacks."""
-    labels = selectors.labels
+def predicate_of(selectors: Selectors, selectable: SelectableFields[Any]) -> Predicate | None:
+    """Return whether an object is selected, or None for a selector of all objects of a kind.
+
+    `selectable` are the kind's fields. Raises: StatusError 400 for fields that the kind lacks.
+    """
+    labels, values = selectors.labels, selectable.values
     try:
-        fields = selectors.fields.transformed(lambda label, value: (field_label(kind, label), value))
+        fields = selectors.fields.transformed(lambda label, value: (selectable.key_of(label), value))
     except UnknownFieldLabel as error:
         raise errors.bad_request(str(error)) from None
     by_label, by_field = labels.matches, fields.matches
     if labels.empty:
-        return None if fields.empty else lambda obj: by_field(obj.fields)
+        return None if fields.empty else lambda obj: by_field(obj.field_values(values))
     if fields.empty:
         return lambda obj: by_label(obj.labels)
-    return lambda obj: by_label(obj.labels) and by_field(obj.fields)
+    return lambda obj: by_label(obj.labels) and by_field(obj.field_values(values))
 
 
 def check_list(options: ListOptions) -> None:

@@ -16,6 +16,7 @@ from apiserver.cache.watch_cache import WatchCache
 from apiserver.flow_control.controller import FlowControl, Limits
 from apiserver.fronts.grpc.front import ServerIdentity
 from apiserver.fronts.rest.kubelets import Kubelets
+from apiserver.kinds.table import fields_of
 from apiserver.objects import served
 from apiserver.objects.requests import RegistryAPI
 from apiserver.process import access_setup as access_setup
@@ -119,7 +120,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
         registry = Registry(
             storage,
             cache,
-            Reads(storage, cache),
+            Reads(storage, cache, fields_of),
             gates=process.gates,
             clock=process.clock,
             rng=process.rng,

@@ -1,12 +1,15 @@
-"""A body and its request agree: on the name, the namespace and the version that is changed."""
+"""Checks of a body against its request: the name, the namespace and the version to change."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from google.protobuf.message import Message
+
+from apiserver.kinds.strategy import Strategy
+from apiserver.kinds.table import rules_of
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.list_options import InvalidResourceVersion, parse_revision
-from apiserver.registry.strategy import Strategy
 from apiserver.validation import field, names
 from machinery.api import errors
 from machinery.api.errors import StatusError
@@ -40,7 +43,7 @@ def check_scope(kind: Kind[Any], namespace: str) -> None:
         raise errors.unknown_resource()
 
 
-def check_namespace(strategy: Strategy, namespace: str, metadata: meta.ObjectMeta) -> None:
+def check_namespace(strategy: Strategy[Message], namespace: str, metadata: meta.ObjectMeta) -> None:
     """The body's namespace is the request's, or is taken from it."""
     if not strategy.kind.namespaced:
         if metadata.namespace:
@@ -54,11 +57,11 @@ def check_namespace(strategy: Strategy, namespace: str, metadata: meta.ObjectMet
         )
 
 
-def check_revision(strategy: Strategy, metadata: meta.ObjectMeta, current: CachedObject) -> None:
+def check_revision(strategy: Strategy[Message], metadata: meta.ObjectMeta, current: CachedObject) -> None:
     """Optimistic concurrency: 409 for an old version, 422 for none where one is needed."""
     version = metadata.resourceVersion
     if not version or version == "0":
-        if not strategy.allow_unconditional_update:
+        if rules_of(strategy.kind).needs_resource_version:
             problem = field.invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise errors.invalid(strategy.kind, current.name, [problem])
         metadata.resourceVersion = str(current.revision)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+from apiserver.kinds.strategy import Environment, Strategy
 from apiserver.objects.cached_object import CachedObject
 from apiserver.registry.store import Preconditions, Store, Verdict
-from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import field
 from machinery.api import errors
 from machinery.api.errors import GroupKind, GroupResource
@@ -57,7 +57,9 @@ def validate_options(options: meta.DeleteOptions) -> None:
         raise errors.invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", causes)
 
 
-def check_preconditions(strategy: Strategy, metadata: meta.ObjectMeta, options: meta.DeleteOptions) -> None:
+def check_preconditions(
+    strategy: Strategy[Any], metadata: meta.ObjectMeta, options: meta.DeleteOptions
+) -> None:
     """409 when the object is not the one that the caller meant."""
     if not options.HasField("preconditions"):
         return
@@ -78,7 +80,7 @@ def check_preconditions(strategy: Strategy, metadata: meta.ObjectMeta, options: 
         raise errors.conflict(GroupResource(strategy.kind.group, strategy.kind.kind), metadata.name, problem)
 
 
-def begin(strategy: Strategy, new: Any, options: meta.DeleteOptions, env: Environment) -> Way:
+def begin(strategy: Strategy[Any], new: Any, options: meta.DeleteOptions, env: Environment) -> Way:
     """Decide, and mark `new` with its deletion time where that is how it goes.
 
     Changes `options.gracePeriodSeconds` to what holds.
@@ -136,7 +138,9 @@ def mark_deleted(metadata: meta.ObjectMeta, env: Environment) -> None:
     metadata.deletionGracePeriodSeconds = 0
 
 
-def garbage_finalizers(strategy: Strategy, finalizers: list[str], options: meta.DeleteOptions) -> list[str]:
+def garbage_finalizers(
+    strategy: Strategy[Any], finalizers: list[str], options: meta.DeleteOptions
+) -> list[str]:
     """Return the finalizers that the options ask for: orphan the dependents, or wait for them.
 
     Without a policy in the options a finalizer of the object decides, then the kind's own policy.
@@ -157,7 +161,7 @@ def garbage_finalizers(strategy: Strategy, finalizers: list[str], options: meta.
     return finalizers if set(wanted) == set(finalizers) else wanted
 
 
-def warnings(strategy: Strategy, options: meta.DeleteOptions) -> tuple[str, ...]:
+def warnings(strategy: Strategy[Any], options: meta.DeleteOptions) -> tuple[str, ...]:
     """Return the warnings for DELETEs of this kind (one object or a collection) with these options.
 
     Source: kube-apiserver 1.36, registry/batch/job/storage.
@@ -180,7 +184,7 @@ class Deletion:
     """One DELETE of one object: `run` is the whole of it. Times are the environment's."""
 
     store: Store
-    strategy: Strategy
+    strategy: Strategy[Any]
     namespace: str
     name: str
     options: meta.DeleteOptions

@@ -17,8 +17,13 @@ from google.protobuf.message import Message
 
 from apiserver.access.attributes import Attributes
 from apiserver.access.service_accounts import ServiceAccountTokens
+from apiserver.access.user import current_user
 from apiserver.admission.chain import Chain, plugins
 from apiserver.admission.interface import Operation, Plugin, Request
+from apiserver.kinds import conversion
+from apiserver.kinds.core.pods.resize import RESIZE_SINCE
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.kinds.table import rules_of, strategy_of
 from apiserver.objects import generate_name
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import (
@@ -31,16 +36,7 @@ from apiserver.objects.requests import (
     WriteOptions,
 )
 from apiserver.objects.watcher import Watcher
-from apiserver.registry import (
-    events,
-    namespaces,
-    patching,
-    roles,
-    rules,
-    token_requests,
-    tracking,
-    two_faces,
-)
+from apiserver.registry import namespace_deletion, patching, rules, token_requests, tracking
 from apiserver.registry.body_checks import (
     check_name,
     check_namespace,
@@ -52,7 +48,6 @@ from apiserver.registry.deletion import Deletion
 from apiserver.registry.lookups import Lookups
 from apiserver.registry.pods.binding import bind
 from apiserver.registry.pods.eviction import EvictionRequest
-from apiserver.registry.pods.resize import RESIZE_SINCE
 from apiserver.registry.reading import Cache, Reader
 from apiserver.registry.services import default_range
 from apiserver.registry.services.allocation import DEFAULT_PORTS, Allocator, Claims
@@ -60,8 +55,6 @@ from apiserver.registry.services.objects import ServerObjects
 from apiserver.registry.services.port_store import PortStore
 from apiserver.registry.services.repair import Repair
 from apiserver.registry.store import DeleteInstead, Preconditions, Store
-from apiserver.registry.strategies import strategy_of
-from apiserver.registry.strategy import Environment, Strategy
 from apiserver.schema import large_bodies, version_fields
 from apiserver.storage.interface import VALUE_BYTES_MAX, Storage, StorageError
 from apiserver.storage.status import to_status
@@ -74,19 +67,10 @@ from machinery.features.gates import Gates
 from machinery.runtime.clock import Clock, to_time
 
 _NOTHING = nullcontext()
+EVENT_TTL_SECONDS = 3600
 _APPLY_ATTEMPTS_MAX = 5
 """Of an apply to what is deleted and made again meanwhile."""
 _Method = TypeVar("_Method", bound=Callable[..., Coroutine[Any, Any, Any]])
-_SETTLED = (
-    kinds.NAMESPACE,
-    kinds.PRIORITY_CLASS,
-    kinds.SERVICE_CIDR,
-    kinds.LIMIT_RANGE,
-    kinds.RESOURCE_QUOTA,
-    kinds.STORAGE_CLASS,
-    *roles.STRATEGIES,
-)
-"""Kinds that rules read from the cache: a write of them is answered when the cache has it."""
 
 
 def _statuses(method: _Method) -> _Method:
@@ -115,7 +99,7 @@ class Registry:
         clock: Clock,
         rng: random.Random,
         disabled_admission: Collection[str] = (),
-        event_ttl_seconds: int = events.TTL_SECONDS,
+        event_ttl_seconds: int = EVENT_TTL_SECONDS,
         admission: Collection[Plugin] = (),
         accounts: ServiceAccountTokens | None = None,
         authorize: Callable[[Attributes], None] | None = None,
@@ -152,24 +136,24 @@ class Registry:
         check_segment(name)
         if subresource:
             self._strategy(kind, subresource)
-        stored = two_faces.stored_kind(kind)
+        stored = conversion.stored_kind(kind)
         if self._reads is not None:
             found = await self._reads.get(stored, namespace, name, resource_version=resource_version)
         else:
             found = await self._store.newest(stored, namespace, name)
         if found is None:
             raise errors.not_found(kind, name)
-        return two_faces.shown(kind, found)
+        return conversion.shown(kind, found)
 
     @_statuses
     async def list(self, kind: Kind[Any], namespace: str, options: ListOptions) -> ListPage:
         check_scope(kind, namespace)
-        return await self._reader().list(kind, namespace, options, convert=two_faces.conversion(kind))
+        return await self._reader().list(kind, namespace, options, convert=conversion.conversion(kind))
 
     @_statuses
     async def watch(self, kind: Kind[Any], namespace: str, options: WatchOptions) -> Watcher:
         check_scope(kind, namespace)
-        return await self._reader().watch(kind, namespace, options, convert=two_faces.conversion(kind))
+        return await self._reader().watch(kind, namespace, options, convert=conversion.conversion(kind))
 
     def _reader(self) -> Reader:
         if self._reads is None:
@@ -193,7 +177,7 @@ class Registry:
             return await self._act(kind, namespace, name, subresource, body, options)
         strategy = strategy_of(kind)
         rules.check_options("CreateOptions", options)
-        obj = two_faces.as_stored(kind, body)
+        obj = conversion.as_stored(kind, body)
         check_namespace(strategy, namespace, obj.metadata)
         env = self._environment()
         self._complete(strategy.kind, obj)
@@ -203,17 +187,17 @@ class Registry:
         return await self._create_filled(kind, strategy, obj, options, env)
 
     async def _create_filled(
-        self, kind: Kind[Any], strategy: Strategy, obj: Any, options: WriteOptions, env: Environment
+        self, kind: Kind[Any], strategy: Strategy[Any], obj: Any, options: WriteOptions, env: Environment
     ) -> CachedObject:
         """With what the server alone decides."""
         await self._admit("CREATE", kind, obj, None)
         prefix = "" if obj.metadata.name else obj.metadata.generateName
         if not prefix:
-            return two_faces.shown(kind, await self._create(strategy, obj, options, env))
-        return two_faces.shown(kind, await self._create_named(strategy, obj, prefix, options, env))
+            return conversion.shown(kind, await self._create(strategy, obj, options, env))
+        return conversion.shown(kind, await self._create_named(strategy, obj, prefix, options, env))
 
     async def _create_named(
-        self, strategy: Strategy, obj: Any, prefix: str, options: WriteOptions, env: Environment
+        self, strategy: Strategy[Any], obj: Any, prefix: str, options: WriteOptions, env: Environment
     ) -> CachedObject:
         """With a generated name, again with another where it is taken."""
         for attempt in range(generate_name.ATTEMPTS_MAX):
@@ -230,7 +214,7 @@ class Registry:
         raise AssertionError("unreachable")
 
     async def _create(
-        self, strategy: Strategy, obj: Any, options: WriteOptions, env: Environment
+        self, strategy: Strategy[Any], obj: Any, options: WriteOptions, env: Environment
     ) -> CachedObject:
         kind = strategy.kind
         if kind is kinds.NAMESPACE:
@@ -242,7 +226,7 @@ class Registry:
             return await self._create_checked(strategy, obj, options, env)
 
     async def _create_checked(
-        self, strategy: Strategy, obj: Any, options: WriteOptions, env: Environment
+        self, strategy: Strategy[Any], obj: Any, options: WriteOptions, env: Environment
     ) -> CachedObject:
         kind = strategy.kind
         for text in strategy.early_warnings(obj):
@@ -311,7 +295,7 @@ class Registry:
         """PUT. Raises 400, 403, 404, 409, 422."""
         strategy = self._strategy(kind, subresource)
         rules.check_options("UpdateOptions", options)
-        obj = two_faces.as_stored(kind, body)
+        obj = conversion.as_stored(kind, body)
         check_namespace(strategy, namespace, obj.metadata)
         check_name(name, obj.metadata)
         self._complete(strategy.kind, obj)
@@ -330,13 +314,13 @@ class Registry:
                 kind, strategy, namespace, name, subresource, change, options, preconditions
             )
         except StatusError as error:
-            if not (strategy.allow_create_on_update and errors.is_not_found(error) and not subresource):
+            if not (rules_of(kind).created_by_update and errors.is_not_found(error) and not subresource):
                 raise
             if obj.metadata.resourceVersion or obj.metadata.uid:
                 raise
             self._may_create(kind, namespace, name)
             return await self.create(kind, namespace, "", "", obj, options)
-        return two_faces.shown(kind, changed)
+        return conversion.shown(kind, changed)
 
     @_statuses
     async def patch(
@@ -361,9 +345,9 @@ class Registry:
         document = await large_bodies.decoded(len(patch), parse)
 
         async def change(current: CachedObject) -> Any:
-            shown = two_faces.shown(kind, current).message
+            shown = conversion.shown(kind, current).message
             apply = partial(patching.apply, kind, patch_kind, document, shown, validation)
-            new = two_faces.as_stored(kind, await large_bodies.decoded(len(patch), apply))
+            new = conversion.as_stored(kind, await large_bodies.decoded(len(patch), apply))
             check_namespace(strategy, namespace, new.metadata)
             check_name(name, new.metadata)
             if not new.metadata.resourceVersion:
@@ -377,12 +361,12 @@ class Registry:
         finally:
             # Also where it fails: an unknown field may be why.
             patching.warn(validation, options)
-        return two_faces.shown(kind, changed)
+        return conversion.shown(kind, changed)
 
     async def _apply(
         self,
         kind: Kind[Any],
-        strategy: Strategy,
+        strategy: Strategy[Any],
         namespace: str,
         name: str,
         subresource: str,
@@ -397,7 +381,9 @@ class Registry:
             await large_bodies.decoded(len(patch), checked)
 
         def applied(live: Any | None) -> Any:
-            new = two_faces.as_stored(kind, tracking.apply(kind, subresource, live, config, options, env.now))
+            new = conversion.as_stored(
+                kind, tracking.apply(kind, subresource, live, config, options, env.now)
+            )
             if live is None and new.metadata.uid:
                 problem = f"uid mismatch: the provided object specified uid {new.metadata.uid}"
                 raise errors.conflict(kind, name, f"{problem}, and no existing object was found")
@@ -407,12 +393,12 @@ class Registry:
             return new
 
         async def change(current: CachedObject) -> Any:
-            return applied(two_faces.shown(kind, current).message)
+            return applied(conversion.shown(kind, current).message)
 
         for attempt in range(_APPLY_ATTEMPTS_MAX):
             try:
                 changed = await self._change(kind, strategy, namespace, name, subresource, change, options)
-                return two_faces.shown(kind, changed)
+                return conversion.shown(kind, changed)
             except StatusError as error:
                 if subresource or not errors.is_not_found(error):
                     raise
@@ -434,7 +420,7 @@ class Registry:
     async def _change(
         self,
         kind: Kind[Any],
-        strategy: Strategy,
+        strategy: Strategy[Any],
         namespace: str,
         name: str,
         subresource: str,
@@ -522,14 +508,14 @@ class Registry:
         if problem:
             raise errors.forbidden(kind, name, problem)
         if kind is kinds.NAMESPACE:
-            found, gone = await namespaces.delete(self._store, strategy, name, options, env)
+            found, gone = await namespace_deletion.delete(self._store, strategy, name, options, env)
         else:
             where = namespace if kind.namespaced else ""
             found, gone = await Deletion(self._store, strategy, where, name, options, env).run()
         if gone:
             await self._release(strategy.kind, found, dry_run=bool(options.dryRun))
         await self._settle(strategy.kind, found)
-        return DeleteResult(two_faces.shown(kind, found), gone)
+        return DeleteResult(conversion.shown(kind, found), gone)
 
     async def prepare_services(self) -> None:
         """Make the range of addresses, and repair what an earlier server left behind. StatusError."""
@@ -555,8 +541,8 @@ class Registry:
         defaults.apply(kind, obj, self._gates)
         version_fields.drop(self._gates.version, obj)
 
-    def _ttl_seconds(self, strategy: Strategy) -> int:
-        return self._event_ttl_seconds if strategy.ttl_seconds else 0
+    def _ttl_seconds(self, strategy: Strategy[Any]) -> int:
+        return self._event_ttl_seconds if strategy.expires else 0
 
     def _new_uid(self) -> str:
         """Random; also a server that starts again with the same seed makes others than before."""
@@ -564,9 +550,9 @@ class Registry:
         return str(uuid.UUID(int=bits, version=4))
 
     def _environment(self) -> Environment:
-        return Environment(self._gates, to_time(self._clock.now()))
+        return Environment(self._gates, to_time(self._clock.now()), current_user())
 
-    def _strategy(self, kind: Kind[Any], subresource: str) -> Strategy:
+    def _strategy(self, kind: Kind[Any], subresource: str) -> Strategy[Any]:
         strategy = strategy_of(kind)
         if not subresource:
             return strategy
@@ -598,7 +584,7 @@ class Registry:
 
     async def _settle(self, kind: Kind[Any], written: CachedObject) -> None:
         """Let the cache see a write that admission of the next request depends on."""
-        if self._cache is None or kind not in _SETTLED or not written.revision:
+        if self._cache is None or not rules_of(kind).read_your_write or not written.revision:
             return
         try:
             await self._cache.wait_until(written.revision)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.kinds.table import rules_of
 from apiserver.objects.requests import WriteOptions
-from apiserver.registry.strategy import Environment, Strategy
 from apiserver.storage.interface import VALUE_BYTES_MAX
 from apiserver.validation import field, metadata
-from machinery.api import errors, kinds
+from machinery.api import errors
 from machinery.api.errors import GroupKind
 from machinery.api.kinds import Kind
 from machinery.api.pb import meta
@@ -34,7 +35,7 @@ def check_size(kind: Kind[Any], new: Any) -> None:
 
     ConfigMaps and Secrets have a lower limit of their own, with another message. Raises: StatusError 413.
     """
-    if kind in (kinds.CONFIG_MAP, kinds.SECRET):
+    if rules_of(kind).limits_own_size:
         return
     size = new.ByteSize()
     if size > VALUE_BYTES_MAX:
@@ -75,20 +76,20 @@ def fill_metadata(new: meta.ObjectMeta, uid: str, env: Environment) -> None:
         new.selfLink = ""
 
 
-def before_create(strategy: Strategy, new: Any, env: Environment) -> None:
+def before_create(strategy: Strategy[Any], new: Any, env: Environment) -> None:
     """Prepare and validate a new object in place; raises 422."""
     strategy.prepare_for_create(new, env)
     causes = strategy.validate(new, env)
     if causes:
         raise errors.invalid(strategy.kind, new.metadata.name, causes)
-    if not strategy.judges_metadata:
+    if not strategy.validates_metadata:
         causes = metadata.object_meta(new.metadata, namespaced=strategy.kind.namespaced, standard=False)
         if causes:
             raise errors.invalid(strategy.kind, new.metadata.name, causes)
     strategy.canonicalize(new)
 
 
-def before_update(strategy: Strategy, new: Any, old: Any, env: Environment) -> None:
+def before_update(strategy: Strategy[Any], new: Any, old: Any, env: Environment) -> None:
     """Prepare and validate a changed object in place; raises 422. Fills presence in `new`."""
     presence.fill(new)
     metadata_new, metadata_old = new.metadata, old.metadata

@@ -11,10 +11,11 @@ from typing import Any
 
 from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
+from apiserver.kinds.autoscaling.scales import SCALE
+from apiserver.kinds.table import strategy_of
 from apiserver.objects.requests import PatchKind, RegistryAPI, WriteOptions
 from apiserver.registry import patching, rules, tracking
 from apiserver.registry.body_checks import check_name, check_namespace
-from apiserver.registry.strategies import strategy_of
 from apiserver.schema import version_fields
 from apiserver.validation import field, metadata, names
 from machinery.api import errors
@@ -22,9 +23,6 @@ from machinery.api.errors import GroupResource, StatusError
 from machinery.api.kinds import Kind
 from machinery.api.pb import meta
 from machinery.api.selectors import LabelSelector, SelectorError
-
-KIND = Kind("autoscaling", "v1", "Scale", "scales", autoscaling.Scale, autoscaling.Scale)
-"""For its envelope; nobody stores a Scale."""
 
 
 def of(obj: Any) -> autoscaling.Scale:
@@ -82,7 +80,7 @@ async def patch(
     change = patching.parse(patch_kind, patch, validation)
 
     def changed(live: autoscaling.Scale) -> Any:
-        new = patching.apply(KIND, patch_kind, change, live, validation)
+        new = patching.apply(SCALE, patch_kind, change, live, validation)
         _check_place(kind, namespace, name, new)
         return new
 
@@ -105,7 +103,7 @@ def _check(kind: Kind[Any], live: Any, scale: autoscaling.Scale) -> None:
         problem = "must be greater than or equal to 0"
         causes.append(field.invalid("spec.replicas", scale.spec.replicas, problem))
     if causes:
-        raise errors.invalid(KIND, live.metadata.name, causes)
+        raise errors.invalid(SCALE, live.metadata.name, causes)
     uid = live.metadata.uid
     if scale.metadata.uid not in ("", uid):
         problem = f"UID in precondition: {scale.metadata.uid}, UID in object meta: {uid}"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from apiserver.validation import field, metadata, names, quantities
-from apiserver.validation.equality import same
+from apiserver.validation import field, metadata, names
 from apiserver.validation.selectors import label_selector
 from machinery.api.errors import Cause
 from machinery.api.pb import core, meta
@@ -14,14 +13,6 @@ from machinery.resources.quantity import Quantity
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-_CLAIM_IMMUTABLE = (
-    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound"
-    " claims"
-)
-_RESIZE_STATES = (
-    "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress",
-    "NodeResizeInfeasible", "NodeResizePending",
-)  # fmt: skip
 # In the order of Go's struct.
 _NOT_IN_TEMPLATES = (
     "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
@@ -43,11 +34,6 @@ def access_modes(path: str, modes: Sequence[str], missing: str) -> list[Cause]:
 
 def class_name(path: str, name: str) -> list[Cause]:
     return [field.invalid(path, name, problem) for problem in names.dns_subdomain(name)] if name else []
-
-
-def claim(obj: core.PersistentVolumeClaim) -> list[Cause]:
-    """The spec."""
-    return claim_spec("spec", obj.spec)
 
 
 def claim_template(path: str, template: core.PersistentVolumeClaimTemplate) -> list[Cause]:
@@ -134,89 +120,8 @@ def _data_source(
     return errors
 
 
-def claim_change(new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim) -> list[Cause]:
-    """A claim may be bound (volumeName set), given its class, and when bound be expanded."""
-    errors: list[Cause] = []
-    spec, before = core.PersistentVolumeClaimSpec(), old.spec
-    spec.CopyFrom(new.spec)
-    bound = new.status.phase == "Bound"
-    if not before.volumeName:
-        spec.volumeName = before.volumeName
-    errors += _class_change(spec, new, old)
-    if bound and "storage" in before.resources.requests and spec.resources.requests:
-        spec.resources.requests["storage"].CopyFrom(before.resources.requests["storage"])
-    if bound and spec.HasField("volumeAttributesClassName"):
-        spec.ClearField("volumeAttributesClassName")
-        if before.HasField("volumeAttributesClassName"):
-            spec.volumeAttributesClassName = before.volumeAttributesClassName
-    if not same(spec, before):
-        errors.append(field.forbidden("spec", _CLAIM_IMMUTABLE))
-    asked, had = _storage(new.spec.resources.requests), _storage(before.resources.requests)
-    # An expansion that failed may be taken back, but not below what there is.
-    if asked < had and asked <= _storage(old.status.capacity):
-        problem = "field can not be less than status.capacity"
-        errors.append(field.forbidden("spec.resources.requests.storage", problem))
-    if new.spec.volumeMode != before.volumeMode:
-        errors += field.immutable("volumeMode", new.spec.volumeMode, before.volumeMode)
-    if before.HasField("volumeAttributesClassName") and not new.spec.volumeAttributesClassName:
-        if not new.spec.HasField("volumeAttributesClassName"):
-            what = "nil is forbidden"
-        elif before.volumeAttributesClassName:
-            what = "an empty string is forbidden"
-        else:
-            return errors
-        problem = f"update from non-nil value to {what}"
-        errors.append(field.forbidden("spec.volumeAttributesClassName", problem))
-    return errors
-
-
-def _storage(amounts: quantities.ResourceList) -> Quantity:
-    return Quantity.parse(amounts["storage"].string if "storage" in amounts else "0")
-
-
-def _class_change(
-    spec: core.PersistentVolumeClaimSpec, new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim
-) -> list[Cause]:
-    """Takes out of `spec` a class that may be given now: none was there, or the annotation said the same."""
-    before, after = old.metadata.annotations, new.metadata.annotations
-    gets = new.spec.HasField("storageClassName") and not old.spec.HasField("storageClassName")
-    if gets and CLASS_ANNOTATION in before and before[CLASS_ANNOTATION] == new.spec.storageClassName:
-        spec.ClearField("storageClassName")
-        if after.get(CLASS_ANNOTATION, before[CLASS_ANNOTATION]) == before[CLASS_ANNOTATION]:
-            return []
-    elif gets and CLASS_ANNOTATION not in before:
-        spec.ClearField("storageClassName")
-    return field.immutable(
-        f"metadata.annotations.{CLASS_ANNOTATION}",
-        after.get(CLASS_ANNOTATION, ""),
-        before.get(CLASS_ANNOTATION, ""),
-    )
-
-
-def claim_status_update(new: core.PersistentVolumeClaim, old: core.PersistentVolumeClaim) -> list[Cause]:
-    errors = metadata.object_meta_update(new.metadata, old.metadata)
-    if not new.metadata.resourceVersion:
-        errors.append(field.required("resourceVersion"))
-    if not new.spec.accessModes:
-        errors.append(field.required("Spec.accessModes"))
-    for name in sorted(new.status.capacity):
-        errors += quantities.basic(f"status.capacity[{name}]", new.status.capacity[name])
-    at = "status.allocatedResourceStatus"
-    for name in sorted(new.status.allocatedResourceStatuses):
-        errors += _resource_key(at, name)
-        if new.status.allocatedResourceStatuses[name] not in _RESIZE_STATES:
-            errors.append(field.not_supported(at, name, _RESIZE_STATES))
-    for name in sorted(new.status.allocatedResources):
-        quantity = new.status.allocatedResources[name]
-        errors += _resource_key("status.allocatedResources", name) or quantities.basic(
-            f"status.allocatedResources[{name}]", quantity
-        )
-    return errors
-
-
-def _resource_key(path: str, name: str) -> list[Cause]:
-    """Of Kubernetes' own resources a claim has storage only."""
-    errors = [field.invalid(path, name, problem) for problem in names.qualified_name(name)]
-    if not errors and quantities.is_native(name) and name != "storage":
-        errors.append(field.not_supported(path, name, ("storage",)))
-    return errors
+def class_annotation_warnings(obj: core.PersistentVolume | core.PersistentVolumeClaim) -> Iterator[str]:
+    """Yield the warning about the annotation that named the class before v1.8."""
+    if CLASS_ANNOTATION in obj.metadata.annotations:
+        text = 'deprecated since v1.8; use "storageClassName" attribute instead'
+        yield f"metadata.annotations[{CLASS_ANNOTATION}]: {text}"

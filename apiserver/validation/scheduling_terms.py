@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from apiserver.validation import field, names
-from apiserver.validation.pod_options import NUMERIC_OPERATORS, PodOptions
+from apiserver.validation.pods.options import NUMERIC_OPERATORS, PodOptions
 from apiserver.validation.selectors import label_selector
 from machinery.api.errors import Cause
 from machinery.api.names import EMPTY

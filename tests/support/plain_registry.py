@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from apiserver.cache.reads import Reads
 from apiserver.cache.watch_cache import WatchCache
+from apiserver.kinds.table import fields_of
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import (
     NO_OPTIONS,
@@ -34,7 +35,7 @@ class PlainRegistry:
 
     def __init__(self, storage: EtcdStorage, cache: WatchCache) -> None:
         self._storage = storage
-        self._reads = Reads(storage, cache)
+        self._reads = Reads(storage, cache, fields_of)
 
     async def get(
         self,

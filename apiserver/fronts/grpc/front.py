@@ -30,6 +30,8 @@ from apiserver.flow_control.controller import FlowControl
 from apiserver.fronts.grpc import attributes as grpc_attributes
 from apiserver.fronts.grpc import bodies
 from apiserver.fronts.grpc import reviews as grpc_reviews
+from apiserver.kinds.autoscaling import scales
+from apiserver.kinds.table import strategy_of
 from apiserver.objects import served
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import (
@@ -43,7 +45,6 @@ from apiserver.objects.requests import (
 from apiserver.objects.watcher import Watcher, WatchEvent
 from apiserver.registry import deletion, scale
 from apiserver.registry.collection import delete_collection, is_deletable
-from apiserver.registry.strategies import strategy_of
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
 from machinery.api import errors
@@ -446,7 +447,7 @@ def _scales(target: api.Target, kind: Kind[Any]) -> bool:
 def _scale(made: Message, warnings: Sequence[str] = ()) -> bytes:
     """A Scale in its envelope."""
     presence.fill(made)
-    body = envelope.wrap(scale.KIND, made.SerializeToString(deterministic=True))
+    body = envelope.wrap(scales.SCALE, made.SerializeToString(deterministic=True))
     return api.Object(body=body, warnings=warnings).SerializeToString()
 
 

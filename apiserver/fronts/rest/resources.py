@@ -26,6 +26,10 @@ from apiserver.fronts.rest.media import (
 )
 from apiserver.fronts.rest.node_proxy import NodeSource
 from apiserver.fronts.rest.target import Target
+from apiserver.kinds.autoscaling import scales
+from apiserver.kinds.rules import DeleteResponse
+from apiserver.kinds.strategy import read_only
+from apiserver.kinds.table import rules_of, strategy_of
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.list_options import parse_selectors
 from apiserver.objects.requests import (
@@ -39,8 +43,6 @@ from apiserver.objects.requests import (
 from apiserver.objects.watcher import Watcher
 from apiserver.registry import deletion
 from apiserver.registry.collection import delete_collection, is_deletable
-from apiserver.registry.strategies import strategy_of
-from apiserver.registry.strategy import read_only
 from apiserver.schema import large_bodies, version_fields
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
@@ -65,28 +67,6 @@ _PATCHES = {
     "application/strategic-merge-patch+json": PatchKind.STRATEGIC,
     "application/apply-patch+yaml": PatchKind.APPLY,
 }
-# Kinds whose DELETE answers with the object that is gone; the others with a Status (registry/*/storage.go).
-_RETURNED = frozenset(
-    {
-        "csidrivers",
-        "csinodes",
-        "deviceclasses",
-        "namespaces",
-        "persistentvolumeclaims",
-        "persistentvolumes",
-        "pods",
-        "podtemplates",
-        "resourceclaims",
-        "resourceclaimtemplates",
-        "resourcequotas",
-        "resourceslices",
-        "serviceaccounts",
-        "services",
-        "storageclasses",
-        "volumeattachments",
-        "volumeattributesclasses",
-    }
-)
 _BEFORE_WRITE = failpoints.declare("apiserver.rest.write.before")
 _AFTER_WRITE = failpoints.declare("apiserver.rest.write.after")
 
@@ -280,8 +260,7 @@ class Resources:
         body = await self._decoded(request, bodies.of_kind(kind))
         code = 200
         metadata = body.message.metadata
-        strategy = strategy_of(kind)
-        may_create = strategy.allow_create_on_update and not target.subresource
+        may_create = rules_of(kind).created_by_update and not target.subresource
         if may_create and not metadata.resourceVersion and not metadata.uid:
             code = 200 if await self._exists(kind, target) else 201
         changed = await self._registry.update(
@@ -334,7 +313,7 @@ class Resources:
         request_options.check_dry_run(options.dryRun, "DeleteOptions")
         request.warnings.extend(deletion.warnings(strategy_of(kind), options))
         result = await self._registry.delete(kind, target.namespace, target.name, options)
-        if result.deleted and kind.plural not in _RETURNED:
+        if result.deleted and rules_of(kind).delete_response is DeleteResponse.STATUS:
             done = meta.Status(status="Success")
             uid = result.object.message.metadata.uid
             done.details.CopyFrom(
@@ -380,11 +359,9 @@ class Resources:
         """A Scale, which nobody stores, in all forms that objects have."""
         if not media.shown_as:
             return _message(request, media, bodies.scale(), made)
-        from apiserver.registry import scale
-
         named = made.metadata
         revision = resource_version_number(named.resourceVersion)
-        shown = CachedObject(scale.KIND, named.namespace, named.name, revision, stored=b"", message=made)
+        shown = CachedObject(scales.SCALE, named.namespace, named.name, revision, stored=b"", message=made)
         return self._object(request, media, shown)
 
     def _page(self, request: Request, media: Media, kind: Kind[Any], page: ListPage) -> Answer:

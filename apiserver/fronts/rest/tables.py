@@ -1,21 +1,26 @@
 """Objects as Tables: what kubectl prints.
 
-The columns of each kind are in `apiserver.rest.columns`. Source: kube-apiserver 1.36,
+The columns of each kind are beside its other rules, in `apiserver.kinds`. Source: kube-apiserver 1.36,
 endpoints/handlers/response.go and pkg/printers.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import cache
 from typing import Any
 
 import anyio.lowlevel
 
 from apiserver.fronts.rest import answers, text
 from apiserver.fronts.rest.media import Media
+from apiserver.kinds.autoscaling import scales
+from apiserver.kinds.conversion import as_stored
+from apiserver.kinds.table import rules_of
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import ListPage
-from apiserver.rest.columns import Row, columns_of, row_of
+from apiserver.printing.columns import Column, Columns, Row
+from apiserver.schema import descriptions
 from machinery.api import errors
 from machinery.api.kinds import Kind
 from machinery.wire import codec
@@ -61,7 +66,7 @@ def _head(page: ListPage, media: Media, kind: Kind[Any]) -> dict[str, Any]:
         "kind": "Table",
         "apiVersion": f"{_META}/{media.version}",
         "metadata": metadata,
-        "columnDefinitions": columns_of(kind),
+        "columnDefinitions": definitions(columns_of(kind)),
     }
 
 
@@ -74,7 +79,7 @@ def of_event(
         "kind": "Table",
         "apiVersion": f"{_META}/{media.version}",
         "metadata": {"resourceVersion": str(found.revision)},
-        "columnDefinitions": columns_of(found.kind) if columns else None,
+        "columnDefinitions": definitions(columns_of(found.kind)) if columns else None,
         "rows": [_row(found, media, include_object, now, empty=bookmark)],
     }
 
@@ -98,3 +103,30 @@ def _row(
     else:
         made["object"] = None
     return made
+
+
+def columns_of(kind: Kind[Any]) -> Columns[Any]:
+    """Return the columns of a kind that is served, or of a Scale."""
+    return scales.COLUMNS if kind is scales.SCALE else rules_of(kind).columns
+
+
+def row_of(found: CachedObject, now: float) -> Row:
+    """Return an object's cells; `now` in seconds since the epoch."""
+    message = found.message if found.kind is scales.SCALE else as_stored(found.kind, found.message)
+    return columns_of(found.kind).row(message, now)
+
+
+@cache
+def definitions(columns: Columns[Any]) -> list[dict[str, Any]]:
+    """Return the columnDefinitions of a Table; the list is shared."""
+    return [_definition(column) for column in columns.columns]
+
+
+def _definition(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": descriptions.of(column.described),
+        "priority": int(column.wide),
+    }

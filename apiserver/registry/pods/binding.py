@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.kinds.strategy import Environment
 from apiserver.objects.cached_object import CachedObject
 from apiserver.registry.store import Preconditions, Store
-from apiserver.registry.strategy import Environment
 from apiserver.validation import field
 from machinery.api import errors
 from machinery.api.errors import GroupResource, StatusError

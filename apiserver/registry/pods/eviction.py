@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from apiserver.kinds.strategy import Environment, Strategy
 from apiserver.objects.cached_object import CachedObject
 from apiserver.registry.deletion import Deletion, check_preconditions
 from apiserver.registry.pods import budget
 from apiserver.registry.store import Store
-from apiserver.registry.strategy import Environment, Strategy
 from apiserver.validation import field
 from machinery.api import errors
 from machinery.api.errors import GroupKind, StatusError
@@ -54,7 +54,7 @@ class EvictionRequest:
     """One eviction. `strategy` is the pod's own, `status_strategy` that of its status."""
 
     store: Store
-    strategy: Strategy
+    strategy: Strategy[core.Pod]
     write_status: Callable[[str, str, Callable[[Any], None], bool], Awaitable[CachedObject]]
     """Changes a pod through its status endpoint: (namespace, name, change in place, dry run)."""
     clock: Clock

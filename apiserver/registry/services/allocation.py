@@ -18,8 +18,10 @@ from typing import Protocol
 
 import anyio
 
+from apiserver.kinds.core.services import carry_over, families
+from apiserver.kinds.core.services import validation as validation
 from apiserver.objects.cached_object import CachedObject
-from apiserver.registry.services import addresses, carry_over, families, node_ports
+from apiserver.registry.services import addresses, node_ports
 from apiserver.registry.services.addresses import AddressRange
 from apiserver.registry.services.node_ports import PortChange, PortRange
 from apiserver.registry.services.port_store import PortStore

@@ -11,9 +11,9 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from apiserver.kinds.core.services import validation as validation
 from apiserver.registry.services.addresses import static_part
 from apiserver.validation import field as fields
-from apiserver.validation import services as validation
 from machinery.api import errors
 from machinery.api.errors import Cause
 from machinery.api.pb import core

@@ -11,6 +11,7 @@ import pytest
 
 from apiserver.cache.reads import Reads
 from apiserver.cache.watch_cache import CacheLimits
+from apiserver.kinds.table import fields_of
 from apiserver.objects.requests import ListOptions, WatchOptions
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
@@ -74,7 +75,7 @@ async def test_golden_lists(etcd: ThrowawayEtcd) -> None:
     async with running(etcd, CacheLimits(wait_seconds=0.2)) as bench:
         await bench.storage.create("/registry/namespaces/default", envelope.encode(codec.from_json(
             core.Namespace, {"metadata": {"name": "default"}})))  # fmt: skip
-        reads = Reads(bench.storage, bench.cache)
+        reads = Reads(bench.storage, bench.cache, fields_of)
         await bench.storage.compact(await bench.storage.current_revision())
         revision = 0
         for entry in header["objects"]:
@@ -149,7 +150,7 @@ async def _play(
 
 async def test_pages_stay_at_the_first_pages_revision_while_objects_change(etcd: ThrowawayEtcd) -> None:
     async with running(etcd) as bench:
-        reads = Reads(bench.storage, bench.cache)
+        reads = Reads(bench.storage, bench.cache, fields_of)
         for name in "abcd":
             await bench.create(pod(name, app=name))
         first = await reads.list(kinds.POD, "", ListOptions(limit=2))
@@ -172,7 +173,7 @@ async def test_pages_stay_at_the_first_pages_revision_while_objects_change(etcd:
 
 async def test_a_compacted_token_is_expired_and_offers_to_go_on(etcd: ThrowawayEtcd) -> None:
     async with running(etcd) as bench:
-        reads = Reads(bench.storage, bench.cache)
+        reads = Reads(bench.storage, bench.cache, fields_of)
         for name in "abc":
             await bench.create(pod(name))
         first = await reads.list(kinds.POD, "", ListOptions(limit=1))
@@ -190,7 +191,7 @@ async def test_a_compacted_token_is_expired_and_offers_to_go_on(etcd: ThrowawayE
 
 async def test_get_reads_etcd_or_the_cache(etcd: ThrowawayEtcd) -> None:
     async with running(etcd) as bench:
-        reads = Reads(bench.storage, bench.cache)
+        reads = Reads(bench.storage, bench.cache, fields_of)
         revision = await bench.create(pod("a"))
         for version in ("", str(revision), "0"):
             found = await reads.get(kinds.POD, "default", "a", resource_version=version)
@@ -204,7 +205,7 @@ async def test_get_reads_etcd_or_the_cache(etcd: ThrowawayEtcd) -> None:
 
 async def test_a_watch_selects_by_fields_and_begins_consistently(etcd: ThrowawayEtcd) -> None:
     async with running(etcd) as bench:
-        reads = Reads(bench.storage, bench.cache)
+        reads = Reads(bench.storage, bench.cache, fields_of)
         await bench.create(pod("a"))
         await bench.create(pod("b"))
         options = WatchOptions(field_selector="metadata.name=b")

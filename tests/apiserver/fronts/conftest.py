@@ -14,6 +14,7 @@ import pytest
 from apiserver.cache.reads import Reads
 from apiserver.cache.watch_cache import CacheLimits, WatchCache
 from apiserver.fronts.grpc.front import ServerIdentity
+from apiserver.kinds.table import fields_of
 from apiserver.objects.requests import RegistryAPI
 from apiserver.process.bootstrap import bootstrap
 from apiserver.process.server import ApiServer, ServerOptions
@@ -38,7 +39,7 @@ async def _serving(address: str, clock: AheadClock) -> AsyncIterator[tuple[Rest,
         registry = Registry(
             storage,
             cache,
-            Reads(storage, cache),
+            Reads(storage, cache, fields_of),
             gates=Gates("apiserver", VERSION),
             clock=clock,
             rng=random.Random(1),

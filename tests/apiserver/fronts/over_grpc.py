@@ -13,7 +13,7 @@ import grpc.aio
 from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
-from apiserver.registry.scale import KIND as SCALE
+from apiserver.kinds.autoscaling.scales import SCALE
 from machinery.api import errors
 from machinery.api.kinds import Kind
 from machinery.api.pb import core, meta, policy

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from apiserver.fields import UnknownFieldLabel, field_label, fields_of
 from apiserver.fronts.rest.http import Request
+from apiserver.kinds.table import fields_of
 from apiserver.objects.list_options import check_list, parse_revision, parse_selectors, predicate_of
 from apiserver.objects.requests import ListOptions
+from apiserver.objects.selectable_fields import UnknownFieldLabel
 from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
 from machinery.api.pb import batch, core, devices, meta
+
+
+def values_of(kind: Kind[Any], obj: Any) -> Mapping[str, str]:
+    return fields_of(kind).values(obj)
+
+
+def field_label(kind: Kind[Any], label: str) -> str:
+    return fields_of(kind).key_of(label)
+
 
 META = meta.ObjectMeta(name="x", namespace="ns")
 
@@ -40,7 +51,7 @@ META = meta.ObjectMeta(name="x", namespace="ns")
     ],
 )
 def test_fields_beside_the_metadata(kind: Kind[Any], obj: Any, own: dict[str, str]) -> None:
-    assert fields_of(kind, obj) == own | {"metadata.name": "x", "metadata.namespace": "ns"}
+    assert values_of(kind, obj) == own | {"metadata.name": "x", "metadata.namespace": "ns"}
     for label in (*own, "metadata.name", "metadata.namespace"):
         assert field_label(kind, label) == label
 
@@ -48,7 +59,7 @@ def test_fields_beside_the_metadata(kind: Kind[Any], obj: Any, own: dict[str, st
 def test_resource_slices_are_found_by_node_and_driver() -> None:
     found = devices.ResourceSlice(metadata=meta.ObjectMeta(name="s"))
     found.spec.nodeName, found.spec.driver = "n1", "gpu.example.com"
-    assert fields_of(kinds.RESOURCE_SLICE, found) == {
+    assert values_of(kinds.RESOURCE_SLICE, found) == {
         "metadata.name": "s",
         "spec.nodeName": "n1",
         "spec.driver": "gpu.example.com",
@@ -87,7 +98,7 @@ def test_fields_that_a_kind_lacks(kind: Kind[Any], label: str, said: str) -> Non
 def check(options: ListOptions) -> None:
     selectors = parse_selectors(options.label_selector, options.field_selector)
     check_list(options)
-    predicate_of(kinds.POD, selectors)
+    predicate_of(selectors, fields_of(kinds.POD))
 
 
 def refused(options: ListOptions) -> StatusError:

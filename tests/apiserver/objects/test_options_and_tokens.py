@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.cache import continue_token
 from apiserver.cache.continue_token import ContinueToken, InvalidToken
-from apiserver.fields import UnknownFieldLabel, field_label, fields_of
+from apiserver.kinds.table import fields_of
 from apiserver.objects.list_options import InvalidResourceVersion, parse_revision
+from apiserver.objects.selectable_fields import UnknownFieldLabel
 from machinery.api import kinds
+from machinery.api.kinds import Kind
 from machinery.api.pb import core
+
+
+def values_of(kind: Kind[Any], obj: Any) -> Mapping[str, str]:
+    return fields_of(kind).values(obj)
+
+
+def field_label(kind: Kind[Any], label: str) -> str:
+    return fields_of(kind).key_of(label)
 
 
 @given(
@@ -57,7 +70,7 @@ def test_fields_of_a_pod() -> None:
     pod.metadata.name, pod.metadata.namespace = "a", "ns"
     pod.spec.nodeName, pod.spec.hostNetwork = "n1", True
     pod.status.nominatedNodeName = "n2"
-    fields = fields_of(kinds.POD, pod)
+    fields = values_of(kinds.POD, pod)
     assert fields["spec.nodeName"] == "n1"
     assert fields["spec.hostNetwork"] == "true"
     assert fields["status.nominatedNodeName"] == "n2"
@@ -67,7 +80,7 @@ def test_fields_of_a_pod() -> None:
 def test_an_event_is_found_by_either_groups_names() -> None:
     event = core.Event()
     event.involvedObject.name, event.reportingComponent = "p", "kubelet"
-    fields = fields_of(kinds.EVENT, event)
+    fields = values_of(kinds.EVENT, event)
     assert fields[field_label(kinds.EVENTS_EVENT, "regarding.name")] == "p"
     assert fields[field_label(kinds.EVENTS_EVENT, "reportingController")] == "kubelet"
     assert fields["source"] == "kubelet"

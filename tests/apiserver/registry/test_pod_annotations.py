@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.validation import ephemeral_containers, pod_status
-from apiserver.validation import pod as pods
+from apiserver.kinds.core.pods import (
+    ephemeral_containers_validation as ephemeral_containers,
+)
+from apiserver.kinds.core.pods import (
+    status_validation as pod_status,
+)
+from apiserver.kinds.core.pods import validation as pods
 from machinery.api.pb import core
 from machinery.features.gates import Gates
 from machinery.wire import codec

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.validation import pod as validation
-from apiserver.validation import pod_warnings
+from apiserver.kinds.core.pods import validation as validation
+from apiserver.validation.pods import warnings as pod_warnings
 from machinery import defaults
 from machinery.api import kinds
 from machinery.api.pb import core

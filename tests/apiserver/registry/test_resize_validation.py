@@ -15,10 +15,10 @@ from apiserver.admission.interface import Request
 from apiserver.admission.limit_ranger import LimitRanger
 from apiserver.admission.node_declared_feature_validator import NodeDeclaredFeatureValidator
 from apiserver.admission.pod_resize_validator import PodResizeValidator
+from apiserver.kinds.core.pods.rules import RULES
+from apiserver.kinds.strategy import Environment
 from apiserver.objects.cached_object import CachedObject
 from apiserver.registry import rules
-from apiserver.registry.pods.resize import POD_RESIZE
-from apiserver.registry.strategy import Environment
 from machinery import defaults
 from machinery.api import kinds
 from machinery.api.errors import StatusError
@@ -86,7 +86,7 @@ async def resize(case: dict[str, Any]) -> core.Pod:
     )
     request = Request("UPDATE", kinds.POD, old.metadata.namespace, old.metadata.name, "resize", new, old)
     await chain.admit(request)
-    rules.before_update(POD_RESIZE, new, old, env)
+    rules.before_update(RULES.strategy.subresources["resize"], new, old, env)
     await chain.validate(request)
     return new
 

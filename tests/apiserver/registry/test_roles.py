@@ -14,6 +14,7 @@ from apiserver.access.rbac import bootstrap as rbac_bootstrap
 from apiserver.access.rbac.authorizer import RBAC
 from apiserver.access.user import User
 from apiserver.cache.reads import Reads
+from apiserver.kinds.table import fields_of
 from apiserver.objects.requests import PatchKind, WriteOptions
 from apiserver.registry.registry import Registry
 from machinery.api import errors, kinds
@@ -126,7 +127,8 @@ async def test_an_update_that_creates_needs_the_right_to_create(etcd: ThrowawayE
         free = await started(bench)
         made = await create(free, kinds.ROLE, {"metadata": {"name": "old"}, "rules": [RULE]})
         bound = Registry(
-            bench.storage, bench.cache, Reads(bench.storage, bench.cache), gates=Gates("apiserver", DEFAULT),
+            bench.storage, bench.cache, Reads(bench.storage, bench.cache, fields_of),
+            gates=Gates("apiserver", DEFAULT),
             clock=SystemClock(), rng=random.Random(1), authorize=authorize,
         )  # fmt: skip
         await put(bound, kinds.ROLE, own(made))

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.validation import containers, field, names, quantities
-from apiserver.validation import pod as pods
+from apiserver.kinds.core.pods import validation as pods
+from apiserver.validation import field, names, quantities
+from apiserver.validation.pods import containers
 from machinery import defaults
 from machinery.api import kinds
 from machinery.api.errors import StatusError

@@ -10,6 +10,7 @@ from typing import Any
 
 from apiserver.cache.reads import Reads
 from apiserver.cache.watch_cache import CacheLimits
+from apiserver.kinds.table import fields_of
 from apiserver.process.bootstrap import bootstrap
 from apiserver.registry.registry import Registry
 from machinery.api import kinds
@@ -27,7 +28,7 @@ async def started(bench: Bench) -> Rest:
     registry = Registry(
         bench.storage,
         bench.cache,
-        Reads(bench.storage, bench.cache),
+        Reads(bench.storage, bench.cache, fields_of),
         gates=Gates("apiserver", VERSION),
         clock=SystemClock(),
         rng=made._rng,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from k8s.io.api.autoscaling.v1 import generated_pb2 as v1
 
-from apiserver.registry import autoscalers
+from apiserver.kinds.autoscaling import conversion as autoscalers
 from machinery.api import kinds
 from machinery.api.pb import autoscaling as v2
 from machinery.wire import codec, envelope

@@ -11,6 +11,7 @@ from apiserver.cache.watch_cache import CacheLimits
 from apiserver.chain.metrics import RequestMetrics
 from apiserver.fronts.rest.front import FrontOptions, RestFront
 from apiserver.fronts.rest.kubelets import UsageSnapshot, Used
+from apiserver.kinds.table import fields_of
 from apiserver.process.bootstrap import bootstrap
 from apiserver.registry.registry import Registry
 from machinery.features.gates import Gates
@@ -36,7 +37,7 @@ async def _started(bench: Bench, source: _Source) -> Rest:
     registry = Registry(
         bench.storage,
         bench.cache,
-        Reads(bench.storage, bench.cache),
+        Reads(bench.storage, bench.cache, fields_of),
         gates=Gates("apiserver", VERSION),
         clock=SystemClock(),
         rng=random.Random(1),

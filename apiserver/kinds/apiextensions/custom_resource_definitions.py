@@ -1,0 +1,15 @@
+"""CustomResourceDefinitions: served, so that clients find that there are none."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules, Unvalidated
+from apiserver.kinds.strategy import ReadOnlyStrategy
+from apiserver.printing.columns import NAME_AND_CREATION
+from machinery.api import kinds
+
+RULES = KindRules(
+    kind=kinds.CUSTOM_RESOURCE_DEFINITION,
+    strategy=ReadOnlyStrategy(kinds.CUSTOM_RESOURCE_DEFINITION),
+    columns=NAME_AND_CREATION,
+    unvalidated=Unvalidated("no object of this kind can be created: Nominee serves built-in kinds only"),
+)

@@ -1,0 +1,70 @@
+"""ControllerRevisions (kube-apiserver 1.36, ValidateControllerRevisionCreate and -Update)."""
+
+from __future__ import annotations
+
+import json
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.cells import NONE, age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import field, metadata
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.objects import controller_of
+from machinery.api.pb import apps
+from machinery.wire import codec
+
+
+class ControllerRevisionStrategy(Strategy[apps.ControllerRevision]):
+    def validate(self, new: apps.ControllerRevision, env: Environment) -> list[Cause]:
+        return self._always(new) + _data(new)
+
+    def _always(self, new: apps.ControllerRevision) -> list[Cause]:
+        return self.validate_metadata(new) + field.non_negative("revision", new.revision)
+
+    def validate_update(
+        self, new: apps.ControllerRevision, old: apps.ControllerRevision, env: Environment
+    ) -> list[Cause]:
+        errors = metadata.object_meta_update(new.metadata, old.metadata) + self._always(new)
+        if new.data.raw != old.data.raw:
+            errors.append(field.invalid("data", codec.to_json(new).get("data"), field.IMMUTABLE))
+        return errors
+
+
+def _data(revision: apps.ControllerRevision) -> list[Cause]:
+    """What the controller made of its template, which is an object."""
+    if not revision.data.raw or revision.data.raw == b"null":
+        return [field.required("data", "data is mandatory")]
+    try:
+        value = json.loads(revision.data.raw)
+    except (ValueError, RecursionError) as error:
+        return [field.invalid("data", "<value omitted>", f"error parsing data: {error}")]
+    if not isinstance(value, dict):
+        return [field.required("data", "data must be a valid JSON object")]
+    return []
+
+
+def _row(obj: apps.ControllerRevision, now: float) -> Row:
+    owner = controller_of(obj)
+    shown = NONE
+    if owner is not None:
+        group = owner.apiVersion.rpartition("/")[0]
+        kind = owner.kind.lower()
+        shown = f"{kind}.{group}/{owner.name}" if group else f"{kind}/{owner.name}"
+    return Row([obj.metadata.name, shown, obj.revision, age(obj.metadata, now)])
+
+
+RULES = KindRules(
+    kind=kinds.CONTROLLER_REVISION,
+    strategy=ControllerRevisionStrategy(kinds.CONTROLLER_REVISION),
+    columns=Columns(
+        (
+            NAME,
+            Column("Controller", "Controller of the object"),
+            Column("Revision", "controllerrevision-apps-v1#revision"),
+            AGE,
+        ),
+        _row,
+    ),
+)

@@ -1,0 +1,151 @@
+"""DaemonSets (kube-apiserver 1.36, pkg/apis/apps/validation and pkg/registry/apps/daemonset)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.simple_strategy import SimpleStatusStrategy
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.cells import age, containers, labels
+from apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
+from apiserver.validation import field, metadata
+from apiserver.validation.go_dump import dump
+from apiserver.validation.int_or_percent import int_or_percent, is_zero, shown
+from apiserver.validation.pods import options as pod_options
+from apiserver.validation.pods import templates
+from apiserver.validation.pods.options import PodOptions
+from apiserver.validation.pods.warnings import workload_warnings
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import apps
+from machinery.api.selectors import parse_int64, shown_label_selector
+from machinery.wire import codec
+
+_TYPES = ("RollingUpdate", "OnDelete")
+_COUNTS = (
+    "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady",
+    "observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable",
+)  # fmt: skip
+_GENERATION = "deprecated.daemonset.template.generation"
+
+
+class DaemonSetStrategy(Strategy[apps.DaemonSet]):
+    """The main resource. The template's generation is an annotation in apps/v1."""
+
+    counts_generation = True
+
+    def validate(self, new: apps.DaemonSet, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + _validate(new, pod_options.of(env.gates))
+
+    def validate_update(self, new: apps.DaemonSet, old: apps.DaemonSet, env: Environment) -> list[Cause]:
+        options = pod_options.of(env.gates, old.spec.template.spec)
+        changed = metadata.object_meta_update(new.metadata, old.metadata) + _validate_change(new, old)
+        return changed + _validate(new, options)
+
+    def warnings(self, new: apps.DaemonSet, old: apps.DaemonSet | None) -> Sequence[str]:
+        return workload_warnings(new, old)
+
+    def prepare_for_create(self, new: apps.DaemonSet, env: Environment) -> None:
+        super().prepare_for_create(new, env)
+        given = new.metadata.annotations.get(_GENERATION, "")
+        number = parse_int64(given) or 0
+        new.metadata.annotations[_GENERATION] = str(max(number, 1))
+
+    def prepare_for_update(self, new: apps.DaemonSet, old: apps.DaemonSet, env: Environment) -> None:
+        super().prepare_for_update(new, old, env)
+        before = old.metadata.annotations.get(_GENERATION, "1")
+        number = parse_int64(before) or 1
+        if new.spec.template != old.spec.template:
+            number += 1
+        new.metadata.annotations[_GENERATION] = str(number)
+
+
+def _validate(obj: apps.DaemonSet, options: PodOptions) -> list[Cause]:
+    spec = obj.spec
+    errors = templates.selected(
+        spec.selector if spec.HasField("selector") else None,
+        spec.template.metadata.labels,
+        "empty selector is invalid for daemonset",
+        required=False,
+    )
+    errors += templates.pod_template("spec.template", spec.template, options)
+    errors += templates.always_restarts("spec.template", spec.template, "DaemonSet")
+    errors += field.non_negative("spec.minReadySeconds", spec.minReadySeconds)
+    errors += _strategy("spec.updateStrategy", spec.updateStrategy)
+    if spec.HasField("revisionHistoryLimit"):
+        errors += field.non_negative("spec.revisionHistoryLimit", spec.revisionHistoryLimit)
+    return errors
+
+
+def _strategy(path: str, strategy: apps.DaemonSetUpdateStrategy) -> list[Cause]:
+    if strategy.type == "OnDelete":
+        return []
+    if strategy.type != "RollingUpdate":
+        return [field.not_supported(path, dump(strategy), _TYPES)]
+    if not strategy.HasField("rollingUpdate"):
+        return [field.required(f"{path}.rollingUpdate")]
+    rolling, at = strategy.rollingUpdate, f"{path}.rollingUpdate"
+    errors = int_or_percent(f"{at}.maxUnavailable", rolling.maxUnavailable)
+    errors += int_or_percent(f"{at}.maxSurge", rolling.maxSurge)
+    fewer, more = not is_zero(rolling.maxUnavailable), not is_zero(rolling.maxSurge)
+    if fewer and more:
+        problem = "may not be set when maxUnavailable is non-zero"
+        errors.append(field.invalid(f"{at}.maxSurge", shown(rolling.maxSurge), problem))
+    elif not fewer and not more:
+        problem = "cannot be 0 when maxSurge is 0"
+        errors.append(field.invalid(f"{at}.maxUnavailable", shown(rolling.maxUnavailable), problem))
+    return errors
+
+
+def _validate_change(new: apps.DaemonSet, old: apps.DaemonSet) -> list[Cause]:
+    if new.spec.selector == old.spec.selector:
+        return []
+    return [field.invalid("spec.selector", codec.to_json(new.spec.selector), field.IMMUTABLE)]
+
+
+def _validate_status(new: apps.DaemonSet, old: apps.DaemonSet) -> list[Cause]:
+    errors: list[Cause] = []
+    for name in _COUNTS:
+        errors += field.non_negative(f"status.{name}", getattr(new.status, name))
+    before, after = old.status.collisionCount, new.status.collisionCount
+    if old.status.HasField("collisionCount") and after < before:
+        errors.append(field.invalid("status.collisionCount", after, "cannot be decremented"))
+    return errors
+
+
+def _row(obj: apps.DaemonSet, now: float) -> Row:
+    status = obj.status
+    counts = [
+        status.desiredNumberScheduled,
+        status.currentNumberScheduled,
+        status.numberReady,
+        status.updatedNumberScheduled,
+        status.numberAvailable,
+    ]
+    nodes = labels(obj.spec.template.spec.nodeSelector)
+    own: list[Cell] = [obj.metadata.name, *counts, nodes, age(obj.metadata, now)]
+    return Row([*own, *containers(obj.spec.template), shown_label_selector(obj.spec.selector)])
+
+
+RULES = KindRules(
+    kind=kinds.DAEMON_SET,
+    strategy=DaemonSetStrategy(
+        kinds.DAEMON_SET, {"status": SimpleStatusStrategy(kinds.DAEMON_SET, _validate_status)}
+    ),
+    columns=Columns(
+        (
+            NAME,
+            Column("Desired", "daemonsetstatus-apps-v1#desiredNumberScheduled", "integer"),
+            Column("Current", "daemonsetstatus-apps-v1#currentNumberScheduled", "integer"),
+            Column("Ready", "daemonsetstatus-apps-v1#numberReady", "integer"),
+            Column("Up-to-date", "daemonsetstatus-apps-v1#updatedNumberScheduled", "integer"),
+            Column("Available", "daemonsetstatus-apps-v1#numberAvailable", "integer"),
+            Column("Node Selector", "podspec-v1#nodeSelector"),
+            AGE,
+            *CONTAINERS,
+            wide("Selector", "daemonsetspec-apps-v1#selector"),
+        ),
+        _row,
+    ),
+)

@@ -1,0 +1,73 @@
+"""What ReplicaSets and Deployments share (kube-apiserver 1.36, pkg/apis/apps/validation)."""
+
+from __future__ import annotations
+
+from apiserver.validation import field
+from apiserver.validation.pods import templates
+from apiserver.validation.pods.options import PodOptions
+from apiserver.validation.selectors import label_selector
+from machinery.api.errors import Cause
+from machinery.api.pb import apps, meta
+from machinery.api.selectors import LabelSelector, SelectorError
+from machinery.features.gates import Gates
+from machinery.wire import codec
+
+_Status = apps.ReplicaSetStatus | apps.DeploymentStatus
+
+
+def workload(found: apps.ReplicaSetSpec | apps.DeploymentSpec, options: PodOptions) -> list[Cause]:
+    """What holds for everything that keeps replicas of a template."""
+    errors = field.non_negative("spec.replicas", found.replicas)
+    errors += field.non_negative("spec.minReadySeconds", found.minReadySeconds)
+    selector: LabelSelector | None = None
+    if not found.HasField("selector"):
+        errors.append(field.required("spec.selector"))
+        errors += _template(found, None, options)
+    else:
+        errors += label_selector("spec.selector", found.selector)
+        if not found.selector.matchLabels and not found.selector.matchExpressions:
+            problem = "empty selector is invalid for deployment"
+            errors.append(field.invalid("spec.selector", _shown(found.selector), problem))
+        try:
+            selector = LabelSelector.from_message(found.selector)
+        except SelectorError:
+            errors.append(field.invalid("spec.selector", _shown(found.selector), "invalid label selector"))
+    if selector is not None:
+        errors += _template(found, selector, options)
+    return errors
+
+
+def _shown(selector: meta.LabelSelector) -> dict[str, object]:
+    return codec.to_json(selector)
+
+
+def _template(
+    found: apps.ReplicaSetSpec | apps.DeploymentSpec, selector: LabelSelector | None, options: PodOptions
+) -> list[Cause]:
+    errors: list[Cause] = []
+    path, template = "spec.template", found.template
+    labels = template.metadata.labels
+    selects = found.selector.matchLabels or found.selector.matchExpressions
+    # No selector at all selects nothing.
+    if selector is None or (selects and not selector.matches(labels)):
+        value = dict(sorted(labels.items())) if labels else None
+        problem = "`selector` does not match template `labels`"
+        errors.append(field.invalid(f"{path}.metadata.labels", value, problem))
+    errors += templates.pod_template(path, template, options)
+    return errors + templates.always_restarts(path, template, "ReplicaSet")
+
+
+def immutable_selector(
+    new: apps.ReplicaSetSpec | apps.DeploymentSpec, old: apps.ReplicaSetSpec | apps.DeploymentSpec
+) -> list[Cause]:
+    if new.selector == old.selector:
+        return []
+    shown = _shown(new.selector) if new.HasField("selector") else None
+    return [field.invalid("spec.selector", shown, field.IMMUTABLE)]
+
+
+def drop_terminating_replicas(new: _Status, old: _Status | None, gates: Gates) -> None:
+    """Remove in place a count that no gate makes known, unless `old` has it (KEP-3973)."""
+    counted = gates.enabled("DeploymentReplicaSetTerminatingReplicas")
+    if not counted and (old is None or not old.HasField("terminatingReplicas")):
+        new.ClearField("terminatingReplicas")

@@ -1,0 +1,139 @@
+"""StatefulSets (kube-apiserver 1.36, pkg/apis/apps/validation and pkg/registry/apps/statefulset)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.simple_strategy import SimpleStrategy
+from apiserver.printing.cells import age, containers
+from apiserver.printing.columns import AGE, CONTAINERS, NAME, Column, Columns, Row
+from apiserver.validation import field
+from apiserver.validation.go_dump import dump
+from apiserver.validation.int_or_percent import int_or_percent, is_zero
+from apiserver.validation.pods import templates
+from apiserver.validation.pods.warnings import workload_warnings
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import apps
+
+_RETENTION = ("Retain", "Delete")
+_MUTABLE = ("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy", "minReadySeconds")  # fmt: skip
+_FORBIDDEN = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy',"
+    " 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+_MORE = "cannot be greater than status.replicas"
+
+
+def _validate(obj: apps.StatefulSet) -> list[Cause]:
+    spec = obj.spec
+    errors: list[Cause] = []
+    if not spec.podManagementPolicy:
+        errors.append(field.required("spec.podManagementPolicy"))
+    elif spec.podManagementPolicy not in ("OrderedReady", "Parallel"):
+        problem = "must be 'OrderedReady' or 'Parallel'"
+        errors.append(field.invalid("spec.podManagementPolicy", spec.podManagementPolicy, problem))
+    errors += _strategy("spec.updateStrategy", spec.updateStrategy)
+    errors += _retention("spec.persistentVolumeClaimRetentionPolicy", spec)
+    errors += field.non_negative("spec.replicas", spec.replicas)
+    errors += field.non_negative("spec.minReadySeconds", spec.minReadySeconds)
+    if spec.HasField("ordinals"):
+        errors += field.non_negative("spec.ordinals.start", spec.ordinals.start)
+    errors += templates.selected(
+        spec.selector if spec.HasField("selector") else None,
+        spec.template.metadata.labels,
+        "empty selector is invalid for statefulset",
+        required=True,
+    )
+    # Upstream leaves the rest of the template to the pods: mounts name volumes that are yet to be made.
+    errors += templates.labels_of("spec.template", spec.template)
+    return errors + templates.always_restarts("spec.template", spec.template, "StatefulSet")
+
+
+def _strategy(path: str, strategy: apps.StatefulSetUpdateStrategy) -> list[Cause]:
+    rolling = strategy.rollingUpdate
+    if not strategy.type:
+        return [field.required(path)]
+    if strategy.type == "OnDelete":
+        if not strategy.HasField("rollingUpdate"):
+            return []
+        problem = "only allowed for updateStrategy 'RollingUpdate'"
+        return [field.invalid(f"{path}.rollingUpdate", dump(rolling), problem)]
+    if strategy.type != "RollingUpdate":
+        return [field.invalid(path, dump(strategy), "must be 'RollingUpdate' or 'OnDelete'")]
+    errors = field.non_negative(f"{path}.rollingUpdate.partition", rolling.partition)
+    if rolling.HasField("maxUnavailable"):
+        at, most = f"{path}.rollingUpdate.maxUnavailable", rolling.maxUnavailable
+        errors += int_or_percent(at, most)
+        if is_zero(most):
+            errors.append(field.invalid(at, most.intVal if most.type == 0 else most.strVal, "cannot be 0"))
+    return errors
+
+
+def _retention(path: str, spec: apps.StatefulSetSpec) -> list[Cause]:
+    policy = spec.persistentVolumeClaimRetentionPolicy
+    return [
+        field.not_supported(f"{path}.{name}", value, _RETENTION)
+        for name, value in (("whenDeleted", policy.whenDeleted), ("whenScaled", policy.whenScaled))
+        if value not in _RETENTION
+    ]
+
+
+def _validate_change(new: apps.StatefulSet, old: apps.StatefulSet) -> list[Cause]:
+    specs = []
+    for each in (new, old):
+        spec = apps.StatefulSetSpec()
+        spec.CopyFrom(each.spec)
+        for name in _MUTABLE:
+            spec.ClearField(name)
+        specs.append(spec)
+    return [] if specs[0] == specs[1] else [field.forbidden("spec", _FORBIDDEN)]
+
+
+def _validate_status(new: apps.StatefulSet, old: apps.StatefulSet) -> list[Cause]:
+    found = new.status
+    errors: list[Cause] = []
+    counted = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    for name in (*counted, "observedGeneration", "collisionCount"):
+        errors += field.non_negative(f"status.{name}", getattr(found, name))
+    for name in counted[1:]:
+        if getattr(found, name) > found.replicas:
+            errors.append(field.invalid(f"status.{name}", getattr(found, name), _MORE))
+    if found.availableReplicas > found.readyReplicas:
+        problem = "cannot be greater than status.readyReplicas"
+        errors.append(field.invalid("status.availableReplicas", found.availableReplicas, problem))
+    if old.status.HasField("collisionCount") and found.collisionCount < old.status.collisionCount:
+        errors.append(field.invalid("status.collisionCount", found.collisionCount, "cannot be decremented"))
+    return errors
+
+
+def _warnings(new: apps.StatefulSet, old: apps.StatefulSet | None) -> Iterator[str]:
+    yield from workload_warnings(new, old)
+    if new.spec.HasField("revisionHistoryLimit") and new.spec.revisionHistoryLimit < 0:
+        yield (
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is"
+            " recommended"
+        )
+
+
+def _row(obj: apps.StatefulSet, now: float) -> Row:
+    ready = f"{obj.status.readyReplicas}/{obj.spec.replicas}"
+    return Row([obj.metadata.name, ready, age(obj.metadata, now), *containers(obj.spec.template)])
+
+
+class StatefulSetStrategy(SimpleStrategy[apps.StatefulSet]):
+    """The main resource."""
+
+    def warnings(self, new: apps.StatefulSet, old: apps.StatefulSet | None) -> Sequence[str]:
+        return tuple(_warnings(new, old))
+
+
+RULES = KindRules(
+    kind=kinds.STATEFUL_SET,
+    strategy=StatefulSetStrategy(
+        kinds.STATEFUL_SET, _validate, _validate_change, status=_validate_status, counts_generation=True
+    ),
+    columns=Columns((NAME, Column("Ready", "Number of the pod with ready state"), AGE, *CONTAINERS), _row),
+)

@@ -1,0 +1,106 @@
+"""HorizontalPodAutoscalers: autoscaling/v2, which is stored, and autoscaling/v1 (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from apiserver.kinds.autoscaling import conversion, validation
+from apiserver.kinds.rules import Conversion, KindRules
+from apiserver.kinds.simple_strategy import SimpleStrategy
+from apiserver.printing.cells import UNKNOWN, UNSET, age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from machinery.api import kinds
+from machinery.api.pb import autoscaling
+
+_SPEC = "horizontalpodautoscalerspec-autoscaling-v2"
+# The field of a metric that its type names.
+_SOURCES = {
+    "External": "external",
+    "Pods": "pods",
+    "Object": "object",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
+
+
+def _metrics(shown: Sequence[str]) -> str:
+    if not shown:
+        return "<none>"
+    first = ", ".join(shown[:2])
+    return f"{first} + {len(shown) - 2} more..." if len(shown) > 2 else first
+
+
+def _metric(metric: Any, statuses: Sequence[Any], index: int) -> str:
+    """`cpu: 10%/80%`: what it is and what it shall be."""
+    field = _SOURCES.get(metric.type)
+    if field is None:
+        return "<unknown type>"
+    source = getattr(metric, field)
+    target, current = source.target, None
+    if len(statuses) > index and statuses[index].HasField(field):
+        current = getattr(statuses[index], field).current
+    if field in ("resource", "containerResource"):
+        return f"{source.name}: {_utilization(target, current)}"
+    if field == "pods":
+        return _average(target, current)
+    if target.HasField("averageValue"):
+        return f"{_average(target, current)} (avg)"
+    found = UNKNOWN if current is None else _shown(current, "value")
+    return f"{found}/{_shown(target, 'value')}"
+
+
+def _shown(values: Any, name: str) -> str:
+    """A quantity; none is nothing, as of a nil pointer."""
+    return str(getattr(values, name).string) if values.HasField(name) else "<nil>"
+
+
+def _average(target: Any, current: Any) -> str:
+    known = current is not None and current.HasField("averageValue")
+    return f"{current.averageValue.string if known else UNKNOWN}/{_shown(target, 'averageValue')}"
+
+
+def _utilization(target: Any, current: Any) -> str:
+    if target.HasField("averageValue"):
+        return _average(target, current)
+    known = current is not None and current.HasField("averageUtilization")
+    found = f"{current.averageUtilization}%" if known else UNKNOWN
+    wanted = f"{target.averageUtilization}%" if target.HasField("averageUtilization") else "<auto>"
+    return f"{found}/{wanted}"
+
+
+def _row(obj: autoscaling.HorizontalPodAutoscaler, now: float) -> Row:
+    spec, status = obj.spec, obj.status
+    target = spec.scaleTargetRef
+    least = str(spec.minReplicas) if spec.HasField("minReplicas") else UNSET
+    shown = [_metric(metric, status.currentMetrics, index) for index, metric in enumerate(spec.metrics)]
+    own = [obj.metadata.name, f"{target.kind}/{target.name}", _metrics(shown), least]
+    return Row([*own, spec.maxReplicas, status.currentReplicas, age(obj.metadata, now)])
+
+
+_STRATEGY = SimpleStrategy(
+    kinds.HORIZONTAL_POD_AUTOSCALER, validation.validate, status=validation.validate_status
+)
+_COLUMNS = Columns(
+    (
+        NAME,
+        Column("Reference", f"{_SPEC}#scaleTargetRef"),
+        Column("Targets", f"{_SPEC}#metrics"),
+        Column("MinPods", f"{_SPEC}#minReplicas"),
+        Column("MaxPods", f"{_SPEC}#maxReplicas"),
+        Column("Replicas", "horizontalpodautoscalerstatus-autoscaling-v2#currentReplicas"),
+        AGE,
+    ),
+    _row,
+)
+V2 = KindRules(
+    kind=kinds.HORIZONTAL_POD_AUTOSCALER,
+    strategy=_STRATEGY,
+    columns=_COLUMNS,
+)
+V1 = KindRules(
+    kind=kinds.HORIZONTAL_POD_AUTOSCALER_V1,
+    strategy=_STRATEGY,
+    columns=_COLUMNS,
+    conversion=Conversion(conversion.to_v2, conversion.convert),
+)

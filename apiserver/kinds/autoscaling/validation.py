@@ -1,0 +1,234 @@
+"""HorizontalPodAutoscalers (kube-apiserver 1.36, pkg/apis/autoscaling/validation)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from apiserver.validation import field, names
+from apiserver.validation.quantities import NOT_NEGATIVE
+from machinery.api.errors import Cause
+from machinery.api.pb import autoscaling
+from machinery.resources.quantity import Quantity
+
+_LEAST_REPLICAS = 1
+_WINDOW_SECONDS_MAX = 3600
+_PERIOD_SECONDS_MAX = 1800
+_SELECT_POLICIES = ("Disabled", "Max", "Min")
+_POLICY_TYPES = ("Percent", "Pods")
+_TARGET_TYPES = ("Utilization", "Value", "AverageValue")
+_SOURCES = {
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+}
+
+
+def validate(obj: autoscaling.HorizontalPodAutoscaler) -> list[Cause]:
+    spec = obj.spec
+    errors: list[Cause] = []
+    if spec.HasField("minReplicas") and spec.minReplicas < _LEAST_REPLICAS:
+        problem = f"must be greater than or equal to {_LEAST_REPLICAS}"
+        errors.append(field.invalid("spec.minReplicas", spec.minReplicas, problem))
+    if spec.maxReplicas < 1:
+        errors.append(field.invalid("spec.maxReplicas", spec.maxReplicas, "must be greater than 0"))
+    if spec.HasField("minReplicas") and spec.maxReplicas < spec.minReplicas:
+        problem = "must be greater than or equal to `minReplicas`"
+        errors.append(field.invalid("spec.maxReplicas", spec.maxReplicas, problem))
+    errors += _reference("spec.scaleTargetRef", spec.scaleTargetRef)
+    for index, metric in enumerate(spec.metrics):
+        errors += _metric(f"spec.metrics[{index}]", metric)
+    return errors + _behavior("spec.behavior", spec.behavior)
+
+
+def validate_status(
+    new: autoscaling.HorizontalPodAutoscaler, old: autoscaling.HorizontalPodAutoscaler
+) -> list[Cause]:
+    errors = field.non_negative("status.currentReplicas", new.status.currentReplicas)
+    return errors + field.non_negative("status.desiredReplicas", new.status.desiredReplicas)
+
+
+def _reference(path: str, reference: autoscaling.CrossVersionObjectReference) -> list[Cause]:
+    errors: list[Cause] = []
+    for name in ("kind", "name"):
+        value = getattr(reference, name)
+        if not value:
+            errors.append(field.required(f"{path}.{name}"))
+        errors += [
+            field.invalid(f"{path}.{name}", value, problem) for problem in names.path_segment(value) if value
+        ]
+    return errors
+
+
+def _metric(path: str, metric: autoscaling.MetricSpec) -> list[Cause]:
+    errors: list[Cause] = []
+    if not metric.type:
+        errors.append(field.required(f"{path}.type", "must specify a metric source type"))
+    wanted = _SOURCES.get(metric.type)
+    if wanted is None:
+        errors.append(field.not_supported(f"{path}.type", metric.type, sorted(_SOURCES)))
+    present = [name for name in _RULES if metric.HasField(name)]
+    if present:
+        # Only the first is looked into: of several, none but the wanted one may stay.
+        errors += _RULES[present[0]](f"{path}.{present[0]}", getattr(metric, present[0]))
+    if wanted is not None and wanted not in present:
+        problem = "must populate information for the given metric source"
+        errors.append(field.required(f"{path}.{wanted}", problem))
+    if len(present) != 1:
+        problem = "must populate the given metric source only"
+        errors += [field.forbidden(f"{path}.{name}", problem) for name in present if name != wanted]
+    return errors
+
+
+def _object(path: str, source: autoscaling.ObjectMetricSource) -> list[Cause]:
+    """validateObjectSource."""
+    return (
+        _reference(f"{path}.describedObject", source.describedObject)
+        + _identifier(f"{path}.metric", source.metric)
+        + _target(f"{path}.target", source.target)
+        + _either_value(f"{path}.target", source.target)
+    )
+
+
+def _external(path: str, source: autoscaling.ExternalMetricSource) -> list[Cause]:
+    """validateExternalSource."""
+    target = source.target
+    errors = _identifier(f"{path}.metric", source.metric) + _target(f"{path}.target", target)
+    errors += _either_value(f"{path}.target", target)
+    if target.HasField("value") and target.HasField("averageValue"):
+        problem = "may not set both a target value for metric and a per-pod target"
+        errors.append(field.forbidden(f"{path}.target.value", problem))
+    return errors
+
+
+def _pods(path: str, source: autoscaling.PodsMetricSource) -> list[Cause]:
+    """validatePodsSource."""
+    errors = _identifier(f"{path}.metric", source.metric) + _target(f"{path}.target", source.target)
+    if not source.target.HasField("averageValue") or _sign(source.target.averageValue) <= 0:
+        problem = "must specify a positive target averageValue"
+        errors.append(field.required(f"{path}.target.averageValue", problem))
+    return errors
+
+
+def _resource(path: str, source: autoscaling.ResourceMetricSource) -> list[Cause]:
+    """validateResourceSource."""
+    errors: list[Cause] = []
+    if not source.name:
+        errors.append(field.required(f"{path}.name", "must specify a resource name"))
+    return errors + _of_requests(f"{path}.target", source.target)
+
+
+def _container_resource(path: str, source: autoscaling.ContainerResourceMetricSource) -> list[Cause]:
+    """validateContainerResourceSource."""
+    errors: list[Cause] = []
+    if not source.name:
+        errors.append(field.required(f"{path}.name", "must specify a resource name"))
+    if not source.container:
+        errors.append(field.required(f"{path}.container", "must specify a container"))
+    return errors + _of_requests(f"{path}.target", source.target)
+
+
+# In the order in which upstream looks for them.
+_RULES: Mapping[str, Callable[[str, Any], list[Cause]]] = {
+    "object": _object,
+    "external": _external,
+    "pods": _pods,
+    "resource": _resource,
+    "containerResource": _container_resource,
+}
+
+
+def _identifier(path: str, metric: autoscaling.MetricIdentifier) -> list[Cause]:
+    """validateMetricIdentifier."""
+    if not metric.name:
+        return [field.required(f"{path}.name", "must specify a metric name")]
+    return [
+        field.invalid(f"{path}.name", metric.name, problem) for problem in names.path_segment(metric.name)
+    ]
+
+
+def _target(path: str, target: autoscaling.MetricTarget) -> list[Cause]:
+    """validateMetricTarget."""
+    errors: list[Cause] = []
+    if not target.type:
+        errors.append(field.required(f"{path}.type", "must specify a metric target type"))
+    if target.type not in _TARGET_TYPES:
+        problem = "must be either Utilization, Value, or AverageValue"
+        errors.append(field.invalid(f"{path}.type", target.type, problem))
+    for name in ("value", "averageValue"):
+        quantity = getattr(target, name)
+        if target.HasField(name) and _sign(quantity) <= 0:
+            errors.append(field.invalid(f"{path}.{name}", quantity.string or "0", "must be positive"))
+    if target.HasField("averageUtilization") and target.averageUtilization < 1:
+        problem = "must be greater than 0"
+        errors.append(field.invalid(f"{path}.averageUtilization", target.averageUtilization, problem))
+    return errors
+
+
+def _either_value(path: str, target: autoscaling.MetricTarget) -> list[Cause]:
+    if target.HasField("value") or target.HasField("averageValue"):
+        return []
+    problem = "must set either a target value for metric or a per-pod target"
+    return [field.required(f"{path}.averageValue", problem)]
+
+
+def _of_requests(path: str, target: autoscaling.MetricTarget) -> list[Cause]:
+    """A target of what the containers use: in percent of their requests, or an amount."""
+    errors = _target(path, target)
+    share, amount = target.HasField("averageUtilization"), target.HasField("averageValue")
+    if not share and not amount:
+        problem = "must set either a target raw value or a target utilization"
+        errors.append(field.required(f"{path}.averageUtilization", problem))
+    if share and amount:
+        problem = "may not set both a target raw value and a target utilization"
+        errors.append(field.forbidden(f"{path}.averageValue", problem))
+    return errors
+
+
+def _behavior(path: str, behavior: autoscaling.HorizontalPodAutoscalerBehavior) -> list[Cause]:
+    """validateBehavior."""
+    errors: list[Cause] = []
+    for name in ("scaleUp", "scaleDown"):
+        if behavior.HasField(name):
+            errors += _scaling_rules(f"{path}.{name}", getattr(behavior, name))
+    return errors
+
+
+def _scaling_rules(path: str, rules: autoscaling.HPAScalingRules) -> list[Cause]:
+    """validateScalingRules."""
+    errors: list[Cause] = []
+    if rules.HasField("stabilizationWindowSeconds"):
+        seconds = rules.stabilizationWindowSeconds
+        errors += _within(f"{path}.stabilizationWindowSeconds", seconds, 0, _WINDOW_SECONDS_MAX)
+    if rules.HasField("selectPolicy") and rules.selectPolicy not in _SELECT_POLICIES:
+        errors.append(field.not_supported(f"{path}.selectPolicy", rules.selectPolicy, _SELECT_POLICIES))
+    if not rules.policies:
+        errors.append(field.required(f"{path}.policies", "must specify at least one Policy"))
+    for index, policy in enumerate(rules.policies):
+        errors += _scaling_policy(f"{path}.policies[{index}]", policy)
+    if rules.HasField("tolerance") and _sign(rules.tolerance) < 0:
+        errors.append(field.invalid(f"{path}.tolerance", rules.tolerance.string, NOT_NEGATIVE))
+    return errors
+
+
+def _scaling_policy(path: str, policy: autoscaling.HPAScalingPolicy) -> list[Cause]:
+    """validateScalingPolicy."""
+    errors: list[Cause] = []
+    if policy.type not in _POLICY_TYPES:
+        errors.append(field.not_supported(f"{path}.type", policy.type, _POLICY_TYPES))
+    if policy.value <= 0:
+        errors.append(field.invalid(f"{path}.value", policy.value, "must be greater than zero"))
+    return errors + _within(f"{path}.periodSeconds", policy.periodSeconds, 1, _PERIOD_SECONDS_MAX)
+
+
+def _within(path: str, seconds: int, least: int, most: int) -> list[Cause]:
+    if seconds < least:
+        than = "greater than zero" if least else "greater than or equal to zero"
+        return [field.invalid(path, seconds, f"must be {than}")]
+    return [field.invalid(path, seconds, f"must be less than or equal to {most}")] if seconds > most else []
+
+
+def _sign(quantity: Any) -> int:
+    return Quantity.parse(quantity.string or "0").sign

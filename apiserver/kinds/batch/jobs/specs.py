@@ -1,0 +1,119 @@
+"""The spec of a Job, in Jobs and in the templates of CronJobs (kube-apiserver 1.36, validateJobSpec)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.batch.jobs import policies as job_policies
+from apiserver.validation import field, paths
+from apiserver.validation.go_dump import dump
+from apiserver.validation.pods import templates
+from apiserver.validation.pods.options import PodOptions
+from machinery.api.errors import Cause
+from machinery.api.pb import batch
+
+COMPLETIONS_SOFT_LIMIT = 100_000
+PARALLELISM_SOFT_LIMIT = 10_000
+_INDEXED_MAX = 100_000
+_FAILED_INDEXES_MAX_OF_MANY = 10_000
+_MANAGED_BY_BYTES_MAX = 63
+_MODES = ("NonIndexed", "Indexed")
+_RESTARTS = ("OnFailure", "Never")
+_COUNTS = (
+    "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex", "maxFailedIndexes",
+)  # fmt: skip
+
+
+def job_spec(path: str, spec: batch.JobSpec, options: PodOptions) -> list[Cause]:
+    """Check a Job's spec without its selector, which only a Job has."""
+    errors: list[Cause] = []
+    for name in _COUNTS:
+        if spec.HasField(name):
+            errors += field.non_negative(f"{path}.{name}", getattr(spec, name))
+    if spec.HasField("maxFailedIndexes") and not spec.HasField("backoffLimitPerIndex"):
+        errors.append(field.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    if spec.HasField("managedBy"):
+        errors += paths.domain_prefixed(f"{path}.managedBy", spec.managedBy)
+        if len(spec.managedBy.encode()) > _MANAGED_BY_BYTES_MAX:
+            errors.append(field.too_long(f"{path}.managedBy", _MANAGED_BY_BYTES_MAX))
+    errors += _completion_mode(path, spec)
+    if spec.HasField("podFailurePolicy"):
+        errors += job_policies.failure(f"{path}.podFailurePolicy", spec)
+    if spec.HasField("successPolicy"):
+        at = f"{path}.successPolicy"
+        if spec.completionMode != "Indexed":
+            errors.append(field.invalid(at, dump(spec.successPolicy), "requires indexed completion mode"))
+        elif spec.HasField("completions"):
+            errors += job_policies.success(at, spec)
+    errors += job_policies.replacement(f"{path}.podReplacementPolicy", spec)
+    errors += templates.pod_template(f"{path}.template", spec.template, options)
+    return errors + _restarts(f"{path}.template.spec.restartPolicy", spec)
+
+
+def _completion_mode(path: str, spec: batch.JobSpec) -> list[Cause]:
+    errors: list[Cause] = []
+    mode = spec.completionMode if spec.HasField("completionMode") else "NonIndexed"
+    if mode not in _MODES:
+        errors.append(field.not_supported(f"{path}.completionMode", mode, _MODES))
+    if mode == "Indexed":
+        errors += _indexed(path, spec)
+    if mode == "NonIndexed":
+        problem = "requires indexed completion mode"
+        if spec.HasField("backoffLimitPerIndex"):
+            at = f"{path}.backoffLimitPerIndex"
+            errors.append(field.invalid(at, spec.backoffLimitPerIndex, problem))
+        if spec.HasField("maxFailedIndexes"):
+            errors.append(field.invalid(f"{path}.maxFailedIndexes", spec.maxFailedIndexes, problem))
+    return errors
+
+
+def _indexed(path: str, spec: batch.JobSpec) -> list[Cause]:
+    """The status lists indexes: there must not be too many of them."""
+    errors: list[Cause] = []
+    if not spec.HasField("completions"):
+        errors.append(field.required(f"{path}.completions", "when completion mode is Indexed"))
+    if spec.parallelism > _INDEXED_MAX:
+        problem = f"must be less than or equal to {_INDEXED_MAX} when completion mode is Indexed"
+        errors.append(field.invalid(f"{path}.parallelism", spec.parallelism, problem))
+    at, failed = f"{path}.maxFailedIndexes", spec.maxFailedIndexes
+    if spec.HasField("completions") and failed > spec.completions:
+        errors.append(field.invalid(at, failed, "must be less than or equal to completions"))
+    if failed > _INDEXED_MAX:
+        errors.append(field.invalid(at, failed, f"must be less than or equal to {_INDEXED_MAX}"))
+    if spec.completions <= COMPLETIONS_SOFT_LIMIT or not spec.HasField("backoffLimitPerIndex"):
+        return errors
+    if not spec.HasField("maxFailedIndexes"):
+        problem = f"must be specified when completions is above {COMPLETIONS_SOFT_LIMIT}"
+        errors.append(field.required(at, problem))
+    when = f"when completions are above {COMPLETIONS_SOFT_LIMIT} and used with backoff limit per index"
+    for name, most in (
+        ("parallelism", PARALLELISM_SOFT_LIMIT),
+        ("maxFailedIndexes", _FAILED_INDEXES_MAX_OF_MANY),
+    ):
+        number = getattr(spec, name)
+        if number > most:
+            problem = f"must be less than or equal to {most} {when}"
+            errors.append(field.invalid(f"{path}.{name}", number, problem))
+    return errors
+
+
+def _restarts(path: str, spec: batch.JobSpec) -> list[Cause]:
+    policy = spec.template.spec.restartPolicy
+    if policy in ("", "Always"):
+        return [field.required(path, 'valid values: "OnFailure", "Never"')]
+    if policy not in _RESTARTS:
+        return [field.not_supported(path, policy, _RESTARTS)]
+    if spec.HasField("podFailurePolicy") and policy != "Never":
+        problem = 'only "Never" is supported when podFailurePolicy is specified'
+        return [field.invalid(path, policy, problem)]
+    return []
+
+
+def many_indexes(path: str, spec: batch.JobSpec) -> list[str]:
+    """Warn of an Indexed Job whose failed indexes may be too many to list."""
+    many = spec.completions > COMPLETIONS_SOFT_LIMIT and spec.parallelism > PARALLELISM_SOFT_LIMIT
+    if spec.completionMode != "Indexed" or not many:
+        return []
+    return [
+        f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and parallelism higher than"
+        " 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+    ]

@@ -1,0 +1,60 @@
+"""Leases (kube-apiserver 1.36, pkg/apis/coordination/validation and pkg/registry/coordination/lease)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import field
+from apiserver.validation import metadata as metadata_rules
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import coordination
+
+_NOT_POSITIVE = "must be greater than 0"
+
+
+def _validate(obj: coordination.Lease) -> list[Cause]:
+    errors: list[Cause] = []
+    spec = obj.spec
+    if spec.HasField("leaseDurationSeconds") and spec.leaseDurationSeconds <= 0:
+        errors.append(field.invalid("spec.leaseDurationSeconds", spec.leaseDurationSeconds, _NOT_POSITIVE))
+    if spec.HasField("leaseTransitions") and spec.leaseTransitions < 0:
+        problem = "must be greater than or equal to 0"
+        errors.append(field.invalid("spec.leaseTransitions", spec.leaseTransitions, problem))
+    return errors
+
+
+class LeaseStrategy(Strategy[coordination.Lease]):
+    standard_finalizers = False
+
+    def drop_disabled(
+        self, new: coordination.Lease, old: coordination.Lease | None, env: Environment
+    ) -> None:
+        # CoordinatedLeaderElection (KEP-4355) is off by default, and not here.
+        for name in ("strategy", "preferredHolder"):
+            if old is None or not old.spec.HasField(name):
+                new.spec.ClearField(name)
+
+    def validate(self, new: coordination.Lease, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + _validate(new)
+
+    def validate_update(
+        self, new: coordination.Lease, old: coordination.Lease, env: Environment
+    ) -> list[Cause]:
+        changed = metadata_rules.object_meta_update(new.metadata, old.metadata, standard=False)
+        return changed + _validate(new)
+
+
+def _row(lease: coordination.Lease, now: float) -> Row:
+    return Row([lease.metadata.name, lease.spec.holderIdentity, age(lease.metadata, now)])
+
+
+RULES = KindRules(
+    kind=kinds.LEASE,
+    strategy=LeaseStrategy(kinds.LEASE),
+    columns=Columns((NAME, Column("Holder", "leasespec-coordination-v1#holderIdentity"), AGE), _row),
+    created_by_update=True,
+    needs_resource_version=True,
+)

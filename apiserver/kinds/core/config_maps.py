@@ -1,0 +1,68 @@
+"""ConfigMaps (kube-apiserver 1.36, ValidateConfigMap; registry/core/configmap)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import field, names
+from apiserver.validation import metadata as metadata_rules
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+
+_SIZE_BYTES_MAX = 1024 * 1024
+
+
+class ConfigMapStrategy(Strategy[core.ConfigMap]):
+    def validate(self, new: core.ConfigMap, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + _validate(new)
+
+    def validate_update(self, new: core.ConfigMap, old: core.ConfigMap, env: Environment) -> list[Cause]:
+        return (
+            metadata_rules.object_meta_update(new.metadata, old.metadata)
+            + _validate_change(new, old)
+            + self.validate_metadata(new)
+            + _validate(new)
+        )
+
+
+def _validate(obj: core.ConfigMap) -> list[Cause]:
+    errors: list[Cause] = []
+    size = 0
+    for key in sorted(obj.data):
+        text = obj.data[key]
+        errors += [field.invalid(f"data[{key}]", key, problem) for problem in names.config_key(key)]
+        if key in obj.binaryData:
+            errors.append(field.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        size += len(text.encode())
+    for key in sorted(obj.binaryData):
+        value = obj.binaryData[key]
+        errors += [field.invalid(f"binaryData[{key}]", key, problem) for problem in names.config_key(key)]
+        size += len(value)
+    if size > _SIZE_BYTES_MAX:
+        errors.append(field.too_long("", _SIZE_BYTES_MAX))
+    return errors
+
+
+def _validate_change(new: core.ConfigMap, old: core.ConfigMap) -> list[Cause]:
+    if not (old.HasField("immutable") and old.immutable):
+        return []
+    changed = [name for name in ("data", "binaryData") if getattr(new, name) != getattr(old, name)]
+    if not new.immutable:
+        changed.insert(0, "immutable")
+    return [field.forbidden(name, "field is immutable when `immutable` is set") for name in changed]
+
+
+def _row(config: core.ConfigMap, now: float) -> Row:
+    count = len(config.data) + len(config.binaryData)
+    return Row([config.metadata.name, count, age(config.metadata, now)])
+
+
+RULES = KindRules(
+    kind=kinds.CONFIG_MAP,
+    strategy=ConfigMapStrategy(kinds.CONFIG_MAP),
+    columns=Columns((NAME, Column("Data", "configmap-v1#data"), AGE), _row),
+    limits_own_size=True,
+)

@@ -1,0 +1,105 @@
+"""Endpoints (kube-apiserver 1.36, pkg/apis/core/validation ValidateEndpoints; pkg/api/endpoints)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from apiserver.kinds.rules import Deprecation, KindRules
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.cells import NONE, age, few
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import addresses, field, metadata, names
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+from machinery.features.gates import Version
+
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+class EndpointsStrategy(Strategy[core.Endpoints]):
+    def validate(self, new: core.Endpoints, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + _subsets(new.subsets)
+
+    def validate_update(self, new: core.Endpoints, old: core.Endpoints, env: Environment) -> list[Cause]:
+        # Subsets that were stored by a version with other rules may stay as they are.
+        changed = [] if new.subsets == old.subsets else _subsets(new.subsets)
+        return metadata.object_meta_update(new.metadata, old.metadata) + self.validate_metadata(new) + changed
+
+    def warnings(self, new: core.Endpoints, old: core.Endpoints | None) -> Sequence[str]:
+        return [
+            warning
+            for index, subset in enumerate(new.subsets)
+            for path, address in _addresses(f"subsets[{index}]", subset)
+            for warning in addresses.warnings(f"{path}.ip", address.ip)
+        ]
+
+
+def _addresses(path: str, subset: core.EndpointSubset) -> Iterator[tuple[str, core.EndpointAddress]]:
+    for number, address in enumerate(subset.addresses):
+        yield f"{path}.addresses[{number}]", address
+    for number, address in enumerate(subset.notReadyAddresses):
+        yield f"{path}.notReadyAddresses[{number}]", address
+
+
+def _subsets(subsets: Iterable[core.EndpointSubset]) -> list[Cause]:
+    """validateEndpointSubsets."""
+    errors: list[Cause] = []
+    for index, subset in enumerate(subsets):
+        path = f"subsets[{index}]"
+        if not subset.addresses and not subset.notReadyAddresses:
+            errors.append(field.required(path, "must specify `addresses` or `notReadyAddresses`"))
+        for at, address in _addresses(path, subset):
+            errors += _address(at, address)
+        for number, port in enumerate(subset.ports):
+            errors += _port(f"{path}.ports[{number}]", port, named=len(subset.ports) > 1)
+    return errors
+
+
+def _address(path: str, address: core.EndpointAddress) -> list[Cause]:
+    errors = addresses.ip_address(f"{path}.ip", address.ip)
+    if address.hostname:
+        host = address.hostname
+        errors += [field.invalid(f"{path}.hostname", host, problem) for problem in names.dns_label(host)]
+    if address.HasField("nodeName"):
+        node = address.nodeName
+        errors += [field.invalid(f"{path}.nodeName", node, problem) for problem in names.dns_subdomain(node)]
+    return errors + addresses.not_special(f"{path}.ip", address.ip)
+
+
+def _port(path: str, port: core.EndpointPort, *, named: bool) -> list[Cause]:
+    errors: list[Cause] = []
+    if named and not port.name:
+        errors.append(field.required(f"{path}.name"))
+    elif port.name:
+        errors += [field.invalid(f"{path}.name", port.name, p) for p in names.dns_label(port.name)]
+    errors += addresses.port(f"{path}.port", port.port)
+    if not port.protocol:
+        errors.append(field.required(f"{path}.protocol"))
+    elif port.protocol not in _PROTOCOLS:
+        errors.append(field.not_supported(f"{path}.protocol", port.protocol, _PROTOCOLS))
+    if port.HasField("appProtocol"):
+        name = port.appProtocol
+        errors += [field.invalid(f"{path}.appProtocol", name, p) for p in names.qualified_name(name)]
+    return errors
+
+
+def _row(obj: core.Endpoints, now: float) -> Row:
+    shown = []
+    for subset in obj.subsets:
+        for port in [f":{each.port}" for each in subset.ports] or [""]:
+            shown += [
+                f"[{each.ip}]{port}" if port and ":" in each.ip else f"{each.ip}{port}"
+                for each in subset.addresses
+            ]
+    text = few(shown) if obj.subsets else NONE
+    return Row([obj.metadata.name, text, age(obj.metadata, now)])
+
+
+RULES = KindRules(
+    kind=kinds.ENDPOINTS,
+    strategy=EndpointsStrategy(kinds.ENDPOINTS),
+    columns=Columns((NAME, Column("Endpoints", "endpoints-v1#subsets"), AGE), _row),
+    created_by_update=True,
+    deprecation=Deprecation(Version(1, 33), kinds.ENDPOINT_SLICE),
+)

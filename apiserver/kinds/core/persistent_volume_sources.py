@@ -1,0 +1,118 @@
+"""Where a PersistentVolume's data lies, a function a source (kube-apiserver 1.36, PersistentVolumeSpec).
+
+They are a pod's sources but for what names objects in namespaces, since a volume is in none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from apiserver.validation import device_names, field, names, paths
+from apiserver.validation.pods.volume_sources import MORE, SOURCES, iscsi, needed, needs, storage_os
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+
+_SECRETS = (
+    "controllerPublishSecretRef",
+    "controllerExpandSecretRef",
+    "nodePublishSecretRef",
+    "nodeExpandSecretRef",
+)
+
+
+def _glusterfs(path: str, source: core.GlusterfsPersistentVolumeSource) -> list[Cause]:
+    errors = needs(path, source, "endpoints", "path")
+    if source.HasField("endpointsNamespace"):
+        at, namespace = f"{path}.endpointsNamespace", source.endpointsNamespace
+        if not namespace:
+            problem = "if the endpointnamespace is set, it must be a valid namespace name"
+            return [*errors, field.invalid(at, namespace, problem)]
+        errors += [field.invalid(at, namespace, problem) for problem in names.dns_label(namespace)]
+    return errors
+
+
+def _cinder(path: str, source: core.CinderPersistentVolumeSource) -> list[Cause]:
+    errors = needs(path, source, "volumeID")
+    if source.HasField("secretRef"):
+        errors += needs(f"{path}.secretRef", source.secretRef, "name", "namespace")
+    return errors
+
+
+def _azure_file(path: str, source: core.AzureFilePersistentVolumeSource) -> list[Cause]:
+    errors = needs(path, source, "secretName", "shareName")
+    if source.HasField("secretNamespace") and not source.secretNamespace:
+        errors.append(field.required(f"{path}.secretNamespace"))
+    return errors
+
+
+def _local(path: str, source: core.LocalVolumeSource) -> list[Cause]:
+    if not source.path:
+        return [field.required(f"{path}.path")]
+    return paths.no_backsteps(f"{path}.path", source.path)
+
+
+def _csi(path: str, source: core.CSIPersistentVolumeSource) -> list[Cause]:
+    errors = device_names.driver(f"{path}.driver", source.driver) + needs(path, source, "volumeHandle")
+    for name in _SECRETS:
+        if source.HasField(name):
+            errors += _secret_reference(f"{path}.{name}", getattr(source, name))
+    return errors
+
+
+def _secret_reference(path: str, reference: core.SecretReference) -> list[Cause]:
+    if reference.name:
+        errors = device_names.subdomain(f"{path}.name", reference.name)
+    else:
+        errors = [field.required(f"{path}.name")]
+    if not reference.namespace:
+        return [*errors, field.required(f"{path}.namespace")]
+    return errors + device_names.label(f"{path}.namespace", reference.namespace)
+
+
+# In the order in which upstream looks.
+_OWN: dict[str, Callable[[str, Any], list[Cause]] | None] = {
+    "hostPath": None,
+    "gcePersistentDisk": None,
+    "awsElasticBlockStore": None,
+    "glusterfs": _glusterfs,
+    "flocker": None,
+    "nfs": None,
+    "rbd": needed("monitors", "image"),
+    "quobyte": None,
+    "cephfs": needed("monitors"),
+    "iscsi": None,
+    "cinder": _cinder,
+    "fc": None,
+    "flexVolume": None,
+    "azureFile": _azure_file,
+    "vsphereVolume": None,
+    "photonPersistentDisk": None,
+    "portworxVolume": None,
+    "azureDisk": None,
+    "scaleIO": None,
+    "local": _local,
+    "storageos": None,
+    "csi": _csi,
+}
+
+
+def persistent_source(spec: core.PersistentVolumeSpec, name: str) -> list[Cause]:
+    """Exactly one source, and what is wrong with it; `name` is the volume's."""
+    source = spec.persistentVolumeSource
+    given = [each for each in _OWN if source.HasField(each)]
+    if not given:
+        return [field.required("spec", "must specify a volume type")]
+    first = given[0]
+    path, value = f"spec.{first}", getattr(source, first)
+    if first == "iscsi":
+        errors = iscsi(path, value, volume=name)
+    elif first == "storageos":
+        errors = storage_os(path, value, "name", "namespace")
+    else:
+        errors = (_OWN[first] or SOURCES[first])(path, value)
+    if first == "local" and not spec.HasField("nodeAffinity"):
+        errors.append(field.required("spec.nodeAffinity", "Local volume requires node affinity"))
+    return errors + [
+        field.forbidden(f"spec.{'cephFS' if each == 'cephfs' else each}", MORE) for each in given[1:]
+    ]

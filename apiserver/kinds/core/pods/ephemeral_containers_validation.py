@@ -1,0 +1,33 @@
+"""What pods/ephemeralcontainers may change (kube-apiserver 1.36, ValidatePodEphemeralContainersUpdate)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.core.pods.validation import pod
+from apiserver.validation import field, metadata
+from apiserver.validation.pods import annotations as pod_annotations
+from apiserver.validation.pods import options as pod_options
+from apiserver.validation.pods.annotations import MIRROR_ANNOTATION
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+from machinery.features.gates import Gates
+
+_PATH = "spec.ephemeralContainers"
+
+
+def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
+    """They are added only. The difference that upstream shows of a changed one is left out."""
+    errors = metadata.object_meta_update(new.metadata, old.metadata)
+    errors += pod(new, old, pod_options.of(gates, old.spec))
+    errors += pod_annotations.update(new, old)
+    if MIRROR_ANNOTATION in old.metadata.annotations:
+        return [field.forbidden("", "static pods do not support ephemeral containers")]
+    found = {each.ephemeralContainerCommon.name: each for each in new.spec.ephemeralContainers}
+    for before in old.spec.ephemeralContainers:
+        name = before.ephemeralContainerCommon.name
+        if name not in found:
+            problem = f'existing ephemeral containers "{name}" may not be removed\n'
+            errors.append(field.forbidden(_PATH, problem))
+        elif found[name] != before:
+            problem = f'existing ephemeral containers "{name}" may not be changed\n'
+            errors.append(field.forbidden(_PATH, problem))
+    return errors

@@ -1,0 +1,179 @@
+"""What pods/resize may change (kube-apiserver 1.36, ValidatePodResize; KEP-1287, KEP-5419)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from apiserver.kinds.core.pods.validation import pod
+from apiserver.validation import field, metadata
+from apiserver.validation.pods import options as pod_options
+from apiserver.validation.pods.annotations import MIRROR_ANNOTATION
+from machinery.api.errors import Cause
+from machinery.api.pb import core, resource
+from machinery.features.gates import Gates
+from machinery.resources import qos
+
+RESIZABLE = ("cpu", "memory")
+_ONLY = "only cpu and memory resources are mutable"
+
+ResourceList = Mapping[str, resource.Quantity]
+
+
+def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
+    errors = metadata.object_meta_update(new.metadata, old.metadata)
+    errors += pod(new, old, pod_options.of(gates, old.spec))
+    pod_level = gates.enabled("InPlacePodLevelResourcesVerticalScaling")
+    if not pod_level and (_pod_level(old) or _pod_level(new)):
+        return [
+            field.forbidden(
+                "",
+                "resize of pods with pod-level resources is forbidden when"
+                " InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled",
+            )
+        ]
+    if MIRROR_ANNOTATION in old.metadata.annotations:
+        return [field.forbidden("", "static pods cannot be resized")]
+    if old.spec.HasField("os") and old.spec.os.name == "windows":
+        return [field.forbidden("", "windows pods cannot be resized")]
+
+    if qos.recorded_qos_class(old) != qos.qos_class(new):
+        errors.append(
+            field.invalid("spec", new.status.qosClass, "Pod QOS Class may not change as a result of resizing")
+        )
+    if not _node_supports_resize(old):
+        errors.append(field.forbidden("spec", "Pod running on node without support for resize"))
+    munged = core.PodSpec()
+    munged.CopyFrom(new.spec)
+    if pod_level and (_pod_level(old) or _pod_level(new)):
+        errors += _pod_level_changes(munged, new.spec, old.spec)
+    if old.status.nodeAllocatableResourceClaimStatuses:
+        errors.append(field.forbidden("spec", "pods with node allocatable resource claims cannot be resized"))
+    order = _order("containers", new.spec.containers, old.spec.containers)
+    order += _order("initContainers", new.spec.initContainers, old.spec.initContainers)
+    if order:
+        return errors + order
+    return errors + _container_changes(munged, new.spec, old.spec, gates, clean=not errors)
+
+
+def _pod_level(obj: core.Pod) -> bool:
+    spec = obj.spec
+    return spec.HasField("resources") and bool(spec.resources.requests or spec.resources.limits)
+
+
+def _node_supports_resize(obj: core.Pod) -> bool:
+    """A running container reports its resources where the kubelet knows in-place resize."""
+    for status in obj.status.containerStatuses:
+        if status.state.HasField("running"):
+            return status.HasField("resources")
+    return True
+
+
+def _order(name: str, new: Sequence[core.Container], old: Sequence[core.Container]) -> list[Cause]:
+    if len(new) != len(old):
+        return [field.forbidden(f"spec.{name}", f"{name} may not be added or removed on resize")]
+    return [
+        field.forbidden(f"spec.{name}[{index}].name", f"{name} may not be renamed or reordered on resize")
+        for index, (one, other) in enumerate(zip(new, old, strict=True))
+        if one.name != other.name
+    ]
+
+
+def _removed(new: ResourceList, old: ResourceList) -> bool:
+    return any(name not in new for name in old)
+
+
+def _put_back(new: core.ResourceRequirements, old: core.ResourceRequirements) -> None:
+    """What may change, as it was."""
+    for target, source in ((new.requests, old.requests), (new.limits, old.limits)):
+        for name in RESIZABLE:
+            if name in source:
+                target[name].CopyFrom(source[name])
+            elif name in target:
+                del target[name]
+
+
+def _put_back_container(container: core.Container, before: core.Container) -> None:
+    """Upstream forgets the claims here, so a container that has some cannot be resized."""
+    _put_back(container.resources, before.resources)
+    container.resources.ClearField("claims")
+
+
+def _pod_level_changes(munged: core.PodSpec, new: core.PodSpec, old: core.PodSpec) -> list[Cause]:
+    had, has = old.HasField("resources"), new.HasField("resources")
+    if had and not has:
+        return [field.forbidden("spec.resources", "pod-level resources cannot be removed")]
+    errors: list[Cause] = []
+    if had:
+        if _removed(new.resources.requests, old.resources.requests):
+            errors.append(
+                field.forbidden("spec.resources.requests", "pod-level resource requests cannot be removed")
+            )
+        if _removed(new.resources.limits, old.resources.limits):
+            errors.append(
+                field.forbidden("spec.resources.limits", "pod-level resource limits cannot be removed")
+            )
+    if has:
+        _put_back(munged.resources, old.resources)
+        if not had and not munged.resources.ListFields():
+            munged.ClearField("resources")
+    if munged.HasField("resources") != had or (had and munged.resources != old.resources):
+        errors.append(field.forbidden("spec", "only cpu and memory resources are mutable at pod-level"))
+    return errors
+
+
+def _container_changes(
+    munged: core.PodSpec, new: core.PodSpec, old: core.PodSpec, gates: Gates, *, clean: bool
+) -> list[Cause]:
+    errors: list[Cause] = []
+    all_init = gates.enabled("InPlacePodVerticalScalingInitContainers")
+    for index, (container, before) in enumerate(zip(new.initContainers, old.initContainers, strict=True)):
+        if all_init or before.restartPolicy == "Always":
+            errors += _kept(f"spec.initContainers[{index}].resources", container.resources, before.resources)
+    for index, (container, before) in enumerate(zip(new.containers, old.containers, strict=True)):
+        errors += _kept(f"spec.containers[{index}].resources", container.resources, before.resources)
+    for container, before in zip(munged.containers, old.containers, strict=True):
+        _put_back_container(container, before)
+        if container != before:
+            errors.append(field.forbidden("spec", _ONLY))
+    for index, (container, before) in enumerate(zip(munged.initContainers, old.initContainers, strict=True)):
+        errors += _init_change(f"spec.initContainers[{index}]", container, before, all_init=all_init)
+    if errors or not clean:
+        return errors
+    return [] if munged == old else [field.forbidden("spec", _ONLY)]
+
+
+def _kept(path: str, new: core.ResourceRequirements, old: core.ResourceRequirements) -> list[Cause]:
+    errors: list[Cause] = []
+    if _removed(new.requests, old.requests):
+        errors.append(field.forbidden(f"{path}.requests", "resource requests cannot be removed"))
+    if _removed(new.limits, old.limits):
+        errors.append(field.forbidden(f"{path}.limits", "resource limits cannot be removed"))
+    return errors
+
+
+def _init_change(
+    path: str, container: core.Container, before: core.Container, *, all_init: bool
+) -> list[Cause]:
+    """Puts back what may change in `container` (an init container or sidecar) and says what else changed."""
+    modified = container != before
+    sidecar = container.restartPolicy == "Always"
+    if not all_init and not sidecar:
+        if modified:
+            return [field.forbidden("spec", "resources for non-sidecar init containers are immutable")]
+        return []
+    errors: list[Cause] = []
+    restarts = any(policy.restartPolicy == "RestartContainer" for policy in container.resizePolicy)
+    _put_back_container(container, before)
+    if container != before:
+        where, which = (path, "init or sidecar") if all_init else ("spec", "sidecar")
+        errors.append(
+            field.forbidden(where, f"only cpu and memory resources for {which} containers are mutable")
+        )
+    if modified and not sidecar and restarts:
+        errors.append(
+            field.forbidden(
+                path,
+                "non-sidecar init containers with a resize policy of RestartContainer cannot be resized",
+            )
+        )
+    return errors

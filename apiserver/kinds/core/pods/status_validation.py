@@ -1,0 +1,180 @@
+"""A pod's status as PUT to the subresource (kube-apiserver 1.36, ValidatePodStatusUpdate)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apiserver.kinds.core.pods import container_status
+from apiserver.validation import addresses, field, metadata, names
+from apiserver.validation.pods import annotations as pod_annotations
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+from machinery.features.gates import Gates
+
+NON_NEGATIVE = "must be a non-negative integer"
+_BOUND = "may not be set on pods that are already bound to a node"
+_SYSTEM_CONDITIONS = frozenset({
+    "ContainersReady", "Ready", "PodScheduled", "Initialized", "PodReadyToStartContainers",
+    "DisruptionTarget", "PodResizePending", "PodResizeInProgress", "AllContainersRestarting"})  # fmt: skip
+
+
+def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
+    errors = metadata.object_meta_update(new.metadata, old.metadata)
+    errors += pod_annotations.update(new, old)
+    status, before = new.status, old.status
+    errors += _conditions("status.conditions", status.conditions)
+    nominated = status.nominatedNodeName
+    if nominated:
+        path = "status.nominatedNodeName"
+        errors += [field.invalid(path, nominated, problem) for problem in names.dns_subdomain(nominated)]
+        if (
+            new.spec.nodeName
+            and nominated != before.nominatedNodeName
+            and gates.enabled("ClearingNominatedNodeNameAfterBinding")
+        ):
+            errors.append(field.forbidden(path, _BOUND))
+    if before.qosClass and status.qosClass != before.qosClass:
+        errors.append(field.invalid("status.qosClass", status.qosClass, field.IMMUTABLE))
+    errors += _restarts(
+        "status.containerStatuses", status.containerStatuses, before.containerStatuses, old.spec
+    )
+    errors += _init_restarts(
+        "status.initContainerStatuses", status.initContainerStatuses, before.initContainerStatuses, old.spec
+    )
+    errors += _ephemeral_restarts(status.ephemeralContainerStatuses, before.ephemeralContainerStatuses)
+    errors += _claims(new)
+    errors += _addresses("status.podIPs", [address.ip for address in status.podIPs])
+    if status.hostIPs:
+        if status.hostIP != status.hostIPs[0].ip:
+            at = "status.hostIPs[0].ip"
+            errors.append(field.invalid(at, status.hostIPs[0].ip, "must be equal to `hostIP`"))
+        errors += _addresses("status.hostIPs", [address.ip for address in status.hostIPs])
+    errors += container_status.users(new)
+    errors += container_status.allocated_resources(new)
+    if status.observedGeneration < 0:
+        errors.append(field.invalid("status.observedGeneration", status.observedGeneration, NON_NEGATIVE))
+    return errors
+
+
+def _claims(pod: core.Pod) -> list[Cause]:
+    """The claims that were made for a pod are of those that its spec names."""
+    errors: list[Cause] = []
+    known = {claim.name for claim in pod.spec.resourceClaims}
+    seen: set[str] = set()
+    for index, claim in enumerate(pod.status.resourceClaimStatuses):
+        at = f"status.resourceClaimStatuses[{index}]"
+        if claim.name not in known:
+            problem = "must match the name of an entry in `spec.resourceClaims`"
+            errors.append(field.invalid(f"{at}.name", claim.name, problem))
+        if claim.name in seen:
+            errors.append(field.duplicate(f"{at}.name", claim.name))
+        seen.add(claim.name)
+        if claim.HasField("resourceClaimName"):
+            errors += [
+                field.invalid(f"{at}.name", claim.resourceClaimName, problem)
+                for problem in names.dns_subdomain(claim.resourceClaimName)
+            ]
+    return errors
+
+
+def _conditions(path: str, conditions: Sequence[core.PodCondition]) -> list[Cause]:
+    errors: list[Cause] = []
+    for index, condition in enumerate(conditions):
+        if condition.observedGeneration < 0:
+            errors.append(
+                field.invalid(
+                    f"{path}[{index}].observedGeneration", condition.observedGeneration, NON_NEGATIVE
+                )
+            )
+        if condition.type not in _SYSTEM_CONDITIONS:
+            at = f"{path}[{index}].Type"
+            errors += [
+                field.invalid(at, condition.type, problem) for problem in names.qualified_name(condition.type)
+            ]
+    return errors
+
+
+_NO_RESTART = "may not be transitioned to non-terminated state"
+
+
+def _restarts(
+    path: str, new: Sequence[core.ContainerStatus], old: Sequence[core.ContainerStatus], spec: core.PodSpec
+) -> list[Cause]:
+    """A container that ended may run again only where its restart policy says so."""
+    if spec.restartPolicy == "Always":
+        return []
+    policies = {container.name: container for container in spec.containers}
+    errors: list[Cause] = []
+    for index, before in enumerate(old):
+        if not before.state.HasField("terminated"):
+            continue
+        container = policies.get(before.name)
+        policy = container.restartPolicy if container and container.restartPolicy else spec.restartPolicy
+        if policy == "Always" or (before.state.terminated.exitCode != 0 and policy == "OnFailure"):
+            continue
+        if container is not None and container.restartPolicyRules:
+            continue
+        errors += _left_terminated(path, index, before, new)
+    return errors
+
+
+def _left_terminated(
+    path: str, index: int, before: core.ContainerStatus, new: Sequence[core.ContainerStatus]
+) -> list[Cause]:
+    return [
+        field.forbidden(f"{path}[{index}].state", _NO_RESTART)
+        for status in new
+        if status.name == before.name and not status.state.HasField("terminated")
+    ]
+
+
+def _init_restarts(
+    path: str, new: Sequence[core.ContainerStatus], old: Sequence[core.ContainerStatus], spec: core.PodSpec
+) -> list[Cause]:
+    if spec.restartPolicy == "Always":
+        return []
+    errors: list[Cause] = []
+    sidecars = {container.name for container in spec.initContainers if container.restartPolicy == "Always"}
+    for index, before in enumerate(old):
+        if not before.state.HasField("terminated") or before.name in sidecars:
+            continue
+        if before.state.terminated.exitCode != 0 and spec.restartPolicy == "OnFailure":
+            continue
+        errors += _left_terminated(path, index, before, new)
+    return errors
+
+
+def _ephemeral_restarts(
+    new: Sequence[core.ContainerStatus], old: Sequence[core.ContainerStatus]
+) -> list[Cause]:
+    """These never run again."""
+    return [
+        cause
+        for index, before in enumerate(old)
+        if before.state.HasField("terminated")
+        for cause in _left_terminated("status.ephemeralContainerStatuses", index, before, new)
+    ]
+
+
+def _addresses(path: str, listed: list[str]) -> list[Cause]:
+    """Of a pod or its host: one of each family at most."""
+    errors = [
+        cause
+        for index, address in enumerate(listed)
+        for cause in addresses.ip_address(f"{path}[{index}]", address)
+    ]
+    if len(listed) < 2:
+        return errors
+    twice = [
+        field.duplicate(f"{path}[{index}]", {"IP": address})
+        for index, address in enumerate(listed)
+        if address in listed[:index]
+    ]
+    families: list[Cause] = []
+    parsed = [addresses.parse(address) for address in listed]
+    known = {address.version for address in parsed if address is not None}
+    if None not in parsed and (len(known) < 2 or len(listed) > 2):
+        problem = "may specify no more than one IP for each IP family"
+        families = [field.invalid(path, [{"IP": address} for address in listed], problem)]
+    # The order is upstream's.
+    return errors + (families + twice if path == "status.podIPs" else twice + families)

@@ -1,0 +1,108 @@
+"""ReplicationControllers (kube-apiserver 1.36, ValidateReplicationController; registry/core)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.simple_strategy import SimpleStatusStrategy
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.objects.selectable_fields import metadata_fields, selectable
+from apiserver.printing.cells import age, containers, labels
+from apiserver.printing.columns import AGE, CONTAINERS, NAME, Cell, Column, Columns, Row, wide
+from apiserver.validation import field, metadata
+from apiserver.validation.pods import options as pod_options
+from apiserver.validation.pods import templates
+from apiserver.validation.pods.options import PodOptions
+from apiserver.validation.pods.warnings import workload_warnings
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+
+_COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
+
+
+def _validate(obj: core.ReplicationController, options: PodOptions) -> list[Cause]:
+    spec = obj.spec
+    errors = field.non_negative("spec.minReadySeconds", spec.minReadySeconds)
+    if not spec.selector:
+        errors.append(field.required("spec.selector"))
+    errors += field.non_negative("spec.replicas", spec.replicas)
+    path = "spec.template"
+    if not spec.HasField("template"):
+        return [*errors, field.required(path)]
+    labels = spec.template.metadata.labels
+    if any(labels.get(key) != value for key, value in spec.selector.items()):
+        problem = "`selector` does not match template `labels`"
+        value = dict(sorted(labels.items())) if labels else None
+        errors.append(field.invalid(f"{path}.metadata.labels", value, problem))
+    errors += templates.pod_template(path, spec.template, options)
+    return errors + templates.always_restarts(path, spec.template, "ReplicationController")
+
+
+def _validate_status(new: core.ReplicationController, old: core.ReplicationController) -> list[Cause]:
+    found = new.status
+    errors: list[Cause] = []
+    for name in _COUNTS:
+        errors += field.non_negative(f"status.{name}", getattr(found, name))
+    for name in _COUNTS[1:4]:
+        if getattr(found, name) > found.replicas:
+            problem = "cannot be greater than status.replicas"
+            errors.append(field.invalid(f"status.{name}", getattr(found, name), problem))
+    if found.availableReplicas > found.readyReplicas:
+        problem = "cannot be greater than readyReplicas"
+        errors.append(field.invalid("status.availableReplicas", found.availableReplicas, problem))
+    return errors
+
+
+def _fields(controller: core.ReplicationController) -> dict[str, str]:
+    return metadata_fields(controller) | {"status.replicas": str(controller.status.replicas)}
+
+
+def _row(obj: core.ReplicationController, now: float) -> Row:
+    counts = [obj.spec.replicas, obj.status.replicas, obj.status.readyReplicas]
+    own: list[Cell] = [obj.metadata.name, *counts, age(obj.metadata, now)]
+    return Row([*own, *containers(obj.spec.template), labels(obj.spec.selector)])
+
+
+class ReplicationControllerStrategy(Strategy[core.ReplicationController]):
+    """The main resource."""
+
+    counts_generation = True
+    orphans_dependents = True
+
+    def validate(self, new: core.ReplicationController, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + _validate(new, pod_options.of(env.gates))
+
+    def validate_update(
+        self, new: core.ReplicationController, old: core.ReplicationController, env: Environment
+    ) -> list[Cause]:
+        options = pod_options.of(env.gates, old.spec.template.spec)
+        return metadata.object_meta_update(new.metadata, old.metadata) + _validate(new, options)
+
+    def warnings(
+        self, new: core.ReplicationController, old: core.ReplicationController | None
+    ) -> Sequence[str]:
+        return workload_warnings(new, old)
+
+
+RULES = KindRules(
+    kind=kinds.REPLICATION_CONTROLLER,
+    strategy=ReplicationControllerStrategy(
+        kinds.REPLICATION_CONTROLLER,
+        {"status": SimpleStatusStrategy(kinds.REPLICATION_CONTROLLER, _validate_status)},
+    ),
+    columns=Columns(
+        (
+            NAME,
+            Column("Desired", "replicationcontrollerspec-v1#replicas", "integer"),
+            Column("Current", "replicationcontrollerstatus-v1#replicas", "integer"),
+            Column("Ready", "replicationcontrollerstatus-v1#readyReplicas", "integer"),
+            AGE,
+            *CONTAINERS,
+            wide("Selector", "replicationcontrollerspec-v1#selector"),
+        ),
+        _row,
+    ),
+    fields=selectable(core.ReplicationController, _fields),
+)

@@ -1,0 +1,107 @@
+"""Secrets (kube-apiserver 1.36, ValidateSecret; registry/core/secret)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.simple_strategy import SimpleStrategy
+from apiserver.objects.selectable_fields import metadata_fields, selectable
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import field, names
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+
+_SIZE_BYTES_MAX = 1024 * 1024
+_ACCOUNT = "kubernetes.io/service-account.name"
+_DOCKER = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
+
+
+def _validate(obj: core.Secret) -> list[Cause]:
+    errors: list[Cause] = []
+    for key in sorted(obj.data):
+        errors += [field.invalid(f"data[{key}]", key, problem) for problem in names.config_key(key)]
+    if sum(map(len, obj.data.values())) > _SIZE_BYTES_MAX:
+        errors.append(field.too_long("data", _SIZE_BYTES_MAX))
+    return errors + _of_type(obj)
+
+
+def _of_type(obj: core.Secret) -> list[Cause]:
+    """What a type needs."""
+    data = obj.data
+    if obj.type == "kubernetes.io/service-account-token":
+        if obj.metadata.annotations.get(_ACCOUNT):
+            return []
+        return [field.required(f"metadata.annotations[{_ACCOUNT}]")]
+    if obj.type in _DOCKER:
+        key = _DOCKER[obj.type]
+        if key not in data:
+            return [field.required(f"data[{key}]")]
+        try:
+            if isinstance(json.loads(data[key]), dict):
+                return []
+            problem = "json: cannot unmarshal into Go value of type map[string]interface {}"
+        except RecursionError:
+            problem = "exceeded max depth"
+        except ValueError as error:
+            problem = _go_problem(data[key]) or str(error)
+        return [field.invalid(f"data[{key}]", "<secret contents redacted>", problem)]
+    if obj.type == "kubernetes.io/basic-auth" and not ({"username", "password"} & set(data)):
+        return [field.required("data[username]"), field.required("data[password]")]
+    if obj.type == "kubernetes.io/ssh-auth" and not data.get("ssh-privatekey"):
+        return [field.required("data[ssh-privatekey]")]
+    if obj.type == "kubernetes.io/tls":
+        return [field.required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
+    return []
+
+
+def _go_problem(data: bytes) -> str:
+    from apiserver.schema.documents import json_problem
+
+    return json_problem(data.decode(errors="replace"))
+
+
+def _validate_change(new: core.Secret, old: core.Secret) -> list[Cause]:
+    errors = field.immutable("type", new.type, old.type)
+    if old.immutable:
+        problem = "field is immutable when `immutable` is set"
+        if not new.immutable:
+            errors.append(field.forbidden("immutable", problem))
+        if new.data != old.data:
+            errors.append(field.forbidden("data", problem))
+    return errors
+
+
+def _warnings(secret: core.Secret) -> Iterator[str]:
+    if secret.type == "kubernetes.io/tls":
+        for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
+            if b"-----BEGIN " not in secret.data.get(key, b""):
+                yield f"tls: failed to find any PEM data in {what} input"
+                return
+
+
+def _fields(secret: core.Secret) -> dict[str, str]:
+    return metadata_fields(secret) | {"type": secret.type}
+
+
+def _row(secret: core.Secret, now: float) -> Row:
+    return Row([secret.metadata.name, secret.type, len(secret.data), age(secret.metadata, now)])
+
+
+class SecretStrategy(SimpleStrategy[core.Secret]):
+    """The main resource."""
+
+    def warnings(self, new: core.Secret, old: core.Secret | None) -> Sequence[str]:
+        return tuple(_warnings(new))
+
+
+RULES = KindRules(
+    kind=kinds.SECRET,
+    strategy=SecretStrategy(kinds.SECRET, _validate, _validate_change),
+    columns=Columns((NAME, Column("Type", "secret-v1#type"), Column("Data", "secret-v1#data"), AGE), _row),
+    fields=selectable(core.Secret, _fields),
+    limits_own_size=True,
+)

@@ -1,0 +1,54 @@
+"""ServiceAccounts (kube-apiserver 1.36, pkg/registry/core/serviceaccount)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apiserver.kinds.rules import DeleteResponse, KindRules, Unvalidated
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.columns import NAME_AND_AGE
+from apiserver.validation import metadata
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+
+_ENFORCE_ANNOTATION = "kubernetes.io/enforce-mountable-secrets"
+
+
+class ServiceAccountStrategy(Strategy[core.ServiceAccount]):
+    def prepare_for_create(self, new: core.ServiceAccount, env: Environment) -> None:
+        _only_names(new)
+
+    def prepare_for_update(
+        self, new: core.ServiceAccount, old: core.ServiceAccount, env: Environment
+    ) -> None:
+        _only_names(new)
+
+    def validate_update(
+        self, new: core.ServiceAccount, old: core.ServiceAccount, env: Environment
+    ) -> list[Cause]:
+        return metadata.object_meta_update(new.metadata, old.metadata) + self.validate_metadata(new)
+
+    def warnings(self, new: core.ServiceAccount, old: core.ServiceAccount | None) -> Sequence[str]:
+        had = old is not None and _ENFORCE_ANNOTATION in old.metadata.annotations
+        if had or _ENFORCE_ANNOTATION not in new.metadata.annotations:
+            return ()
+        text = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+        return (f"metadata.annotations[{_ENFORCE_ANNOTATION}]: {text}",)
+
+
+def _only_names(obj: core.ServiceAccount) -> None:
+    """Secrets are of the account's own namespace: nothing but their names is kept."""
+    listed = [secret.name for secret in obj.secrets]
+    del obj.secrets[:]
+    obj.secrets.extend(core.ObjectReference(name=name) for name in listed)
+
+
+RULES = KindRules(
+    kind=kinds.SERVICE_ACCOUNT,
+    strategy=ServiceAccountStrategy(kinds.SERVICE_ACCOUNT),
+    columns=NAME_AND_AGE,
+    delete_response=DeleteResponse.OBJECT,
+    needs_resource_version=True,
+    unvalidated=Unvalidated("upstream's ValidateServiceAccount checks metadata only"),
+)

@@ -1,0 +1,206 @@
+"""FlowSchemas (kube-apiserver 1.36, registry/flowcontrol and pkg/apis/flowcontrol/validation)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apiserver.flow_control import bootstrap
+from apiserver.kinds.flowcontrol.shared import conditions, fixed, validate_status
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.simple_strategy import SimpleStrategy
+from apiserver.printing.cells import NONE, age
+from apiserver.printing.columns import AGE, NAME, Cell, Column, Columns, Row
+from apiserver.validation import field, names
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import flowcontrol
+
+_ALL = "*"
+_PRECEDENCE_MAX = 10_000
+_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
+_SUBJECTS = {"User": "user", "Group": "group", "ServiceAccount": "serviceAccount"}
+
+
+def _validate(obj: flowcontrol.FlowSchema) -> list[Cause]:
+    """Everything but metadata."""
+    spec, name = obj.spec, obj.metadata.name
+    errors = _precedence(spec.matchingPrecedence, name)
+    kinds = ("ByNamespace", "ByUser")
+    if spec.HasField("distinguisherMethod") and spec.distinguisherMethod.type not in kinds:
+        path = "spec.distinguisherMethod.type"
+        errors.append(field.not_supported(path, spec.distinguisherMethod.type, kinds))
+    path, level = "spec.priorityLevelConfiguration.name", spec.priorityLevelConfiguration.name
+    if not level:
+        errors.append(field.required(path, "must reference a priority level"))
+    errors += [field.invalid(path, level, text) for text in names.dns_subdomain(level) if level]
+    for index, rule in enumerate(spec.rules):
+        errors += _rule(rule, f"spec.rules[{index}]")
+    errors += fixed(obj, bootstrap.mandatory_schemas())
+    return errors + conditions(obj.status.conditions)
+
+
+def _precedence(value: int, name: str) -> list[Cause]:
+    path = "spec.matchingPrecedence"
+    errors = []
+    if value <= 0:
+        errors.append(field.invalid(path, value, "must be a positive value"))
+    if value > _PRECEDENCE_MAX:
+        errors.append(field.invalid(path, value, f"must not be greater than {_PRECEDENCE_MAX}"))
+    if value == 1 and name != "exempt":
+        text = "only the schema named 'exempt' may have matchingPrecedence 1"
+        errors.append(field.invalid(path, value, text))
+    return errors
+
+
+def _rule(rule: flowcontrol.PolicyRulesWithSubjects, path: str) -> list[Cause]:
+    errors: list[Cause] = []
+    if not rule.subjects:
+        errors.append(field.required(f"{path}.subjects", "subjects must contain at least one value"))
+    for index, subject in enumerate(rule.subjects):
+        errors += _subject(subject, f"{path}.subjects[{index}]")
+    if not rule.resourceRules and not rule.nonResourceRules:
+        text = "at least one of resourceRules and nonResourceRules has to be non-empty"
+        errors.append(field.required(path, text))
+    for index, each in enumerate(rule.resourceRules):
+        errors += _resource_rule(each, f"{path}.resourceRules[{index}]")
+    for index, other in enumerate(rule.nonResourceRules):
+        errors += _path_rule(other, f"{path}.nonResourceRules[{index}]")
+    return errors
+
+
+def _subject(subject: flowcontrol.Subject, path: str) -> list[Cause]:
+    if subject.kind not in _SUBJECTS:
+        return [field.not_supported(f"{path}.kind", subject.kind, sorted(_SUBJECTS))]
+    own = _SUBJECTS[subject.kind]
+    errors: list[Cause] = []
+    where = f"{path}.{own}"
+    if not subject.HasField(own):
+        errors.append(field.required(where, f"{own} is required when subject kind is '{subject.kind}'"))
+    else:
+        given = getattr(subject, own)
+        if not given.name:
+            errors.append(field.required(f"{where}.name"))
+        if own == "serviceAccount":
+            errors += _account(given, where)
+    for kind, other in _SUBJECTS.items():
+        if other != own and subject.HasField(other):
+            text = f"{other} is forbidden when subject kind is not '{kind}'"
+            errors.append(field.forbidden(f"{path}.{other}", text))
+    return errors
+
+
+def _account(account: flowcontrol.ServiceAccountSubject, path: str) -> list[Cause]:
+    errors = []
+    if account.name and account.name != _ALL:
+        problems = names.dns_subdomain(account.name)
+        errors += [field.invalid(f"{path}.name", account.name, text) for text in problems]
+    if not account.namespace:
+        text = "must specify namespace for service account"
+        return [*errors, field.required(f"{path}.namespace", text)]
+    problems = names.dns_label(account.namespace)
+    return errors + [field.invalid(f"{path}.namespace", account.namespace, text) for text in problems]
+
+
+def _verbs(verbs: Sequence[str], path: str) -> list[Cause]:
+    if not verbs:
+        return [field.required(f"{path}.verbs", "verbs must contain at least one value")]
+    if _ALL in verbs:
+        return _alone(verbs, f"{path}.verbs", "verbs")
+    if not set(verbs) <= set(_VERBS):
+        return [field.not_supported(f"{path}.verbs", list(verbs), _VERBS)]
+    return []
+
+
+def _alone(values: Sequence[str], path: str, others: str) -> list[Cause]:
+    if _ALL in values and len(values) > 1:
+        text = f"if '*' is present, must not specify other {others}"
+        return [field.invalid(path, list(values), text)]
+    return []
+
+
+def _resource_rule(rule: flowcontrol.ResourcePolicyRule, path: str) -> list[Cause]:
+    errors = _verbs(rule.verbs, path)
+    for name, one, many in (
+        ("apiGroups", "api group", "api groups"),
+        ("resources", "resource", "resources"),
+    ):
+        values = getattr(rule, name)
+        if not values:
+            text = f"resource rules must supply at least one {one}"
+            errors.append(field.required(f"{path}.{name}", text))
+        errors += _alone(values, f"{path}.{name}", many)
+    if not rule.namespaces and not rule.clusterScope:
+        text = "resource rules that are not cluster scoped must supply at least one namespace"
+        errors.append(field.required(f"{path}.namespaces", text))
+    elif _ALL in rule.namespaces:
+        errors += _alone(rule.namespaces, f"{path}.namespaces", "namespaces")
+    else:
+        for index, namespace in enumerate(rule.namespaces):
+            intro = "each member of this list must be '*' or a DNS-1123 label; "
+            errors += [
+                field.invalid(f"{path}.namespaces[{index}]", namespace, intro + text)
+                for text in names.dns_label(namespace)
+            ]
+    return errors
+
+
+def _path_rule(rule: flowcontrol.NonResourcePolicyRule, path: str) -> list[Cause]:
+    errors = _verbs(rule.verbs, path)
+    where = f"{path}.nonResourceURLs"
+    if not rule.nonResourceURLs:
+        text = "nonResourceURLs must contain at least one value"
+        return [*errors, field.required(where, text)]
+    if _ALL in rule.nonResourceURLs:
+        return errors + _alone(rule.nonResourceURLs, where, "non-resource URLs")
+    for index, url in enumerate(rule.nonResourceURLs):
+        problem = _url_problem(url)
+        if problem:
+            errors.append(field.invalid(f"{where}[{index}]", url, problem))
+    return errors
+
+
+def _url_problem(url: str) -> str:
+    if not url:
+        return "must not be empty"
+    if url == "/":
+        return ""
+    if not url.startswith("/"):
+        return "must start with slash"
+    if " " in url:
+        return "must not contain white-space"
+    if "//" in url:
+        return "must not contain double slash"
+    star = url.find("*")
+    if star >= 0 and (star != len(url) - 1 or not url.endswith("/*")):
+        return "wildcard can only do suffix matching"
+    return ""
+
+
+def _row(obj: flowcontrol.FlowSchema, now: float) -> Row:
+    spec = obj.spec
+    method = spec.distinguisherMethod.type if spec.HasField("distinguisherMethod") else NONE
+    dangling = [each.status for each in obj.status.conditions if each.type == "Dangling"]
+    own: list[Cell] = [
+        obj.metadata.name,
+        spec.priorityLevelConfiguration.name,
+        spec.matchingPrecedence,
+        method,
+    ]
+    return Row([*own, age(obj.metadata, now), dangling[-1] if dangling else "?"])
+
+
+RULES = KindRules(
+    kind=kinds.FLOW_SCHEMA,
+    strategy=SimpleStrategy(kinds.FLOW_SCHEMA, _validate, status=validate_status, counts_generation=True),
+    columns=Columns(
+        (
+            NAME,
+            Column("PriorityLevel", "prioritylevelconfigurationreference-flowcontrol-v1#name"),
+            Column("MatchingPrecedence", "flowschemaspec-flowcontrol-v1#matchingPrecedence", "integer"),
+            Column("DistinguisherMethod", "flowschemaspec-flowcontrol-v1#distinguisherMethod"),
+            AGE,
+            Column("MissingPL", "references a broken or non-existent PriorityLevelConfiguration"),
+        ),
+        _row,
+    ),
+)

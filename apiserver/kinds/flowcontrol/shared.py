@@ -1,0 +1,58 @@
+"""What FlowSchemas and PriorityLevelConfigurations share (kube-apiserver 1.36, flowcontrol/validation)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from apiserver.validation import field
+from machinery.api.errors import Cause
+from machinery.api.pb import flowcontrol
+from machinery.defaults import flow_control as defaults
+
+T = TypeVar("T", flowcontrol.FlowSchema, flowcontrol.PriorityLevelConfiguration)
+_Condition = flowcontrol.FlowSchemaCondition | flowcontrol.PriorityLevelConfigurationCondition
+
+
+def validate_status(new: T, old: T) -> list[Cause]:
+    """Check the conditions of a changed status."""
+    return conditions(new.status.conditions)
+
+
+def conditions(found: Iterable[_Condition]) -> list[Cause]:
+    """Check a status' conditions: each type once."""
+    errors: list[Cause] = []
+    seen: set[str] = set()
+    for index, condition in enumerate(found):
+        path = f"status.conditions[{index}].type"
+        if condition.type in seen:
+            errors.append(field.duplicate(path, condition.type))
+        seen.add(condition.type)
+        if not condition.type:
+            errors.append(field.required(path, "must not be empty"))
+    return errors
+
+
+def fixed(obj: T, mandatory: Iterable[T]) -> list[Cause]:
+    """Refuse another spec for an object that every cluster must have as it is."""
+    for known in mandatory:
+        if known.metadata.name == obj.metadata.name:
+            given, expected = type(obj)(), type(obj)()
+            given.CopyFrom(obj)
+            expected.CopyFrom(known)
+            _canonicalize(given)
+            _canonicalize(expected)
+            if given.spec != expected.spec:
+                text = f"spec of '{obj.metadata.name}' must equal the fixed value"
+                return [field.invalid("spec", field.OMIT, text)]
+    return []
+
+
+def _canonicalize(obj: flowcontrol.FlowSchema | flowcontrol.PriorityLevelConfiguration) -> None:
+    """Set in place what means the same whether it is on the wire or not: a bool or number that is zero."""
+    if isinstance(obj, flowcontrol.PriorityLevelConfiguration):
+        defaults.set_shares(obj)
+        return
+    for rule in obj.spec.rules:
+        for each in rule.resourceRules:
+            each.clusterScope = each.clusterScope

@@ -1,0 +1,87 @@
+"""IngressClasses (kube-apiserver 1.36, pkg/apis/networking/validation ValidateIngressClass)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.cells import NONE, age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import field, metadata, names, paths
+from apiserver.validation.typed_references import typed_reference
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import core, networking
+
+_CONTROLLER_BYTES_MAX = 250
+_SCOPES = ("Cluster", "Namespace")
+
+
+class IngressClassStrategy(Strategy[networking.IngressClass]):
+    counts_generation = True
+
+    def validate(self, new: networking.IngressClass, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + _spec(new.spec)
+
+    def validate_update(
+        self, new: networking.IngressClass, old: networking.IngressClass, env: Environment
+    ) -> list[Cause]:
+        return (
+            metadata.object_meta_update(new.metadata, old.metadata)
+            + field.immutable("spec.controller", new.spec.controller, old.spec.controller)
+            + self.validate(new, env)
+        )
+
+
+def _spec(spec: networking.IngressClassSpec) -> list[Cause]:
+    errors: list[Cause] = []
+    if len(spec.controller.encode()) > _CONTROLLER_BYTES_MAX:
+        errors.append(field.too_long("spec.controller", _CONTROLLER_BYTES_MAX))
+    errors += paths.domain_prefixed("spec.controller", spec.controller)
+    if spec.HasField("parameters"):
+        errors += _parameters("spec.parameters", spec.parameters)
+    return errors
+
+
+def _parameters(path: str, found: networking.IngressClassParametersReference) -> list[Cause]:
+    """validateIngressClassParametersReference."""
+    reference = core.TypedLocalObjectReference(kind=found.kind, name=found.name)
+    if found.HasField("aPIGroup"):
+        reference.apiGroup = found.aPIGroup
+    errors = typed_reference(path, reference)
+    if not found.HasField("scope"):
+        return [*errors, field.required(f"{path}.scope")]
+    at = f"{path}.namespace"
+    if found.scope not in _SCOPES:
+        errors.append(field.not_supported(f"{path}.scope", found.scope, _SCOPES))
+    elif found.scope == "Cluster":
+        if found.HasField("namespace"):
+            errors.append(field.forbidden(at, "`parameters.scope` is set to 'Cluster'"))
+    elif not found.HasField("namespace"):
+        errors.append(field.required(at, "`parameters.scope` is set to 'Namespace'"))
+    else:
+        name = found.namespace
+        errors += [field.invalid(at, name, problem) for problem in names.dns_label(name)]
+    return errors
+
+
+def _row(obj: networking.IngressClass, now: float) -> Row:
+    shown, parameters = NONE, obj.spec.parameters
+    if obj.spec.HasField("parameters"):
+        group = f".{parameters.aPIGroup}" if parameters.aPIGroup else ""
+        shown = f"{parameters.kind}{group}/{parameters.name}"
+    return Row([obj.metadata.name, obj.spec.controller, shown, age(obj.metadata, now)])
+
+
+RULES = KindRules(
+    kind=kinds.INGRESS_CLASS,
+    strategy=IngressClassStrategy(kinds.INGRESS_CLASS),
+    columns=Columns(
+        (
+            NAME,
+            Column("Controller", "Controller that is responsible for handling this class"),
+            Column("Parameters", "A reference to a resource with additional parameters"),
+            AGE,
+        ),
+        _row,
+    ),
+)

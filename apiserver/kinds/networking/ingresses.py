@@ -1,0 +1,251 @@
+"""Ingresses (kube-apiserver 1.36, pkg/apis/networking/validation ValidateIngressCreate and others)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from apiserver.printing.cells import NONE, age, balancer_addresses
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import addresses, field, metadata, names
+from apiserver.validation.typed_references import typed_reference
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import networking
+
+CLASS_ANNOTATION = "kubernetes.io/ingress.class"
+_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
+_BAD_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")
+_BAD_SUFFIXES = ("/..", "/.")
+
+
+class IngressStrategy(Strategy[networking.Ingress]):
+    counts_generation = True
+
+    def validate(self, new: networking.Ingress, env: Environment) -> list[Cause]:
+        rules = _Rules(service_name=_service_name(env))
+        return self.validate_metadata(new) + rules.spec(new.spec) + _class_annotation(new)
+
+    def validate_update(
+        self, new: networking.Ingress, old: networking.Ingress, env: Environment
+    ) -> list[Cause]:
+        # What upstream once took may stay, as long as the stored object has it.
+        strict = _Rules(service_name=_service_name(env))
+        rules = _Rules(
+            service_name=strict.service_name,
+            any_secret=any(_secret_problems(tls.secretName) for tls in old.spec.tls),
+            any_wildcard=any(
+                "*" in rule.host and strict.rule_value("", rule.ingressRuleValue) for rule in old.spec.rules
+            ),
+        )
+        changed = metadata.object_meta_update(new.metadata, old.metadata)
+        return changed + self.validate_metadata(new) + rules.spec(new.spec)
+
+    def warnings(self, new: networking.Ingress, old: networking.Ingress | None) -> Sequence[str]:
+        if old is None and CLASS_ANNOTATION in new.metadata.annotations:
+            instead = "please use 'spec.ingressClassName' instead"
+            return (f'annotation "{CLASS_ANNOTATION}" is deprecated, {instead}',)
+        return ()
+
+
+class IngressStatusStrategy(StatusStrategy[networking.Ingress]):
+    def validate_update(
+        self, new: networking.Ingress, old: networking.Ingress, env: Environment
+    ) -> list[Cause]:
+        return metadata.object_meta_update(new.metadata, old.metadata) + _status(new.status.loadBalancer)
+
+    def warnings(self, new: networking.Ingress, old: networking.Ingress | None) -> Sequence[str]:
+        return [
+            warning
+            for index, ingress in enumerate(new.status.loadBalancer.ingress)
+            if ingress.ip
+            for warning in addresses.warnings(f"status.loadBalancer.ingress[{index}].ip", ingress.ip)
+        ]
+
+
+def _class_annotation(obj: networking.Ingress) -> list[Cause]:
+    value = obj.metadata.annotations.get(CLASS_ANNOTATION)
+    if value is None or not obj.spec.HasField("ingressClassName") or value == obj.spec.ingressClassName:
+        return []
+    problem = "must match `ingressClassName` when both are specified"
+    return [field.invalid(f"annotations.{CLASS_ANNOTATION}", value, problem)]
+
+
+def _service_name(env: Environment) -> Callable[[str], names.Problems]:
+    """Which names a Service may have (KEP-5311)."""
+    relaxed = env.gates.enabled("RelaxedServiceNameValidation")
+    return names.dns_label if relaxed else names.dns_1035_label
+
+
+def _secret_problems(name: str) -> names.Problems:
+    return names.dns_subdomain(name) if name else ()
+
+
+def _host(path: str, host: str) -> list[Cause]:
+    rule = names.wildcard_subdomain if "*" in host else names.dns_subdomain
+    return [field.invalid(path, host, problem) for problem in rule(host)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    """ValidateIngressSpec with its options; `any_...`: what an older version has stored is taken."""
+
+    service_name: Callable[[str], names.Problems]
+    any_secret: bool = False
+    any_wildcard: bool = False
+
+    def spec(self, spec: networking.IngressSpec) -> list[Cause]:
+        errors: list[Cause] = []
+        if not spec.rules and not spec.HasField("defaultBackend"):
+            problem = "either `defaultBackend` or `rules` must be specified"
+            errors.append(field.invalid("spec", None, problem))
+        if spec.HasField("defaultBackend"):
+            errors += self._backend("spec.defaultBackend", spec.defaultBackend)
+        for index, rule in enumerate(spec.rules):
+            errors += self._rule(f"spec.rules[{index}]", rule)
+        for index, tls in enumerate(spec.tls):
+            errors += self._tls(f"spec.tls[{index}]", tls)
+        if spec.HasField("ingressClassName"):
+            name = spec.ingressClassName
+            errors += [field.invalid("spec.ingressClassName", name, p) for p in names.dns_subdomain(name)]
+        return errors
+
+    def _tls(self, path: str, tls: networking.IngressTLS) -> list[Cause]:
+        errors: list[Cause] = []
+        for index, host in enumerate(tls.hosts):
+            errors += _host(f"{path}.hosts[{index}]", host)
+        if not self.any_secret:
+            problems = _secret_problems(tls.secretName)
+            errors += [field.invalid(f"{path}.secretName", tls.secretName, problem) for problem in problems]
+        return errors
+
+    def _rule(self, path: str, rule: networking.IngressRule) -> list[Cause]:
+        errors: list[Cause] = []
+        at = f"{path}.host"
+        if rule.host:
+            if addresses.parse(rule.host) is not None:
+                errors.append(field.invalid(at, rule.host, "must be a DNS name, not an IP address"))
+            errors += _host(at, rule.host)
+        if "*" not in rule.host or not self.any_wildcard:
+            errors += self.rule_value(path, rule.ingressRuleValue)
+        return errors
+
+    def rule_value(self, path: str, value: networking.IngressRuleValue) -> list[Cause]:
+        if not value.HasField("http"):
+            return []
+        errors: list[Cause] = []
+        at = f"{path}.http.paths"
+        if not value.http.paths:
+            errors.append(field.required(at))
+        for index, each in enumerate(value.http.paths):
+            errors += self._http_path(f"{at}[{index}]", each)
+        return errors
+
+    def _http_path(self, path: str, found: networking.HTTPIngressPath) -> list[Cause]:
+        if not found.HasField("pathType"):
+            return [field.required(f"{path}.pathType", "pathType must be specified")]
+        problems: list[str] = []
+        text = found.path
+        if found.pathType in ("Exact", "Prefix"):
+            if not text.startswith("/"):
+                problems.append("must be an absolute path")
+            problems += [f"must not contain '{bad}'" for bad in _BAD_SEQUENCES if bad in text]
+            problems += [f"cannot end with '{bad}'" for bad in _BAD_SUFFIXES if text.endswith(bad)]
+        elif found.pathType == "ImplementationSpecific" and text and not text.startswith("/"):
+            problems.append("must be an absolute path")
+        errors = [field.invalid(f"{path}.path", text, problem) for problem in problems]
+        if found.pathType not in _PATH_TYPES:
+            errors.append(field.not_supported(f"{path}.pathType", found.pathType, _PATH_TYPES))
+        return errors + self._backend(f"{path}.backend", found.backend)
+
+    def _backend(self, path: str, backend: networking.IngressBackend) -> list[Cause]:
+        resource, service = backend.HasField("resource"), backend.HasField("service")
+        if resource and service:
+            return [field.invalid(path, "", "cannot set both resource and service backends")]
+        if resource:
+            return typed_reference(f"{path}.resource", backend.resource)
+        if not service:
+            return [field.invalid(path, "", "resource or service backend is required")]
+        name, port = backend.service.name, backend.service.port
+        at = f"{path}.service"
+        if name:
+            errors = [field.invalid(f"{at}.name", name, problem) for problem in self.service_name(name)]
+        else:
+            errors = [field.required(f"{at}.name")]
+        if port.name and port.number:
+            errors.append(field.invalid(path, "", "cannot set both port name & port number"))
+        elif port.name:
+            problems = addresses.port_name(port.name)
+            errors += [field.invalid(f"{at}.port.name", port.name, problem) for problem in problems]
+        elif port.number:
+            errors += addresses.port(f"{at}.port.number", port.number)
+        else:
+            errors.append(field.required(path, "port name or number is required"))
+        return errors
+
+
+def _status(status: networking.IngressLoadBalancerStatus) -> list[Cause]:
+    """ValidateIngressLoadBalancerStatus."""
+    errors: list[Cause] = []
+    for index, ingress in enumerate(status.ingress):
+        at = f"status.loadBalancer.ingress[{index}]"
+        if ingress.ip:
+            errors += addresses.ip_address(f"{at}.ip", ingress.ip)
+        if ingress.hostname:
+            host = ingress.hostname
+            errors += [field.invalid(f"{at}.hostname", host, p) for p in names.dns_subdomain(host)]
+            if addresses.parse(host) is not None:
+                problem = "must be a DNS name, not an IP address"
+                errors.append(field.invalid(f"{at}.hostname", host, problem))
+    return errors
+
+
+_HOSTS_SHOWN_MAX = 3
+
+
+def _hosts(rules: Sequence[Any]) -> str:
+    """The first three; of what comes behind them all rules count, also those of every host."""
+    shown: list[str] = []
+    for rule in rules:
+        if len(shown) == _HOSTS_SHOWN_MAX:
+            return f"{','.join(shown)} + {len(rules) - _HOSTS_SHOWN_MAX} more..."
+        if rule.host:
+            shown.append(rule.host)
+    return ",".join(shown) or "*"
+
+
+def _row(obj: networking.Ingress, now: float) -> Row:
+    spec = obj.spec
+    return Row(
+        [
+            obj.metadata.name,
+            spec.ingressClassName if spec.HasField("ingressClassName") else NONE,
+            _hosts(spec.rules),
+            ",".join(balancer_addresses(obj.status.loadBalancer.ingress)),
+            "80, 443" if spec.tls else "80",
+            age(obj.metadata, now),
+        ]
+    )
+
+
+RULES = KindRules(
+    kind=kinds.INGRESS,
+    strategy=IngressStrategy(kinds.INGRESS, {"status": IngressStatusStrategy(kinds.INGRESS)}),
+    columns=Columns(
+        (
+            NAME,
+            Column(
+                "Class",
+                "The name of the IngressClass resource that should be used for additional configuration",
+            ),
+            Column("Hosts", "Hosts that incoming requests are matched against before the ingress rule"),
+            Column("Address", "Address is a list containing ingress points for the load-balancer"),
+            Column("Ports", "Ports of TLS configurations that open"),
+            AGE,
+        ),
+        _row,
+    ),
+)

@@ -1,0 +1,64 @@
+"""IPAddresses: their name is the address (kube-apiserver 1.36, ValidateIPAddress)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.cells import NONE, age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import addresses, field, metadata, names
+from apiserver.validation.go_dump import dump
+from apiserver.validation.typed_references import segment
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import networking
+
+
+class IPAddressStrategy(Strategy[networking.IPAddress]):
+    def name_rule(self, name: str) -> names.Problems:
+        return addresses.canonical_problems(name)
+
+    def validate(self, new: networking.IPAddress, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + _parent(new.spec)
+
+    def validate_update(
+        self, new: networking.IPAddress, old: networking.IPAddress, env: Environment
+    ) -> list[Cause]:
+        errors = metadata.object_meta_update(new.metadata, old.metadata)
+        if new.spec.HasField("parentRef") == old.spec.HasField("parentRef") and (
+            new.spec.parentRef == old.spec.parentRef
+        ):
+            return errors
+        value = dump(new.spec.parentRef) if new.spec.HasField("parentRef") else None
+        return [*errors, field.invalid("spec.parentRef", value, field.IMMUTABLE)]
+
+
+def _parent(spec: networking.IPAddressSpec) -> list[Cause]:
+    """validateIPAddressParentReference; the group of Services is "", so it may be missing."""
+    path = "spec.parentRef"
+    if not spec.HasField("parentRef"):
+        return [field.required(path)]
+    parent = spec.parentRef
+    errors: list[Cause] = []
+    if parent.group:
+        problems = names.dns_subdomain(parent.group)
+        errors += [field.invalid(f"{path}.group", parent.group, problem) for problem in problems]
+    errors += segment(f"{path}.resource", parent.resource)
+    errors += segment(f"{path}.name", parent.name)
+    if parent.namespace:
+        errors += segment(f"{path}.namespace", parent.namespace)
+    return errors
+
+
+def _row(obj: networking.IPAddress, now: float) -> Row:
+    parent = obj.spec.parentRef
+    resource = f"{parent.resource}.{parent.group}" if parent.group else parent.resource
+    shown = "/".join(part for part in (resource, parent.namespace, parent.name) if part) or NONE
+    return Row([obj.metadata.name, shown, age(obj.metadata, now)])
+
+
+RULES = KindRules(
+    kind=kinds.IP_ADDRESS,
+    strategy=IPAddressStrategy(kinds.IP_ADDRESS),
+    columns=Columns((NAME, Column("ParentRef", "ipaddressspec-networking-v1#parentRef"), AGE), _row),
+)

@@ -1,0 +1,84 @@
+"""ServiceCIDRs (kube-apiserver 1.36, pkg/apis/networking/validation ValidateServiceCIDR)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep_metadata
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import addresses, field, metadata
+from apiserver.validation.go_dump import dump
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import networking
+
+_RANGES_MAX = 2
+_PATH = "spec.cidrs"
+
+
+class ServiceCIDRStrategy(Strategy[networking.ServiceCIDR]):
+    """Upstream leaves the status to any writer of the main resource too."""
+
+    def prepare_for_create(self, new: networking.ServiceCIDR, env: Environment) -> None:
+        pass
+
+    def validate(self, new: networking.ServiceCIDR, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + _spec(new.spec)
+
+    def prepare_for_update(
+        self, new: networking.ServiceCIDR, old: networking.ServiceCIDR, env: Environment
+    ) -> None:
+        pass
+
+    def validate_update(
+        self, new: networking.ServiceCIDR, old: networking.ServiceCIDR, env: Environment
+    ) -> list[Cause]:
+        changed = metadata.object_meta_update(new.metadata, old.metadata)
+        return changed + field.immutable(_PATH, list(new.spec.cidrs), list(old.spec.cidrs))
+
+
+class ServiceCIDRStatusStrategy(StatusStrategy[networking.ServiceCIDR]):
+    def prepare_for_update(
+        self, new: networking.ServiceCIDR, old: networking.ServiceCIDR, env: Environment
+    ) -> None:
+        super().prepare_for_update(new, old, env)
+        keep_metadata(new, old)
+
+    def validate_update(
+        self, new: networking.ServiceCIDR, old: networking.ServiceCIDR, env: Environment
+    ) -> list[Cause]:
+        return metadata.object_meta_update(new.metadata, old.metadata)
+
+
+def _spec(spec: networking.ServiceCIDRSpec) -> list[Cause]:
+    ranges = list(spec.cidrs)
+    if not ranges:
+        return [field.required(_PATH, "at least one CIDR required")]
+    if len(ranges) > _RANGES_MAX:
+        return [field.invalid(_PATH, dump(spec), f"may only hold up to {_RANGES_MAX} values")]
+    if len(ranges) > 1:
+        parsed = [addresses.parse_range(text) for text in ranges]
+        if {each.version if each is not None else 0 for each in parsed} != {4, 6}:
+            problem = (
+                "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
+            )
+            return [field.invalid(_PATH, dump(spec), problem)]
+    return [
+        cause
+        for index, text in enumerate(ranges)
+        for cause in addresses.canonical_range(f"{_PATH}[{index}]", text)
+    ]
+
+
+def _row(obj: networking.ServiceCIDR, now: float) -> Row:
+    return Row([obj.metadata.name, ",".join(obj.spec.cidrs), age(obj.metadata, now)])
+
+
+RULES = KindRules(
+    kind=kinds.SERVICE_CIDR,
+    strategy=ServiceCIDRStrategy(
+        kinds.SERVICE_CIDR, {"status": ServiceCIDRStatusStrategy(kinds.SERVICE_CIDR)}
+    ),
+    columns=Columns((NAME, Column("CIDRs", "servicecidrspec-networking-v1#cidrs"), AGE), _row),
+    read_your_write=True,
+)

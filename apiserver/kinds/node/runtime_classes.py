@@ -1,0 +1,43 @@
+"""RuntimeClasses (kube-apiserver 1.36, pkg/apis/node/validation and pkg/registry/node/runtimeclass)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.simple_strategy import SimpleStrategy
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import field, metadata, names, quantities, scheduling_terms
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import node
+
+
+def _validate(obj: node.RuntimeClass) -> list[Cause]:
+    errors = [field.invalid("handler", obj.handler, problem) for problem in names.dns_label(obj.handler)]
+    if obj.HasField("overhead"):
+        errors += quantities.requirements("overhead", {}, obj.overhead.podFixed)
+    if obj.HasField("scheduling"):
+        errors += metadata.validate_labels("scheduling.nodeSelector", obj.scheduling.nodeSelector)
+        errors += scheduling_terms.tolerations("scheduling.tolerations", obj.scheduling.tolerations)
+    return errors
+
+
+def _validate_update(new: node.RuntimeClass, old: node.RuntimeClass) -> list[Cause]:
+    """The whole of an update, as upstream orders it."""
+    errors = _validate(new)
+    if new.handler != old.handler:
+        errors.append(field.invalid("handler", new.handler, field.IMMUTABLE))
+    return errors
+
+
+def _row(obj: node.RuntimeClass, now: float) -> Row:
+    return Row([obj.metadata.name, obj.handler, age(obj.metadata, now)])
+
+
+RULES = KindRules(
+    kind=kinds.RUNTIME_CLASS,
+    strategy=SimpleStrategy(kinds.RUNTIME_CLASS, _validate, _validate_update, checks_updates=False),
+    columns=Columns((NAME, Column("Handler", "runtimeclass-node-v1#handler"), AGE), _row),
+    created_by_update=True,
+    needs_resource_version=True,
+)

@@ -1,0 +1,106 @@
+"""PodDisruptionBudgets (kube-apiserver 1.36, pkg/apis/policy/validation and pkg/registry/policy)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import conditions, field
+from apiserver.validation.int_or_percent import int_or_percent, shown
+from apiserver.validation.selectors import label_selector
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import policy
+from machinery.wire import codec
+
+_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+
+
+def _validate(obj: policy.PodDisruptionBudget) -> list[Cause]:
+    """The spec."""
+    spec = obj.spec
+    errors: list[Cause] = []
+    least, most = spec.HasField("minAvailable"), spec.HasField("maxUnavailable")
+    if least and most:
+        value = {
+            "MinAvailable": shown(spec.minAvailable),
+            "Selector": codec.to_json(spec.selector) if spec.HasField("selector") else None,
+            "MaxUnavailable": shown(spec.maxUnavailable),
+            "UnhealthyPodEvictionPolicy": (
+                spec.unhealthyPodEvictionPolicy if spec.HasField("unhealthyPodEvictionPolicy") else None
+            ),
+        }
+        errors.append(field.invalid("spec", value, "minAvailable and maxUnavailable cannot be both set"))
+    if least:
+        errors += int_or_percent("spec.minAvailable", spec.minAvailable)
+    if most:
+        errors += int_or_percent("spec.maxUnavailable", spec.maxUnavailable)
+    if spec.HasField("selector"):
+        errors += label_selector("spec.selector", spec.selector)
+    if spec.HasField("unhealthyPodEvictionPolicy") and spec.unhealthyPodEvictionPolicy not in _POLICIES:
+        errors.append(
+            field.not_supported("spec.unhealthyPodEvictionPolicy", spec.unhealthyPodEvictionPolicy, _POLICIES)
+        )
+    return errors
+
+
+def _validate_status(found: policy.PodDisruptionBudgetStatus) -> list[Cause]:
+    errors = conditions.conditions("status.conditions", found.conditions)
+    for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+        errors += field.non_negative(f"status.{name}", getattr(found, name))
+    return errors
+
+
+class BudgetStrategy(Strategy[policy.PodDisruptionBudget]):
+    counts_generation = True
+    validates_metadata = False
+
+    def validate(self, new: policy.PodDisruptionBudget, env: Environment) -> list[Cause]:
+        return _validate(new)
+
+    def validate_update(
+        self, new: policy.PodDisruptionBudget, old: policy.PodDisruptionBudget, env: Environment
+    ) -> list[Cause]:
+        return _validate(new)
+
+
+class BudgetStatusStrategy(StatusStrategy[policy.PodDisruptionBudget]):
+    def validate_update(
+        self, new: policy.PodDisruptionBudget, old: policy.PodDisruptionBudget, env: Environment
+    ) -> list[Cause]:
+        return _validate_status(new.status)
+
+
+def _row(budget: policy.PodDisruptionBudget, now: float) -> Row:
+    def limit(name: str) -> str:
+        if not budget.spec.HasField(name):
+            return "N/A"
+        return str(shown(getattr(budget.spec, name)))
+
+    allowed = budget.status.disruptionsAllowed
+    limits = [limit("minAvailable"), limit("maxUnavailable")]
+    return Row([budget.metadata.name, *limits, allowed, age(budget.metadata, now)])
+
+
+RULES = KindRules(
+    kind=kinds.POD_DISRUPTION_BUDGET,
+    strategy=BudgetStrategy(
+        kinds.POD_DISRUPTION_BUDGET, {"status": BudgetStatusStrategy(kinds.POD_DISRUPTION_BUDGET)}
+    ),
+    columns=Columns(
+        (
+            NAME,
+            Column("Min Available", "The minimum number of pods that must be available."),
+            Column("Max Unavailable", "The maximum number of pods that may be unavailable."),
+            Column(
+                "Allowed Disruptions",
+                "Calculated number of pods that may be disrupted at this time.",
+                "integer",
+            ),
+            AGE,
+        ),
+        _row,
+    ),
+    needs_resource_version=True,
+)

@@ -1,0 +1,127 @@
+"""RoleBindings and ClusterRoleBindings (kube-apiserver 1.36, rbac/validation and registry/rbac)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
+from apiserver.validation import field, metadata, names
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import rbac
+
+_GROUP = "rbac.authorization.k8s.io"
+_KINDS = ("ServiceAccount", "User", "Group")
+
+
+Binding = rbac.RoleBinding | rbac.ClusterRoleBinding
+
+
+class BindingStrategy(Strategy[Binding]):
+    """RoleBinding and ClusterRoleBinding; names may have colons, as `system:node`."""
+
+    def name_rule(self, name: str) -> names.Problems:
+        """Return what is wrong with a name: it is a segment of a path."""
+        return names.path_segment(name)
+
+    def validate(self, new: Binding, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + _validate(new, namespaced=self.kind.namespaced)
+
+    def validate_update(self, new: Binding, old: Binding, env: Environment) -> list[Cause]:
+        return (
+            self.validate(new, env)
+            + metadata.object_meta_update(new.metadata, old.metadata)
+            + _validate_change(new, old)
+        )
+
+
+def _validate(obj: Binding, *, namespaced: bool) -> list[Cause]:
+    """A RoleBinding (`namespaced`) or ClusterRoleBinding."""
+    reference = obj.roleRef
+    errors = []
+    if reference.apiGroup != _GROUP:
+        errors.append(field.not_supported("roleRef.apiGroup", reference.apiGroup, [_GROUP]))
+    allowed = ["Role", "ClusterRole"] if namespaced else ["ClusterRole"]
+    if reference.kind not in allowed:
+        errors.append(field.not_supported("roleRef.kind", reference.kind, sorted(allowed)))
+    if not reference.name:
+        errors.append(field.required("roleRef.name"))
+    errors += [
+        field.invalid("roleRef.name", reference.name, problem)
+        for problem in (names.path_segment(reference.name) if reference.name else ())
+    ]
+    for index, subject in enumerate(obj.subjects):
+        errors += _subject(f"subjects[{index}]", subject, namespaced=namespaced)
+    return errors
+
+
+def _validate_change(new: Binding, old: Binding) -> list[Cause]:
+    """A binding is to one role for ever."""
+    if new.roleRef == old.roleRef:
+        return []
+    shown = {"APIGroup": new.roleRef.apiGroup, "Kind": new.roleRef.kind, "Name": new.roleRef.name}
+    return [field.invalid("roleRef", shown, "cannot change roleRef")]
+
+
+def _subject(path: str, subject: rbac.Subject, *, namespaced: bool) -> list[Cause]:
+    errors = [] if subject.name else [field.required(f"{path}.name")]
+    match subject.kind:
+        case "ServiceAccount":
+            errors += [
+                field.invalid(f"{path}.name", subject.name, problem)
+                for problem in (names.dns_subdomain(subject.name) if subject.name else ())
+            ]
+            if subject.apiGroup:
+                errors.append(field.not_supported(f"{path}.apiGroup", subject.apiGroup, [""]))
+            if not namespaced and not subject.namespace:
+                errors.append(field.required(f"{path}.namespace"))
+        case "User" | "Group":
+            if not subject.name:
+                problem = f"{subject.kind.lower()} name cannot be empty"
+                errors.append(field.invalid(f"{path}.name", subject.name, problem))
+            if subject.apiGroup != _GROUP:
+                errors.append(field.not_supported(f"{path}.apiGroup", subject.apiGroup, [_GROUP]))
+        case other:
+            errors.append(field.not_supported(f"{path}.kind", other, sorted(_KINDS)))
+    return errors
+
+
+def _row(obj: Binding, now: float) -> Row:
+    subjects: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
+    for subject in obj.subjects:
+        name = f"{subject.namespace}/{subject.name}" if subject.kind == "ServiceAccount" else subject.name
+        subjects.setdefault(subject.kind, []).append(name)
+    listed = [", ".join(subjects[kind]) for kind in ("User", "Group", "ServiceAccount")]
+    role = f"{obj.roleRef.kind}/{obj.roleRef.name}"
+    return Row([obj.metadata.name, role, age(obj.metadata, now), *listed])
+
+
+def _columns(schema: str) -> Columns[Binding]:
+    return Columns(
+        (
+            NAME,
+            Column("Role", f"{schema}#roleRef"),
+            AGE,
+            wide("Users", "Users in the roleBinding"),
+            wide("Groups", "Groups in the roleBinding"),
+            wide("ServiceAccounts", "ServiceAccounts in the roleBinding"),
+        ),
+        _row,
+    )
+
+
+ROLE_BINDING = KindRules(
+    kind=kinds.ROLE_BINDING,
+    strategy=BindingStrategy(kinds.ROLE_BINDING),
+    columns=_columns("rolebinding-rbac-v1"),
+    read_your_write=True,
+    created_by_update=True,
+)
+CLUSTER_ROLE_BINDING = KindRules(
+    kind=kinds.CLUSTER_ROLE_BINDING,
+    strategy=BindingStrategy(kinds.CLUSTER_ROLE_BINDING),
+    columns=_columns("clusterrolebinding-rbac-v1"),
+    read_your_write=True,
+    created_by_update=True,
+)

@@ -1,0 +1,36 @@
+"""DeviceClasses (kube-apiserver 1.36, pkg/apis/resource/validation)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.resource import device_terms
+from apiserver.kinds.rules import DeleteResponse, KindRules
+from apiserver.kinds.simple_strategy import SimpleStrategy
+from apiserver.printing.columns import NAME_AND_AGE
+from apiserver.validation import field, lists
+from apiserver.validation.quantities import is_extended
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import devices
+
+
+def _validate(obj: devices.DeviceClass) -> list[Cause]:
+    spec = obj.spec
+    errors = device_terms.selectors("spec.selectors", spec.selectors)
+    errors += lists.each(
+        "spec.config",
+        spec.config,
+        device_terms.CONFIG_MAX,
+        lambda path, config: device_terms.configuration(path, config.deviceConfiguration),
+    )
+    if spec.HasField("extendedResourceName") and not is_extended(spec.extendedResourceName):
+        problem = "must be a valid extended resource name"
+        errors.append(field.invalid("spec.extendedResourceName", spec.extendedResourceName, problem))
+    return errors
+
+
+RULES = KindRules(
+    kind=kinds.DEVICE_CLASS,
+    strategy=SimpleStrategy(kinds.DEVICE_CLASS, _validate, counts_generation=True),
+    columns=NAME_AND_AGE,
+    delete_response=DeleteResponse.OBJECT,
+)

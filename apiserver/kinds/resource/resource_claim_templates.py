@@ -1,0 +1,31 @@
+"""ResourceClaimTemplates (kube-apiserver 1.36, pkg/apis/resource/validation)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.resource.claim_specs import claim_spec
+from apiserver.kinds.rules import DeleteResponse, KindRules
+from apiserver.kinds.simple_strategy import SimpleStrategy
+from apiserver.printing.columns import NAME_AND_AGE
+from apiserver.validation import field, go_dump, metadata
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import devices
+
+
+def _validate(obj: devices.ResourceClaimTemplate) -> list[Cause]:
+    meta = obj.spec.metadata
+    errors = metadata.validate_annotations("spec.metadata.annotations", meta.annotations)
+    errors += metadata.validate_labels("spec.metadata.labels", meta.labels)
+    return errors + claim_spec("spec.spec", obj.spec.spec)
+
+
+def _validate_change(new: devices.ResourceClaimTemplate, old: devices.ResourceClaimTemplate) -> list[Cause]:
+    return [] if new.spec == old.spec else [field.invalid("spec", go_dump.dump(new.spec), field.IMMUTABLE)]
+
+
+RULES = KindRules(
+    kind=kinds.RESOURCE_CLAIM_TEMPLATE,
+    strategy=SimpleStrategy(kinds.RESOURCE_CLAIM_TEMPLATE, _validate, _validate_change, checks_updates=False),
+    columns=NAME_AND_AGE,
+    delete_response=DeleteResponse.OBJECT,
+)

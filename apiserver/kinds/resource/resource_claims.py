@@ -1,0 +1,85 @@
+"""ResourceClaims (kube-apiserver 1.36, registry/resource/resourceclaim and pkg/apis/resource/validation)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.resource import claim_status
+from apiserver.kinds.resource.claim_specs import claim_spec
+from apiserver.kinds.rules import DeleteResponse, KindRules
+from apiserver.kinds.simple_strategy import SimpleStatusStrategy, SimpleStrategy
+from apiserver.kinds.strategy import Environment
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import field, go_dump
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import devices
+
+
+class ResourceClaimStatusStrategy(SimpleStatusStrategy[devices.ResourceClaim]):
+    """PUT of `status`."""
+
+    def prepare_for_update(
+        self, new: devices.ResourceClaim, old: devices.ResourceClaim, env: Environment
+    ) -> None:
+        super().prepare_for_update(new, old, env)
+        drop_deallocated(new.status, old.status)
+
+
+def drop_deallocated(new: devices.ResourceClaimStatus, old: devices.ResourceClaimStatus) -> None:
+    """Remove the status of devices that were allocated in `old` and are not in `new`, in place."""
+    gone = {_device(result) for result in old.allocation.devices.results}
+    gone -= {_device(result) for result in new.allocation.devices.results}
+    kept = [status for status in new.devices if _device(status) not in gone]
+    if len(kept) < len(new.devices):
+        del new.devices[:]
+        new.devices.extend(kept)
+
+
+def _device(
+    found: devices.DeviceRequestAllocationResult | devices.AllocatedDeviceStatus,
+) -> tuple[str, str, str]:
+    return found.driver, found.pool, found.device
+
+
+def _validate(obj: devices.ResourceClaim) -> list[Cause]:
+    return claim_spec("spec", obj.spec)
+
+
+def _validate_change(new: devices.ResourceClaim, old: devices.ResourceClaim) -> list[Cause]:
+    return [] if new.spec == old.spec else [field.invalid("spec", go_dump.dump(new.spec), field.IMMUTABLE)]
+
+
+def _row(obj: devices.ResourceClaim, now: float) -> Row:
+    deleted = obj.metadata.HasField("deletionTimestamp")
+    states = ["deleted"] if deleted else []
+    if obj.status.HasField("allocation"):
+        states.append("allocated")
+        if obj.status.reservedFor:
+            states.append("reserved")
+    elif not deleted:
+        states.append("pending")
+    return Row([obj.metadata.name, ",".join(states), age(obj.metadata, now)])
+
+
+class ResourceClaimStrategy(SimpleStrategy[devices.ResourceClaim]):
+    """The main resource."""
+
+    def __init__(self) -> None:
+        kind = kinds.RESOURCE_CLAIM
+        super().__init__(kind, _validate, _validate_change, checks_updates=False)
+        self.subresources = {"status": ResourceClaimStatusStrategy(kind, claim_status.validate)}
+
+
+RULES = KindRules(
+    kind=kinds.RESOURCE_CLAIM,
+    strategy=ResourceClaimStrategy(),
+    columns=Columns(
+        (
+            NAME,
+            Column("State", "A summary of the current state (allocated, pending, reserved, etc.)."),
+            AGE,
+        ),
+        _row,
+    ),
+    delete_response=DeleteResponse.OBJECT,
+)

@@ -1,0 +1,84 @@
+"""PodGroups (kube-apiserver 1.36, pkg/registry/scheduling/podgroup; KEP-4671)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.scheduling import pod_group_terms
+from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy, keep_metadata
+from apiserver.printing.columns import NAME_AND_CREATION
+from apiserver.validation import conditions, declarative, field, metadata
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import workloads
+from machinery.features.gates import Gates
+from machinery.wire import codec
+
+_FIELDS = ("podGroupTemplateRef", *pod_group_terms.checks())
+
+
+class PodGroupStrategy(Strategy[workloads.PodGroup]):
+    """Nothing in a PodGroup's spec may change."""
+
+    def drop_disabled(
+        self, new: workloads.PodGroup, old: workloads.PodGroup | None, env: Environment
+    ) -> None:
+        pod_group_terms.drop_disabled(new.spec, old.spec if old is not None else None, env.gates)
+
+    def validate(self, new: workloads.PodGroup, env: Environment) -> list[Cause]:
+        errors = self.validate_metadata(new)
+        if new.spec.HasField("podGroupTemplateRef"):
+            errors += _reference("spec.podGroupTemplateRef", new.spec.podGroupTemplateRef)
+        return errors + pod_group_terms.terms("spec", new.spec, env.gates)
+
+    def validate_update(
+        self, new: workloads.PodGroup, old: workloads.PodGroup, env: Environment
+    ) -> list[Cause]:
+        errors = metadata.object_meta_update(new.metadata, old.metadata)
+        return errors + _changes(new.spec, old.spec, env.gates)
+
+
+class PodGroupStatusStrategy(StatusStrategy[workloads.PodGroup]):
+    def prepare_for_update(self, new: workloads.PodGroup, old: workloads.PodGroup, env: Environment) -> None:
+        super().prepare_for_update(new, old, env)
+        keep_metadata(new, old)
+        if not old.spec.resourceClaims:
+            new.status.ClearField("resourceClaimStatuses")
+
+    def validate_update(
+        self, new: workloads.PodGroup, old: workloads.PodGroup, env: Environment
+    ) -> list[Cause]:
+        changed = metadata.object_meta_update(new.metadata, old.metadata)
+        return changed + conditions.conditions("status.conditions", new.status.conditions)
+
+
+def _reference(path: str, reference: workloads.PodGroupTemplateReference) -> list[Cause]:
+    errors = declarative.union(path, reference, ("workload",))
+    if not reference.HasField("workload"):
+        return errors
+    found = reference.workload
+    at = f"{path}.workload.workloadName"
+    errors += declarative.long_name(at, found.workloadName) if found.workloadName else [field.required(at)]
+    at, name = f"{path}.workload.podGroupTemplateName", found.podGroupTemplateName
+    return errors + (declarative.short_name(at, name) if name else [field.required(at)])
+
+
+def _changes(new: workloads.PodGroupSpec, old: workloads.PodGroupSpec, gates: Gates) -> list[Cause]:
+    """A field whose gate is off is forbidden where it changes; all others are immutable."""
+    after, before = codec.to_json(new), codec.to_json(old)
+    errors: list[Cause] = []
+    for name in _FIELDS:
+        value = after.get(name)
+        if value == before.get(name):
+            continue
+        if value is not None and pod_group_terms.GATED.get(name) and not pod_group_terms.known(name, gates):
+            errors.append(field.forbidden(f"spec.{name}", ""))
+        else:
+            errors.append(declarative.immutable(f"spec.{name}", value))
+    return errors
+
+
+RULES = KindRules(
+    kind=kinds.POD_GROUP,
+    strategy=PodGroupStrategy(kinds.POD_GROUP, {"status": PodGroupStatusStrategy(kinds.POD_GROUP)}),
+    columns=NAME_AND_CREATION,
+)

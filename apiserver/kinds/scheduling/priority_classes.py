@@ -1,0 +1,91 @@
+"""PriorityClasses (kube-apiserver 1.36, pkg/apis/scheduling/validation and pkg/registry/scheduling)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Cell, Column, Columns, Row
+from apiserver.validation import field, metadata
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import scheduling
+from machinery.scheduling.priority import HIGHEST_USER_DEFINABLE, SYSTEM_CLASSES
+
+_SYSTEM_PREFIX = "system-"
+_POLICIES = ("Never", "PreemptLowerPriority")
+
+
+def _validate(obj: scheduling.PriorityClass) -> list[Cause]:
+    """Beside its metadata. Only the built-in classes may have the system's prefix and values."""
+    errors: list[Cause] = []
+    name = obj.metadata.name
+    if name.startswith(_SYSTEM_PREFIX):
+        if SYSTEM_CLASSES.get(name) != obj.value:
+            problem = (
+                f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only."
+                f" error: {name} is not a known system priority class"
+                if name not in SYSTEM_CLASSES
+                else f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only."
+                f" error: value of {name} PriorityClass must be {SYSTEM_CLASSES[name]}"
+            )
+            errors.append(field.forbidden("metadata.name", problem))
+    elif obj.value > HIGHEST_USER_DEFINABLE:
+        problem = f"maximum allowed value of a user defined priority is {HIGHEST_USER_DEFINABLE}"
+        errors.append(field.forbidden("value", problem))
+    return errors + _policy(obj)
+
+
+def _policy(obj: scheduling.PriorityClass) -> list[Cause]:
+    if not obj.HasField("preemptionPolicy") or obj.preemptionPolicy in _POLICIES:
+        return []
+    if not obj.preemptionPolicy:
+        return [field.required("preemptionPolicy")]
+    return [field.not_supported("preemptionPolicy", obj.preemptionPolicy, sorted(_POLICIES, reverse=True))]
+
+
+def _validate_update(new: scheduling.PriorityClass, old: scheduling.PriorityClass) -> list[Cause]:
+    errors = metadata.object_meta_update(new.metadata, old.metadata)
+    if new.value != old.value:
+        errors.append(field.forbidden("value", "may not be changed in an update."))
+    if new.preemptionPolicy != old.preemptionPolicy:
+        errors.append(field.invalid("preemptionPolicy", new.preemptionPolicy, field.IMMUTABLE))
+    return errors
+
+
+class PriorityClassStrategy(Strategy[scheduling.PriorityClass]):
+    def undeletable(self, name: str) -> str:
+        return "this is a system priority class and cannot be deleted" if name in SYSTEM_CLASSES else ""
+
+    def prepare_for_create(self, new: scheduling.PriorityClass, env: Environment) -> None:
+        new.metadata.generation = 1
+
+    def validate(self, new: scheduling.PriorityClass, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + _validate(new)
+
+    def validate_update(
+        self, new: scheduling.PriorityClass, old: scheduling.PriorityClass, env: Environment
+    ) -> list[Cause]:
+        return _validate_update(new, old)
+
+
+def _row(priority: scheduling.PriorityClass, now: float) -> Row:
+    own: list[Cell] = [priority.metadata.name, priority.value, priority.globalDefault]
+    return Row([*own, age(priority.metadata, now), priority.preemptionPolicy])
+
+
+RULES = KindRules(
+    kind=kinds.PRIORITY_CLASS,
+    strategy=PriorityClassStrategy(kinds.PRIORITY_CLASS),
+    columns=Columns(
+        (
+            NAME,
+            Column("Value", "priorityclass-scheduling-v1#value", "integer"),
+            Column("Global-Default", "priorityclass-scheduling-v1#globalDefault", "boolean"),
+            AGE,
+            Column("PreemptionPolicy", "priorityclass-scheduling-v1#preemptionPolicy"),
+        ),
+        _row,
+    ),
+    read_your_write=True,
+)

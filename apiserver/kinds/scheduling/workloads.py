@@ -1,0 +1,74 @@
+"""Workloads: what controllers make PodGroups of (kube-apiserver 1.36, pkg/registry/scheduling/workload)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.scheduling import pod_group_terms
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.columns import NAME_AND_CREATION
+from apiserver.validation import declarative, field, metadata
+from apiserver.validation.typed_references import segment
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import workloads
+from machinery.features.gates import Gates
+from machinery.wire import codec
+
+_TEMPLATES_MAX = 8
+
+
+class WorkloadStrategy(Strategy[workloads.Workload]):
+    """Nothing in a Workload's spec may change."""
+
+    def drop_disabled(
+        self, new: workloads.Workload, old: workloads.Workload | None, env: Environment
+    ) -> None:
+        stored = list(old.spec.podGroupTemplates) if old is not None else []
+        for index, template in enumerate(new.spec.podGroupTemplates):
+            before = stored[index] if index < len(stored) else None
+            pod_group_terms.drop_disabled(template, before, env.gates)
+
+    def validate(self, new: workloads.Workload, env: Environment) -> list[Cause]:
+        spec = new.spec
+        errors = self.validate_metadata(new)
+        if spec.HasField("controllerRef"):
+            errors += _controller("spec.controllerRef", spec.controllerRef)
+        path = "spec.podGroupTemplates"
+        if not spec.podGroupTemplates:
+            return [*errors, field.required(path)]
+        check = partial(_template, env.gates)
+        return errors + declarative.items(
+            path, spec.podGroupTemplates, _TEMPLATES_MAX, check, key=lambda template: template.name
+        )
+
+    def validate_update(
+        self, new: workloads.Workload, old: workloads.Workload, env: Environment
+    ) -> list[Cause]:
+        errors = metadata.object_meta_update(new.metadata, old.metadata)
+        after, before = codec.to_json(new.spec), codec.to_json(old.spec)
+        return errors + [
+            declarative.immutable(f"spec.{name}", after.get(name))
+            for name in ("controllerRef", "podGroupTemplates")
+            if after.get(name) != before.get(name)
+        ]
+
+
+def _controller(path: str, reference: workloads.TypedLocalObjectReference) -> list[Cause]:
+    errors = declarative.long_name(f"{path}.apiGroup", reference.apiGroup) if reference.apiGroup else []
+    errors += segment(f"{path}.kind", reference.kind)
+    return errors + segment(f"{path}.name", reference.name)
+
+
+def _template(gates: Gates, path: str, template: workloads.PodGroupTemplate) -> list[Cause]:
+    at = f"{path}.name"
+    errors = declarative.short_name(at, template.name) if template.name else [field.required(at)]
+    return errors + pod_group_terms.terms(path, template, gates)
+
+
+RULES = KindRules(
+    kind=kinds.WORKLOAD,
+    strategy=WorkloadStrategy(kinds.WORKLOAD),
+    columns=NAME_AND_CREATION,
+)

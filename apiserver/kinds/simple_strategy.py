@@ -1,0 +1,73 @@
+"""Strategies made of functions, for kinds whose rules are validation alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from google.protobuf.message import Message
+
+from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
+from apiserver.validation import metadata, names
+from machinery.api.errors import Cause
+from machinery.api.kinds import Kind
+from machinery.api.objects import metadata_of
+
+M = TypeVar("M", bound=Message)
+
+
+def _no_change(_new: Message, _old: Message) -> list[Cause]:
+    return []
+
+
+class SimpleStrategy(Strategy[M]):
+    """Validation by functions: `check` of the object on each write, `change` and `status` of (new, old).
+
+    With `checks_updates=False` only creations are checked as a whole.
+    """
+
+    def __init__(
+        self,
+        kind: Kind[M],
+        check: Callable[[M], list[Cause]],
+        change: Callable[[M, M], list[Cause]] = _no_change,
+        *,
+        status: Callable[[M, M], list[Cause]] = _no_change,
+        name_rule: Callable[[str], names.Problems] = names.dns_subdomain,
+        counts_generation: bool = False,
+        checks_updates: bool = True,
+        orphans_dependents: bool = False,
+    ) -> None:
+        subresources = {"status": SimpleStatusStrategy(kind, status)} if "status" in kind.subresources else {}
+        super().__init__(kind, subresources)
+        self.counts_generation = counts_generation
+        self.orphans_dependents = orphans_dependents
+        self._check = check
+        self._change = change
+        self._name_rule = name_rule
+        self._checks_updates = checks_updates
+
+    def name_rule(self, name: str) -> names.Problems:
+        """Return what is wrong with a name, by the rule that was given."""
+        return self._name_rule(name)
+
+    def validate(self, new: M, env: Environment) -> list[Cause]:
+        """Check metadata and the whole object."""
+        return self.validate_metadata(new) + self._check(new)
+
+    def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
+        """Check metadata, the change and, where updates are checked, the whole object."""
+        errors = metadata.object_meta_update(metadata_of(new), metadata_of(old)) + self._change(new, old)
+        return errors + self._check(new) if self._checks_updates else errors
+
+
+class SimpleStatusStrategy(StatusStrategy[M]):
+    """PUT of `status`, validated by a function of (new, old)."""
+
+    def __init__(self, kind: Kind[M], change: Callable[[M, M], list[Cause]]) -> None:
+        super().__init__(kind)
+        self._change = change
+
+    def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
+        """Check metadata and the change."""
+        return metadata.object_meta_update(metadata_of(new), metadata_of(old)) + self._change(new, old)

@@ -1,0 +1,83 @@
+"""CSINodes (kube-apiserver 1.36, pkg/apis/storage/validation)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import DeleteResponse, KindRules
+from apiserver.kinds.simple_strategy import SimpleStrategy
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import device_names, field, names
+from apiserver.validation.go_dump import dump
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import storage
+
+_NODE_ID_LENGTH_MAX = 192
+
+
+def _validate(obj: storage.CSINode) -> list[Cause]:
+    errors: list[Cause] = []
+    seen: set[str] = set()
+    for index, driver in enumerate(obj.spec.drivers):
+        path = f"spec.drivers[{index}]"
+        errors += device_names.driver(f"{path}.name", driver.name)
+        if not driver.nodeID:
+            errors.append(field.required(f"{path}.nodeID"))
+        elif len(driver.nodeID.encode()) > _NODE_ID_LENGTH_MAX:
+            problem = f"must be {_NODE_ID_LENGTH_MAX} characters or less"
+            errors.append(field.invalid(f"{path}.nodeID", driver.nodeID, problem))
+        if driver.allocatable.HasField("count"):
+            errors += field.non_negative(f"{path}.allocatable.count", driver.allocatable.count)
+        if driver.name in seen:
+            errors.append(field.duplicate(f"{path}.name", driver.name))
+        seen.add(driver.name)
+        keys: set[str] = set()
+        for number, key in enumerate(driver.topologyKeys):
+            at = f"{path}.topologyKeys"
+            if not key:
+                errors.append(field.required(at, key))
+            if key in keys:
+                errors.append(field.duplicate(at, key))
+            keys.add(key)
+            errors += [field.invalid(f"{at}[{number}]", key, p) for p in names.qualified_name(key)]
+    return errors
+
+
+def _validate_change(new: storage.CSINode, old: storage.CSINode) -> list[Cause]:
+    """What a driver said of a node stays, though drivers come and go."""
+    before = {driver.name: driver for driver in old.spec.drivers}
+    errors: list[Cause] = []
+    for driver in new.spec.drivers:
+        was = before.get(driver.name)
+        if was is None:
+            continue
+        changed = storage.CSINodeDriver()
+        changed.CopyFrom(driver)
+        changed.ClearField("allocatable")
+        if was.HasField("allocatable"):
+            changed.allocatable.CopyFrom(was.allocatable)
+        if changed != was:
+            errors.append(field.invalid("CSINodeDriver", dump(driver), field.IMMUTABLE))
+    return errors
+
+
+def _row(obj: storage.CSINode, now: float) -> Row:
+    return Row([obj.metadata.name, len(obj.spec.drivers), age(obj.metadata, now)])
+
+
+RULES = KindRules(
+    kind=kinds.CSI_NODE,
+    strategy=SimpleStrategy(kinds.CSI_NODE, _validate, _validate_change),
+    columns=Columns(
+        (
+            NAME,
+            Column(
+                "Drivers", "Drivers indicates the number of CSI drivers registered on the node", "integer"
+            ),
+            AGE,
+        ),
+        _row,
+    ),
+    delete_response=DeleteResponse.OBJECT,
+    needs_resource_version=True,
+)

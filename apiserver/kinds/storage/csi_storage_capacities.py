@@ -1,0 +1,58 @@
+"""CSIStorageCapacities (kube-apiserver 1.36, pkg/apis/storage/validation)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import KindRules
+from apiserver.kinds.simple_strategy import SimpleStrategy
+from apiserver.printing.cells import UNSET
+from apiserver.printing.columns import NAME, Column, Columns, Row
+from apiserver.validation import field, names
+from apiserver.validation.go_dump import dump
+from apiserver.validation.selectors import label_selector
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import storage
+from machinery.resources.quantity import Quantity
+
+
+def _validate(obj: storage.CSIStorageCapacity) -> list[Cause]:
+    errors = label_selector("nodeTopology", obj.nodeTopology) if obj.HasField("nodeTopology") else []
+    errors += [
+        field.invalid("storageClassName", obj.storageClassName, p)
+        for p in names.dns_subdomain(obj.storageClassName)
+    ]
+    for name in ("capacity", "maximumVolumeSize"):
+        if obj.HasField(name):
+            text = getattr(obj, name).string
+            if Quantity.parse(text or "0").sign < 0:
+                problem = "must be greater than or equal to 0"
+                errors.append(field.invalid(name, text, problem))
+    return errors
+
+
+def _validate_change(new: storage.CSIStorageCapacity, old: storage.CSIStorageCapacity) -> list[Cause]:
+    errors: list[Cause] = []
+    if new.nodeTopology != old.nodeTopology:
+        errors.append(field.invalid("nodeTopology", dump(new.nodeTopology), field.IMMUTABLE))
+    return errors + field.immutable("storageClassName", new.storageClassName, old.storageClassName)
+
+
+def _row(obj: storage.CSIStorageCapacity, now: float) -> Row:
+    del now
+    capacity = obj.capacity.string if obj.HasField("capacity") else UNSET
+    return Row([obj.metadata.name, obj.storageClassName, capacity])
+
+
+RULES = KindRules(
+    kind=kinds.CSI_STORAGE_CAPACITY,
+    strategy=SimpleStrategy(kinds.CSI_STORAGE_CAPACITY, _validate, _validate_change),
+    columns=Columns(
+        (
+            NAME,
+            Column("StorageClassName", "csistoragecapacity-storage-v1#storageClassName"),
+            Column("Capacity", "csistoragecapacity-storage-v1#capacity"),
+        ),
+        _row,
+    ),
+    needs_resource_version=True,
+)

@@ -1,0 +1,138 @@
+"""StorageClasses (kube-apiserver 1.36, pkg/apis/storage/validation and pkg/registry/storage)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from apiserver.kinds.rules import DeleteResponse, KindRules
+from apiserver.kinds.storage.class_parameters import parameters, provisioner
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import field, names
+from apiserver.validation import metadata as metadata_rules
+from apiserver.validation.pods import warnings as pod_warnings
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import core, storage
+
+_BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
+_DEFAULT_CLASS = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+
+
+class StorageClassStrategy(Strategy[storage.StorageClass]):
+    """The main resource."""
+
+    def warnings(self, new: storage.StorageClass, old: storage.StorageClass | None) -> Sequence[str]:
+        return tuple(_warnings(new))
+
+    def validate(self, new: storage.StorageClass, env: Environment) -> list[Cause]:
+        return self.validate_metadata(new) + _validate(new)
+
+    def validate_update(
+        self, new: storage.StorageClass, old: storage.StorageClass, env: Environment
+    ) -> list[Cause]:
+        changed = metadata_rules.object_meta_update(new.metadata, old.metadata)
+        return self.validate(new, env) + changed + _validate_change(new, old)
+
+
+def _validate(obj: storage.StorageClass) -> list[Cause]:
+    """Beside its metadata."""
+    errors: list[Cause] = []
+    errors += provisioner("provisioner", obj.provisioner)
+    errors += parameters(obj.parameters)
+    if obj.reclaimPolicy and obj.reclaimPolicy not in ("Delete", "Retain"):
+        errors.append(field.not_supported("reclaimPolicy", obj.reclaimPolicy, ("Delete", "Retain")))
+    if not obj.HasField("volumeBindingMode"):
+        errors.append(field.required("volumeBindingMode"))
+    elif obj.volumeBindingMode not in _BINDING_MODES:
+        errors.append(field.not_supported("volumeBindingMode", obj.volumeBindingMode, _BINDING_MODES))
+    return errors + _topologies(obj)
+
+
+def _topologies(obj: storage.StorageClass) -> list[Cause]:
+    errors: list[Cause] = []
+    seen: list[dict[str, set[str]]] = []
+    for index, term in enumerate(obj.allowedTopologies):
+        path = f"allowedTopologies[{index}].matchLabelExpressions"
+        found: dict[str, set[str]] = {}
+        for number, expression in enumerate(term.matchLabelExpressions):
+            at = f"{path}[{number}]"
+            errors += _topology(at, expression)
+            if expression.key in found:
+                errors.append(field.duplicate(f"{at}.key", expression.key))
+            found[expression.key] = set(expression.values)
+        if found in seen:
+            errors.append(field.duplicate(path, ""))
+        seen.append(found)
+    return errors
+
+
+def _topology(path: str, expression: core.TopologySelectorLabelRequirement) -> list[Cause]:
+    errors = [] if expression.values else [field.required(f"{path}.values")]
+    seen: set[str] = set()
+    for place, value in enumerate(expression.values):
+        if value in seen:
+            errors.append(field.duplicate(f"{path}.values[{place}]", value))
+        seen.add(value)
+    return errors + [
+        field.invalid(f"{path}.key", expression.key, p) for p in names.qualified_name(expression.key)
+    ]
+
+
+def _validate_change(new: storage.StorageClass, old: storage.StorageClass) -> list[Cause]:
+    errors: list[Cause] = []
+    if new.parameters != old.parameters:
+        shown = dict(sorted(new.parameters.items())) or None
+        errors.append(field.invalid("parameters", shown, field.IMMUTABLE))
+    errors += field.immutable("provisioner", new.provisioner, old.provisioner)
+    errors += field.immutable("reclaimPolicy", new.reclaimPolicy, old.reclaimPolicy)
+    errors += field.immutable("volumeBindingMode", new.volumeBindingMode, old.volumeBindingMode)
+    return errors
+
+
+def _warnings(obj: storage.StorageClass) -> Iterator[str]:
+    for index, term in enumerate(obj.allowedTopologies):
+        for number, expression in enumerate(term.matchLabelExpressions):
+            problem = pod_warnings.deprecated_label(expression.key)
+            if problem:
+                at = f"allowedTopologies[{index}].matchLabelExpressions[{number}].key"
+                yield f"{at}: {problem}"
+
+
+def _row(storage_class: storage.StorageClass, now: float) -> Row:
+    annotations = storage_class.metadata.annotations
+    default = any(annotations.get(name) == "true" for name in _DEFAULT_CLASS)
+    name = storage_class.metadata.name
+    return Row(
+        [
+            f"{name} (default)" if default else name,
+            storage_class.provisioner,
+            storage_class.reclaimPolicy or "Delete",
+            storage_class.volumeBindingMode or "Immediate",
+            storage_class.allowVolumeExpansion,
+            age(storage_class.metadata, now),
+        ]
+    )
+
+
+RULES = KindRules(
+    kind=kinds.STORAGE_CLASS,
+    strategy=StorageClassStrategy(kinds.STORAGE_CLASS),
+    columns=Columns(
+        (
+            NAME,
+            Column("Provisioner", "storageclass-storage-v1#provisioner"),
+            Column("ReclaimPolicy", "storageclass-storage-v1#reclaimPolicy"),
+            Column("VolumeBindingMode", "storageclass-storage-v1#volumeBindingMode"),
+            Column("AllowVolumeExpansion", "storageclass-storage-v1#allowVolumeExpansion"),
+            AGE,
+        ),
+        _row,
+    ),
+    delete_response=DeleteResponse.OBJECT,
+    read_your_write=True,
+)

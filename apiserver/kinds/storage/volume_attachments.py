@@ -1,0 +1,86 @@
+"""VolumeAttachments (kube-apiserver 1.36, pkg/apis/storage/validation)."""
+
+from __future__ import annotations
+
+from apiserver.kinds.rules import DeleteResponse, KindRules
+from apiserver.kinds.simple_strategy import SimpleStrategy
+from apiserver.printing.cells import age
+from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.validation import device_names, field, names
+from apiserver.validation.go_dump import dump
+from machinery.api import kinds
+from machinery.api.errors import Cause
+from machinery.api.pb import storage
+
+_METADATA_BYTES_MAX = 256 * 1024
+_ERROR_BYTES_MAX = 1024
+_ONE_OF = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+
+
+def _validate(obj: storage.VolumeAttachment) -> list[Cause]:
+    spec = obj.spec
+    errors = device_names.driver("spec.attacher", spec.attacher)
+    inline, named = spec.source.HasField("inlineVolumeSpec"), spec.source.HasField("persistentVolumeName")
+    if inline == named:
+        errors.append(
+            field.forbidden("spec.source", _ONE_OF) if inline else field.required("spec.source", _ONE_OF)
+        )
+    elif named:
+        at = "spec.source.persistentVolumeName"
+        if not spec.source.persistentVolumeName:
+            errors.append(field.required(at, "must specify non empty persistentVolumeName"))
+        else:
+            errors += device_names.subdomain(at, spec.source.persistentVolumeName)
+    errors += [field.invalid("spec.nodeName", spec.nodeName, p) for p in names.dns_subdomain(spec.nodeName)]
+    return errors + _attachment_status(obj.status)
+
+
+def _attachment_status(status: storage.VolumeAttachmentStatus) -> list[Cause]:
+    """validateVolumeAttachmentStatus."""
+    errors: list[Cause] = []
+    said = status.attachmentMetadata
+    if sum(len(key.encode()) + len(said[key].encode()) for key in said) > _METADATA_BYTES_MAX:
+        errors.append(field.too_long("status.attachmentMetadata", _METADATA_BYTES_MAX))
+    for name in ("attachError", "detachError"):
+        if not status.HasField(name):
+            continue
+        error = getattr(status, name)
+        if len(error.message.encode()) > _ERROR_BYTES_MAX:
+            errors.append(field.too_long(f"status.{name}.message", _ERROR_BYTES_MAX))
+        if error.HasField("errorCode"):
+            errors += field.non_negative(f"status.{name}.errorCode", error.errorCode)
+    return errors
+
+
+def _validate_status(new: storage.VolumeAttachment, old: storage.VolumeAttachment) -> list[Cause]:
+    """Upstream looks at the whole object."""
+    return _validate(new)
+
+
+def _validate_change(new: storage.VolumeAttachment, old: storage.VolumeAttachment) -> list[Cause]:
+    return [] if new.spec == old.spec else [field.invalid("spec", dump(new.spec), field.IMMUTABLE)]
+
+
+def _row(obj: storage.VolumeAttachment, now: float) -> Row:
+    spec = obj.spec
+    own = [obj.metadata.name, spec.attacher, spec.source.persistentVolumeName, spec.nodeName]
+    return Row([*own, obj.status.attached, age(obj.metadata, now)])
+
+
+RULES = KindRules(
+    kind=kinds.VOLUME_ATTACHMENT,
+    strategy=SimpleStrategy(kinds.VOLUME_ATTACHMENT, _validate, _validate_change, status=_validate_status),
+    columns=Columns(
+        (
+            NAME,
+            Column("Attacher", "volumeattachmentspec-storage-v1#attacher", format="name"),
+            Column("PV", "volumeattachmentsource-storage-v1#persistentVolumeName"),
+            Column("Node", "volumeattachmentspec-storage-v1#nodeName"),
+            Column("Attached", "volumeattachmentstatus-storage-v1#attached", "boolean"),
+            AGE,
+        ),
+        _row,
+    ),
+    delete_response=DeleteResponse.OBJECT,
+    needs_resource_version=True,
+)

@@ -1,1 +1,0 @@
-"""Columns of Tables, by kind."""

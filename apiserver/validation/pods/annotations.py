@@ -1,0 +1,149 @@
+"""Annotations of pods that mean something (kube-apiserver 1.36, ValidatePodSpecificAnnotations).
+
+Those of seccomp and AppArmor came before the fields; what they say must be right, and what the fields say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from apiserver.validation import field, paths
+from apiserver.validation.pods import windows
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
+_LOCALHOST = "localhost/"
+_INT32_MIN, _INT32_MAX = -(1 << 31), (1 << 31) - 1
+_INT32_DIGITS = 10
+
+
+def pod_annotations(new: core.Pod, old: core.Pod | None) -> list[Cause]:
+    """What holds whenever a pod is written; a bad cost that was there before may stay."""
+    annotations = new.metadata.annotations
+    if not annotations:
+        return []
+    lenient = old is not None and not _valid_cost(old.metadata.annotations)
+    return of_spec("metadata.annotations", annotations, new.spec, any_cost=lenient)
+
+
+def of_spec(
+    path: str, annotations: Mapping[str, str], spec: core.PodSpec, *, any_cost: bool = False
+) -> list[Cause]:
+    """Of a pod or a template of pods, whose annotations lie at `path`."""
+    if not annotations:
+        return []
+    errors: list[Cause] = []
+    if MIRROR_ANNOTATION in annotations and not spec.nodeName:
+        problem = "must set spec.nodeName if mirror pod annotation is set"
+        errors.append(field.invalid(f"{path}[{MIRROR_ANNOTATION}]", annotations[MIRROR_ANNOTATION], problem))
+    if not any_cost and not _valid_cost(annotations):
+        problem = "must be a 32bit integer"
+        errors.append(field.invalid(f"{path}[{DELETION_COST}]", annotations[DELETION_COST], problem))
+    for key in sorted(annotations):
+        if key == _SECCOMP_POD or key.startswith(_SECCOMP):
+            errors += _seccomp(f"{path}.{key}", annotations[key])
+    for key in sorted(annotations):
+        if key.startswith(_APP_ARMOR):
+            errors += _app_armor(f"{path}[{key}]", key, annotations[key], spec)
+    return errors
+
+
+def _seccomp(path: str, profile: str) -> list[Cause]:
+    if profile in ("runtime/default", "docker/default", "unconfined"):
+        return []
+    if profile.startswith(_LOCALHOST):
+        return paths.local_descending(path, profile.removeprefix(_LOCALHOST))
+    return [field.invalid(path, profile, "must be a valid seccomp profile")]
+
+
+def _app_armor(path: str, key: str, profile: str, spec: core.PodSpec) -> list[Cause]:
+    errors: list[Cause] = []
+    container = key.removeprefix(_APP_ARMOR)
+    if container not in (each.name for each in windows.containers(spec)):
+        errors.append(field.invalid(path, container, "container not found"))
+    if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
+        problem = f"invalid AppArmor profile name: {field.quoted(profile)}"
+        errors.append(field.invalid(path, profile, problem))
+    return errors
+
+
+def against_fields(path: str, annotations: Mapping[str, str], spec: core.PodSpec) -> list[Cause]:
+    """Annotations and fields say the same of seccomp and AppArmor; `path` is the spec's."""
+    if not any(key.startswith((_SECCOMP, _SECCOMP_POD, _APP_ARMOR)) for key in annotations):
+        return []
+    errors: list[Cause] = []
+    if _SECCOMP_POD in annotations and spec.securityContext.HasField("seccompProfile"):
+        at = f"{path}.securityContext.seccompProfile"
+        errors += _match(at, annotations[_SECCOMP_POD], spec.securityContext.seccompProfile, "seccomp")
+    for at, name, context in windows.named_contexts(path, spec):
+        if _SECCOMP + name in annotations and context.HasField("seccompProfile"):
+            text = annotations[_SECCOMP + name]
+            errors += _match(f"{at}.seccompProfile", text, context.seccompProfile, "seccomp")
+    if spec.os.name == "windows":
+        return errors
+    for at, name, context in windows.named_contexts(path, spec):
+        of = context if context.HasField("appArmorProfile") else spec.securityContext
+        if _APP_ARMOR + name in annotations and of.HasField("appArmorProfile"):
+            text = annotations[_APP_ARMOR + name]
+            errors += _match(f"{at}.appArmorProfile", text, of.appArmorProfile, "apparmor")
+    return errors
+
+
+def _match(
+    path: str, annotation: str, profile: core.SeccompProfile | core.AppArmorProfile, what: str
+) -> list[Cause]:
+    fits = {
+        "Unconfined": annotation == "unconfined",
+        "RuntimeDefault": annotation == "runtime/default"
+        or (what == "seccomp" and annotation == "docker/default"),
+        "Localhost": annotation.startswith(_LOCALHOST),
+    }
+    if not fits.get(profile.type, True):
+        return [field.forbidden(f"{path}.type", f"{what} type in annotation and field must match")]
+    if profile.type == "Localhost" and annotation.removeprefix(_LOCALHOST) != profile.localhostProfile:
+        problem = f"{what} profile in annotation and field must match"
+        return [field.forbidden(f"{path}.localhostProfile", problem)]
+    return []
+
+
+def update(new: core.Pod, old: core.Pod) -> list[Cause]:
+    """A mirror pod is one from its creation to its end."""
+    before, after = old.metadata.annotations, new.metadata.annotations
+    errors: list[Cause] = []
+    if before != after:
+        for key in sorted(before):
+            what = _fixed(key)
+            if what and (key not in after or after[key] != before[key]):
+                errors.append(field.forbidden(_at(key), f"may not remove or update {what}"))
+        for key in sorted(after):
+            what = _fixed(key)
+            if what and key not in before:
+                errors.append(field.forbidden(_at(key), f"may not add {what}"))
+    return errors + pod_annotations(new, old)
+
+
+def _fixed(key: str) -> str:
+    """What an annotation that may not change is called."""
+    if key == MIRROR_ANNOTATION:
+        return "mirror pod annotation"
+    return "AppArmor annotations" if key.startswith(_APP_ARMOR) else ""
+
+
+def _valid_cost(annotations: Mapping[str, str]) -> bool:
+    """None, or a number without plus sign and leading zeros."""
+    if DELETION_COST not in annotations:
+        return True
+    text = annotations[DELETION_COST]
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or (text != "0" and text[0] == "0"):
+        return False
+    return len(digits) <= _INT32_DIGITS and _INT32_MIN <= int(text) <= _INT32_MAX
+
+
+def _at(key: str) -> str:
+    return f"metadata.annotations[{key}]"

@@ -1,0 +1,73 @@
+"""Templates of pods and claims in other objects (kube-apiserver 1.36, ValidatePodTemplateSpec)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from apiserver.validation import field, metadata
+from apiserver.validation.pods import annotations as pod_annotations
+from apiserver.validation.pods.options import PodOptions
+from apiserver.validation.pods.spec import pod_spec
+from apiserver.validation.selectors import label_selector
+from machinery.api.errors import Cause
+from machinery.api.pb import core, meta
+from machinery.api.selectors import LabelSelector, SelectorError
+from machinery.wire import codec
+
+_DEFAULT_OPTIONS = PodOptions()
+_MISMATCH = "`selector` does not match template `labels`"
+
+
+def pod_template(
+    path: str, template: core.PodTemplateSpec, options: PodOptions = _DEFAULT_OPTIONS
+) -> list[Cause]:
+    annotations = template.metadata.annotations
+    errors = labels_of(path, template)
+    errors += pod_annotations.of_spec(f"{path}.annotations", annotations, template.spec)
+    errors += pod_spec(f"{path}.spec", template.spec, options)
+    errors += pod_annotations.against_fields(f"{path}.spec", annotations, template.spec)
+    if template.spec.ephemeralContainers:
+        problem = "ephemeral containers not allowed in pod template"
+        errors.append(field.forbidden(f"{path}.spec.ephemeralContainers", problem))
+    return errors
+
+
+def labels_of(path: str, template: core.PodTemplateSpec) -> list[Cause]:
+    errors = metadata.validate_labels(f"{path}.labels", template.metadata.labels)
+    return errors + metadata.validate_annotations(f"{path}.annotations", template.metadata.annotations)
+
+
+def always_restarts(path: str, template: core.PodTemplateSpec, kind: str) -> list[Cause]:
+    """Pods that are to run for ever have no end."""
+    errors: list[Cause] = []
+    policy = template.spec.restartPolicy
+    if policy != "Always":
+        errors.append(field.not_supported(f"{path}.spec.restartPolicy", policy, ("Always",)))
+    if template.spec.HasField("activeDeadlineSeconds"):
+        problem = f"activeDeadlineSeconds in {kind} is not Supported"
+        errors.append(field.forbidden(f"{path}.spec.activeDeadlineSeconds", problem))
+    return errors
+
+
+def selected(
+    selector: meta.LabelSelector | None, labels: Mapping[str, str], empty: str, *, required: bool
+) -> list[Cause]:
+    """spec.selector is right, and selects the template's pods; no selector selects nothing."""
+    path = "spec.selector"
+    if selector is None:
+        errors = [field.required(path)] if required else []
+        return [*errors, _mismatch(labels)]
+    errors = label_selector(path, selector)
+    if not selector.matchLabels and not selector.matchExpressions:
+        return [*errors, field.invalid(path, codec.to_json(selector), empty)]
+    try:
+        if not LabelSelector.from_message(selector).matches(labels):
+            errors.append(_mismatch(labels))
+    except SelectorError:
+        pass
+    return errors
+
+
+def _mismatch(labels: Mapping[str, str]) -> Cause:
+    value = dict(sorted(labels.items())) if labels else None
+    return field.invalid("spec.template.metadata.labels", value, _MISMATCH)

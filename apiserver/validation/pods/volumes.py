@@ -1,0 +1,144 @@
+"""A pod's volumes, and where its containers mount them (kube-apiserver 1.36)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from apiserver.validation import field, names, paths
+from apiserver.validation.pods.volume_sources import volume_source
+from machinery.api.errors import Cause
+from machinery.api.pb import core
+
+_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
+
+
+def volumes(
+    path: str, found: Iterable[core.Volume], pod: str
+) -> tuple[dict[str, core.VolumeSource], list[Cause]]:
+    """Those that containers may mount, by name, and what is wrong with the rest; `pod` is its name or ""."""
+    errors: list[Cause] = []
+    good: dict[str, core.VolumeSource] = {}
+    made: set[str] = set()
+    if pod:
+        made = {f"{pod}-{each.name}" for each in found if each.volumeSource.HasField("ephemeral")}
+    for index, volume in enumerate(found):
+        at, source = f"{path}[{index}]", volume.volumeSource
+        own = volume_source(at, source, volume.name, pod)
+        if not volume.name:
+            own.append(field.required(f"{at}.name"))
+        else:
+            own += [
+                field.invalid(f"{at}.name", volume.name, problem) for problem in names.dns_label(volume.name)
+            ]
+        if volume.name in good:
+            own.append(field.duplicate(f"{at}.name", volume.name))
+        if not own:
+            good[volume.name] = source
+        errors += own
+        if made and source.HasField("persistentVolumeClaim"):
+            claim = source.persistentVolumeClaim.claimName
+            if claim in made:
+                problem = "must not reference a PVC that gets created for an ephemeral volume"
+                errors.append(field.invalid(f"{at}.persistentVolumeClaim.claimName", claim, problem))
+    return good, errors
+
+
+def mounts(path: str, container: core.Container, known: Mapping[str, core.VolumeSource]) -> list[Cause]:
+    """Such a volume is there, and each place is used once."""
+    errors: list[Cause] = []
+    places: set[str] = set()
+    devices_ = {device.name: device.devicePath for device in container.volumeDevices}
+    for index, mount in enumerate(container.volumeMounts):
+        at = f"{path}[{index}]"
+        if not mount.name:
+            errors.append(field.required(f"{at}.name"))
+        if mount.name not in known:
+            errors.append(field.not_found(f"{at}.name", mount.name))
+        if not mount.mountPath:
+            errors.append(field.required(f"{at}.mountPath"))
+        if mount.mountPath in places:
+            errors.append(field.invalid(f"{at}.mountPath", mount.mountPath, "must be unique"))
+        places.add(mount.mountPath)
+        if mount.name in devices_:
+            problem = "must not already exist in volumeDevices"
+            errors.append(field.invalid(f"{at}.name", mount.name, problem))
+        if mount.mountPath in devices_.values():
+            problem = "must not already exist as a path in volumeDevices"
+            errors.append(field.invalid(f"{at}.mountPath", mount.mountPath, problem))
+        errors += _sub_paths(path, at, mount)
+        errors += _modes(path, mount, container)
+    return errors
+
+
+def _sub_paths(path: str, at: str, mount: core.VolumeMount) -> list[Cause]:
+    errors: list[Cause] = []
+    if mount.subPath:
+        errors += paths.local_descending(f"{path}.subPath", mount.subPath)
+    if mount.subPathExpr:
+        if mount.subPath:
+            problem = "subPathExpr and subPath are mutually exclusive"
+            errors.append(field.invalid(f"{at}.subPathExpr", mount.subPathExpr, problem))
+        errors += paths.local_descending(f"{path}.subPathExpr", mount.subPathExpr)
+    return errors
+
+
+def _modes(path: str, mount: core.VolumeMount, container: core.Container) -> list[Cause]:
+    """Upstream does not say which mount it is."""
+    errors: list[Cause] = []
+    if mount.HasField("mountPropagation"):
+        at, value = f"{path}.mountPropagation", mount.mountPropagation
+        if value not in _PROPAGATIONS:
+            errors.append(field.not_supported(at, value, _PROPAGATIONS))
+        if value == "Bidirectional" and not container.securityContext.privileged:
+            problem = "Bidirectional mount propagation is available only to privileged containers"
+            errors.append(field.forbidden(at, problem))
+    if mount.HasField("recursiveReadOnly"):
+        at, value = f"{path}.recursiveReadOnly", mount.recursiveReadOnly
+        if value not in _READ_ONLY:
+            errors.append(field.not_supported(at, value, _READ_ONLY))
+        elif value != "Disabled":
+            if not mount.readOnly:
+                errors.append(field.forbidden(at, "may only be specified when readOnly is true"))
+            if mount.HasField("mountPropagation") and mount.mountPropagation != "None":
+                problem = "may only be specified when mountPropagation is None or not specified"
+                errors.append(field.forbidden(at, problem))
+    return errors
+
+
+def devices(path: str, container: core.Container, known: Mapping[str, core.VolumeSource]) -> list[Cause]:
+    """Block devices: of claims only."""
+    errors: list[Cause] = []
+    seen_names: set[str] = set()
+    seen_paths: set[str] = set()
+    mounted = {mount.name: mount.mountPath for mount in container.volumeMounts}
+    for index, device in enumerate(container.volumeDevices):
+        at, name, place = f"{path}[{index}]", device.name, device.devicePath
+        if not name:
+            errors.append(field.required(f"{at}.name"))
+        if name in seen_names:
+            errors.append(field.invalid(f"{at}.name", name, "must be unique"))
+        source = known.get(name)
+        if source is None:
+            errors.append(field.not_found(f"{at}.name", name))
+        elif not source.HasField("persistentVolumeClaim") and not source.HasField("ephemeral"):
+            problem = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            errors.append(field.invalid(f"{at}.name", name, problem))
+        if not place:
+            errors.append(field.required(f"{at}.devicePath"))
+        if place in seen_paths:
+            errors.append(field.invalid(f"{at}.devicePath", place, "must be unique"))
+        if ".." in place.split("/"):
+            problem = "can not contain backsteps ('..')"
+            errors.append(field.invalid(f"{at}.devicePath", place, problem))
+        else:
+            seen_paths.add(place)
+        if name in mounted:
+            problem = "must not already exist in volumeMounts"
+            errors.append(field.invalid(f"{at}.name", name, problem))
+        if place in mounted.values():
+            problem = "must not already exist as a path in volumeMounts"
+            errors.append(field.invalid(f"{at}.devicePath", place, problem))
+        if name:
+            seen_names.add(name)
+    return errors
