@@ -1,6 +1,6 @@
-"""The cluster autoscaler: more nodes for pods that wait, fewer where they are not needed.
+"""The cluster autoscaler: adds nodes for pending pods, and deletes nodes that are not needed.
 
-`planning/` decides (pure: snapshot in, decisions out) and simulates with the scheduler's own plugins; `loop`
-is one look at the cluster, in upstream's eighteen steps; `actuation` drains and deletes; `shell/` has the
-process, the informers and the provider's client; `cloud/` is the built-in provider. Start with `loop`.
+`loop` is one loop, in the steps of upstream's RunOnce; start there. `steps/` has each step, `planning/` what
+the steps decide with, `actuation/` the deletion of a node: all of it is pure, and yields `orders`. `shell/`
+has the executor of the orders, the process and its clients; `cloud/` is the built-in cloud provider.
 """

@@ -1,13 +1,13 @@
-"""What one loop of the autoscaler works on."""
+"""What the steps of one loop share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autoscaler.planning.deletions import Deletions
-from autoscaler.planning.observation import CloudView, Observation
-from autoscaler.planning.pods import Arranged
+from autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
+from autoscaler.planning.observation import Observation
+from autoscaler.planning.pods_by_schedulability import PodsBySchedulability
 from autoscaler.planning.snapshot import ClusterSnapshot
 from autoscaler.planning.template_node import TemplateNode
 from autoscaler.result import LoopResult
@@ -16,18 +16,20 @@ from machinery.api.pb import core
 
 @dataclass(slots=True)
 class LoopContext:
-    """What was observed, and what the loop's steps have made of it until now."""
+    """What was observed, and what the steps so far have made of it."""
 
     observation: Observation
-    view: CloudView
-    deletions: Deletions
-    """As they were before the view."""
-    arranged: Arranged
+    deletions: NodeDeletionTracker
+    """Deletions in progress before the provider was asked for sizes."""
+    pods: PodsBySchedulability
     snapshot: ClusterSnapshot
     templates: Mapping[str, TemplateNode]
+    """Template nodes by group."""
     nodes: list[core.Node]
+    """Registered nodes by name; without upcoming ones as soon as these are known."""
     ready: list[core.Node]
     result: LoopResult
-    holding: frozenset[str] = frozenset()
-    """Uids of pods whose nomination holds their node."""
-    scale_down_disabled: bool = False
+    binding: frozenset[str] = frozenset()
+    """UIDs of nominated pods that block the removal of their node (`fixed` only)."""
+    is_scale_down_disabled: bool = False
+    """Whether this loop waits for more pending pods, and must not delete nodes meanwhile."""

@@ -1,67 +1,71 @@
-"""What one loop of the autoscaler has done."""
+"""The result of one loop of the autoscaler."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 
+from autoscaler.orders import ErrorType
 from autoscaler.planning.events import Events
 from autoscaler.planning.scale_up import ScaleUpPlan, ScaleUpResult
-from autoscaler.ports import CloudError
-from machinery.api.errors import StatusError
 from machinery.runtime.clock import Clock
 
-SCALE_DOWN_ERROR = "ScaleDownError"
-SCALE_DOWN_NOT_TRIED = "ScaleDownNotTried"
-SCALE_DOWN_NO_CANDIDATES = "ScaleDownNoCandidates"
-SCALE_DOWN_IN_COOLDOWN = "ScaleDownInCooldown"
-SCALE_DOWN_NO_NODE_DELETED = "ScaleDownNoNodeDeleted"
-SCALE_DOWN_STARTED = "ScaleDownNodeDeleteStarted"
+
+class ScaleDownResult(StrEnum):
+    """Upstream's result of a scale-down."""
+
+    ERROR = "ScaleDownError"
+    NOT_TRIED = "ScaleDownNotTried"
+    NO_CANDIDATES = "ScaleDownNoCandidates"
+    IN_COOLDOWN = "ScaleDownInCooldown"
+    NO_NODE_DELETED = "ScaleDownNoNodeDeleted"
+    NODE_DELETE_STARTED = "ScaleDownNodeDeleteStarted"
 
 
 @dataclass(slots=True, kw_only=True)
 class LoopResult:
-    """The result of a loop, for the status, metrics and tests."""
+    """The result of a loop, for the log, the status, the metrics and the tests."""
 
     at: float
     scale_up: ScaleUpPlan = field(default_factory=lambda: ScaleUpPlan(result=ScaleUpResult.NOT_TRIED))
-    scale_down: str = SCALE_DOWN_NOT_TRIED
+    scale_down: ScaleDownResult = ScaleDownResult.NOT_TRIED
     empty: list[str] = field(default_factory=list)
+    """Empty nodes whose deletion has started."""
     drained: list[str] = field(default_factory=list)
+    """Nodes whose drain has started."""
     target_decreased: dict[str, int] = field(default_factory=dict)
+    """By how many nodes the targets of groups were decreased because the nodes did not come."""
     unschedulable_pods: int = 0
     unprocessed_pods: int = 0
-    """Pods that no scheduler has tried, of schedulers that are not waited for."""
+    """Pods of bypassed schedulers that have not been tried."""
     activities: set[str] = field(default_factory=set)
     """Parts of the loop that were executed: main, autoscaling, scaleUp, scaleDown."""
     durations: list[tuple[str, float]] = field(default_factory=list)
     """Seconds that parts of the loop took, by upstream's names."""
     in_cooldown: bool = False
     empty_cluster: str = ""
-    """Why the loop ended at once: there is no (ready) node, and scale-up from zero is disabled."""
+    """Why the loop ended early: there is no (ready) node, and scale-up from zero is disabled."""
     error: str = ""
-    error_type: str = ""
-    """`error_type` of the error."""
+    error_type: ErrorType | None = None
+    status_error: str = ""
+    """Why the status ConfigMap was not written."""
     events: Events = field(default_factory=Events)
 
     @contextmanager
     def timed(self, function: str, clock: Clock) -> Iterator[None]:
         """Record how long a part of the loop takes."""
-        began = clock.monotonic()
+        started = clock.monotonic()
         try:
             yield
         finally:
-            self.durations.append((function, clock.monotonic() - began))
+            self.durations.append((function, clock.monotonic() - started))
 
     @property
     def acted(self) -> bool:
-        """Whether the next loop should come at once."""
-        return self.scale_up.result is ScaleUpResult.SUCCESSFUL or self.scale_down == SCALE_DOWN_STARTED
-
-
-def error_type(error: Exception) -> str:
-    """Return upstream's name for the kind of an error that ends a loop."""
-    if isinstance(error, CloudError):
-        return "cloudProviderError"
-    return "apiCallError" if isinstance(error, StatusError) else "internalError"
+        """Whether the next loop should start at once."""
+        return (
+            self.scale_up.result is ScaleUpResult.SUCCESSFUL
+            or self.scale_down is ScaleDownResult.NODE_DELETE_STARTED
+        )

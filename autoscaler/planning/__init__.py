@@ -1,1 +1,1 @@
-"""What to do, decided without I/O or clock. Start with `snapshot`, then `scale_up` and `scale_down`."""
+"""What the steps of the loop decide with: snapshot, simulation, state of the groups, limits. Pure."""

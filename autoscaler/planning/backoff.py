@@ -1,6 +1,6 @@
-"""Which node groups are left alone for a while after they failed.
+"""Back-off of node groups after failed scale-ups. Pure.
 
-Source: cluster-autoscaler 1.36, backoff.
+Source: cluster-autoscaler 1.36, utils/backoff (exponential back-off).
 """
 
 from __future__ import annotations
@@ -12,47 +12,49 @@ from machinery.runtime.backoff import ExponentialBackoff
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A node group's failures in a row; times in seconds since the epoch."""
+class GroupBackoff:
+    """The last back-off of a group: its duration in seconds, its times in seconds since the epoch."""
 
     failures: int
+    """Failures in a row."""
     duration: float
     until: float
-    at: float
+    failed_at: float
     error_code: str
     error_message: str
 
 
-class Backoff:
-    """Each failure after the end of a back-off doubles its time, up to a maximum.
+class NodeGroupBackoff:
+    """Back off node groups; a failure after the end of a back-off doubles the duration, up to a maximum.
 
     A success does not end or shorten a back-off; only `--node-group-backoff-reset-timeout` without a failure
-    does.
+    resets the duration.
     """
 
     def __init__(self, options: Options) -> None:
-        self._options = options
         self._delays = ExponentialBackoff(
             options.initial_node_group_backoff_duration, options.max_node_group_backoff_duration
         )
-        self._failures: dict[str, Failure] = {}
+        self._reset_timeout = options.node_group_backoff_reset_timeout
+        self._groups: dict[str, GroupBackoff] = {}
 
-    def add(self, group: str, now: float, *, code: str, message: str) -> float:
-        """The group has failed; until when it is left alone."""
-        former = self._failures.get(group)
-        failures = 1
-        if former is not None:
-            # Failures during a back-off count as one.
-            failures = former.failures + (former.until < now)
+    def backoff(self, group: str, now: float, *, code: str, message: str) -> float:
+        """Back the group off after a failure; return the end of the back-off.
+
+        Several failures at once count as one: a failure during a back-off does not double its duration.
+        """
+        former = self._groups.get(group)
+        failures = 1 if former is None else former.failures + (former.until < now)
         duration = self._delays.delay(failures)
-        self._failures[group] = Failure(failures, duration, now + duration, now, code, message)
+        self._groups[group] = GroupBackoff(failures, duration, now + duration, now, code, message)
         return now + duration
 
-    def active(self, group: str, now: float) -> Failure | None:
-        """Why the group is left alone now; None when it is not."""
-        found = self._failures.get(group)
-        return found if found is not None and found.until > now else None
+    def status(self, group: str, now: float) -> GroupBackoff | None:
+        """Return the current back-off of the group; None if it is not backed off."""
+        last = self._groups.get(group)
+        return last if last is not None and last.until > now else None
 
     def remove_stale(self, now: float) -> None:
-        reset = self._options.node_group_backoff_reset_timeout
-        self._failures = {g: f for g, f in self._failures.items() if f.at + reset >= now}
+        """Forget groups that have not failed for `--node-group-backoff-reset-timeout`."""
+        reset = self._reset_timeout
+        self._groups = {group: last for group, last in self._groups.items() if last.failed_at + reset >= now}

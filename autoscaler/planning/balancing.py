@@ -1,4 +1,7 @@
-"""An order over several node groups that are alike. Source: cluster-autoscaler 1.36, nodegroupset."""
+"""Scale-up balanced between similar node groups. Pure.
+
+Source: cluster-autoscaler 1.36, processors/nodegroupset.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from autoscaler.planning.observation import NodeGroup
 from scheduler.framework.resource_columns import CPU, MEMORY
 from scheduler.framework.types import NodeInfo
 
-MEMORY_RATIO = 0.015
-FREE_RATIO = 0.05
+MEMORY_DIFFERENCE_RATIO_MAX = 0.015
+FREE_DIFFERENCE_RATIO_MAX = 0.05
 _IGNORED_LABELS = frozenset(
     (
         "kubernetes.io/hostname",
@@ -26,22 +29,23 @@ _IGNORED_LABELS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleUp:
-    """A group and the size that it is to have."""
+class ScaleUpInfo:
+    """A group and its new target size."""
 
     group: NodeGroup
-    size: int
+    new_size: int
 
     @property
     def delta(self) -> int:
-        return self.size - self.group.target
+        """Number of nodes to add."""
+        return self.new_size - self.group.target
 
     def __str__(self) -> str:
-        return f"{{{self.group.id} {self.group.target}->{self.size} (max: {self.group.max})}}"
+        return f"{{{self.group.id} {self.group.target}->{self.new_size} (max: {self.group.max})}}"
 
 
-def balance(groups: Sequence[NodeGroup], count: int) -> list[ScaleUp]:
-    """So many nodes, each to the group that is the smallest by then; fewer when all are full."""
+def balance_between_groups(groups: Sequence[NodeGroup], count: int) -> list[ScaleUpInfo]:
+    """Distribute `count` new nodes, each to the smallest group by then; fewer if all groups are full."""
     sizes = {group.id: group.target for group in groups}
     for _ in range(count):
         open_groups = [group for group in groups if sizes[group.id] < group.max]
@@ -49,25 +53,29 @@ def balance(groups: Sequence[NodeGroup], count: int) -> list[ScaleUp]:
             break
         smallest = min(open_groups, key=lambda group: sizes[group.id])
         sizes[smallest.id] += 1
-    return [ScaleUp(group, sizes[group.id]) for group in groups if sizes[group.id] > group.target]
+    return [ScaleUpInfo(group, sizes[group.id]) for group in groups if sizes[group.id] > group.target]
 
 
-def similar(one: NodeInfo, other: NodeInfo) -> bool:
-    """Nodes with the same resources, about the same free, and equal labels but for place and name."""
+def is_similar(one: NodeInfo, other: NodeInfo) -> bool:
+    """Report whether two template nodes have similar resources and equal labels.
+
+    CPU must be equal; memory and what is free of both may differ by a small ratio. Labels of zones and names
+    are ignored.
+    """
     if one.allocatable_of(CPU) != other.allocatable_of(CPU):
         return False
-    if not _close(one.allocatable_of(MEMORY), other.allocatable_of(MEMORY), MEMORY_RATIO):
+    if not _within(one.allocatable_of(MEMORY), other.allocatable_of(MEMORY), MEMORY_DIFFERENCE_RATIO_MAX):
         return False
     for column in (CPU, MEMORY):
         free = [info.allocatable_of(column) - info.requested_of(column) for info in (one, other)]
-        if not _close(free[0], free[1], FREE_RATIO):
+        if not _within(free[0], free[1], FREE_DIFFERENCE_RATIO_MAX):
             return False
-    return _labels(one) == _labels(other)
+    return _compared_labels(one) == _compared_labels(other)
 
 
-def _close(one: int, other: int, ratio: float) -> bool:
+def _within(one: int, other: int, ratio: float) -> bool:
     return abs(one - other) <= max(one, other) * ratio
 
 
-def _labels(info: NodeInfo) -> dict[str, str]:
+def _compared_labels(info: NodeInfo) -> dict[str, str]:
     return {key: text for key, text in info.labels.items() if key not in _IGNORED_LABELS}

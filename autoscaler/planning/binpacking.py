@@ -1,7 +1,7 @@
-"""How many nodes of one kind a set of pods needs: first fit, the greatest pods first.
+"""Binpacking estimator: how many nodes of a group a set of pods needs. Pure.
 
-Source: cluster-autoscaler 1.36, binpacking estimator. Only new nodes are filled; what is there already has
-been tried before.
+First fit, in order of decreasing size. Only new nodes are filled; the existing ones were tried before.
+Source: cluster-autoscaler 1.36, binpacking estimator.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from autoscaler.planning.equivalence import EquivalenceGroup
 from autoscaler.planning.snapshot import ClusterSnapshot
-from autoscaler.planning.template_node import TemplateNode
-from autoscaler.planning.templates import fresh
+from autoscaler.planning.template_node import TemplateNode, fresh_node_info
 from machinery.api.pb import core
 from scheduler.framework.resource_columns import CPU, MEMORY
 from scheduler.framework.types import NodeInfo, PodInfo
@@ -20,7 +19,7 @@ from scheduler.framework.types import NodeInfo, PodInfo
 
 @dataclass(frozen=True, slots=True)
 class Heterogeneity:
-    """How different the pods of one estimate were: the labels of the metric, and the groups of equal pods."""
+    """How varied the pods of an estimate were: the metric's labels, and the number of equivalence groups."""
 
     instance_type: str
     cpu_count: str
@@ -29,11 +28,11 @@ class Heterogeneity:
 
     @classmethod
     def of(cls, template: core.Node, groups: Sequence[EquivalenceGroup]) -> Heterogeneity:
-        """Describe an estimate of these pods on nodes of this kind."""
+        """Describe an estimate of these pods on nodes like `template`."""
         namespaces = {group.sample.pod.metadata.namespace for group in groups}
         cpus = template.status.capacity["cpu"].string if "cpu" in template.status.capacity else "0"
-        kind = template.metadata.labels.get("node.kubernetes.io/instance-type", "")
-        return cls(kind, cpus, str(len(namespaces)), len(groups))
+        instance_type = template.metadata.labels.get("node.kubernetes.io/instance-type", "")
+        return cls(instance_type, cpus, str(len(namespaces)), len(groups))
 
 
 def estimate(
@@ -42,64 +41,66 @@ def estimate(
     groups: Iterable[EquivalenceGroup],
     nodes_max: int,
 ) -> tuple[int, list[core.Pod]]:
-    """How many new nodes get pods, and which pods they get; `nodes_max` nodes at most."""
+    """Return how many new nodes get pods (`nodes_max` at most), and the pods that fit on them."""
     with snapshot.fork():
-        packing = _Packing(snapshot, template, nodes_max)
+        estimation = _Estimation(snapshot, template, nodes_max)
         for group in sorted(groups, key=lambda group: -_score(group.sample, template)):
-            packing.pack(group)
-        return len(packing.filled), packing.placed
+            estimation.add(group)
+        return len(estimation.nodes_with_pods), estimation.scheduled
 
 
-class _Packing:
+class _Estimation:
+    """One estimate in progress."""
+
     def __init__(self, snapshot: ClusterSnapshot, template: TemplateNode, nodes_max: int) -> None:
         self._snapshot, self._template, self._nodes_max = snapshot, template, nodes_max
-        self._new: set[str] = set()
-        self._last = ""
-        self.filled: set[str] = set()
-        self.placed: list[core.Pod] = []
+        self._new_nodes: set[str] = set()
+        self._last_node = ""
+        self.nodes_with_pods: set[str] = set()
+        self.scheduled: list[core.Pod] = []
 
-    def pack(self, group: EquivalenceGroup) -> None:
-        """All pods of a group, on nodes that are there and then on new ones, until one does not fit."""
-        waiting = [(pod, PodInfo(pod)) for pod in group.pods]
-        while waiting and self._fits_existing(*waiting[0]):
-            waiting.pop(0)
-        for pod, info in waiting:
-            if not self._fits_last(pod, info):
-                # An empty node that does not take it: another one would not either.
-                if self._last and self._last not in self.filled:
+    def add(self, group: EquivalenceGroup) -> None:
+        """Schedule the pods of a group, on the new nodes so far and then on more, until one does not fit."""
+        pending = [(pod, PodInfo(pod)) for pod in group.pods]
+        while pending and self._schedule_on_any(*pending[0]):
+            pending.pop(0)
+        for pod, info in pending:
+            if not self._schedule_on_last(pod, info):
+                # The pod does not fit on an empty node: it would not fit on another one.
+                if self._last_node and self._last_node not in self.nodes_with_pods:
                     return
-                if len(self._new) >= self._nodes_max:
+                if len(self._new_nodes) >= self._nodes_max:
                     return
                 self._add_node()
-                if not self._fits_last(pod, info):
+                if not self._schedule_on_last(pod, info):
                     return
 
-    def _fits_existing(self, pod: core.Pod, info: PodInfo) -> bool:
-        if not self._new:
+    def _schedule_on_any(self, pod: core.Pod, info: PodInfo) -> bool:
+        if not self._new_nodes:
             return False
-        name = self._snapshot.place(info, lambda node: node.name in self._new)
+        name = self._snapshot.schedule_pod_on_any_node(info, lambda node: node.name in self._new_nodes)
         if name is None:
             return False
-        self.filled.add(name)
-        self.placed.append(pod)
+        self.nodes_with_pods.add(name)
+        self.scheduled.append(pod)
         return True
 
-    def _fits_last(self, pod: core.Pod, info: PodInfo) -> bool:
-        if not self._last or not self._snapshot.schedule(info, self._last):
+    def _schedule_on_last(self, pod: core.Pod, info: PodInfo) -> bool:
+        if not self._last_node or not self._snapshot.schedule_pod(info, self._last_node):
             return False
-        self.filled.add(self._last)
-        self.placed.append(pod)
+        self.nodes_with_pods.add(self._last_node)
+        self.scheduled.append(pod)
         return True
 
     def _add_node(self) -> None:
-        info = fresh(self._template, f"e-{len(self._new)}")
+        info = fresh_node_info(self._template, f"e-{len(self._new_nodes)}")
         self._snapshot.add_node(info)
-        self._new.add(info.name)
-        self._last = info.name
+        self._new_nodes.add(info.name)
+        self._last_node = info.name
 
 
 def _score(pod: PodInfo, template: NodeInfo) -> float:
-    """The pod's share of a whole node, cpu and memory together."""
+    """Return the pod's share of an empty node, cpu and memory added."""
     amounts = dict(pod.fit_requests)
     return sum(
         amounts.get(column, 0) / template.allocatable_of(column)

@@ -1,4 +1,4 @@
-"""How long scale-down waits after a scale-up, a deletion or a failure. Pure.
+"""Delays of scale-down after a scale-up, a deletion or a failure. Pure.
 
 Times are seconds since the epoch. Source: cluster-autoscaler 1.36, static autoscaler and
 ScaleDownCandidatesDelayProcessor.
@@ -12,10 +12,10 @@ _NEVER = float("-inf")
 
 
 class Cooldowns:
-    """What delays scale-down: in the cluster or, with `--scale-down-delay-type-local`, in a group.
+    """Delay scale-down in the cluster or, with `--scale-down-delay-type-local`, in a group.
 
-    In the cluster a deletion counts when it starts and a failure is a taint that could not be set; in a group
-    a deletion counts when the machine was given back and a failure is a refusal of the provider.
+    In the cluster a deletion counts when it starts, and a failure is a taint that could not be added. In a
+    group a deletion counts when the provider has deleted the node, and a failure is an error of the provider.
     """
 
     def __init__(self, options: Options) -> None:
@@ -30,23 +30,23 @@ class Cooldowns:
         self._scale_up = now
 
     def deletion_started(self, now: float) -> None:
-        """Record that the deletion of nodes has begun."""
+        """Record that the deletion of nodes has started."""
         self._deletion = now
 
     def deletion_failed(self, now: float) -> None:
-        """Record that the deletion of nodes could not begin."""
+        """Record that the deletion of nodes could not start."""
         self._failure = now
 
     def group_scaled_up(self, group: str, now: float) -> None:
-        """Record an order of machines for a group."""
+        """Record a scale-up of a group."""
         self._group_scale_ups[group] = now
 
     def group_deleted(self, group: str, now: float) -> None:
-        """Record that a machine of a group was given back."""
+        """Record that the provider has deleted a node of a group."""
         self._group_deletions[group] = now
 
     def group_failed(self, group: str, now: float) -> None:
-        """Record that the provider refused to take back a machine of a group."""
+        """Record that the provider could not delete a node of a group."""
         self._group_failures[group] = now
 
     def active(self, now: float) -> bool:

@@ -1,6 +1,6 @@
-"""Whether a pod may be moved off its node: a table of rules, the first decisive one wins.
+"""Drainability rules: whether a pod may be evicted from its node. The first decisive rule wins. Pure.
 
-Source: cluster-autoscaler 1.36, drainability rules.
+Source: cluster-autoscaler 1.36, simulator/drainability/rules.
 """
 
 from __future__ import annotations
@@ -11,26 +11,28 @@ from enum import Enum, StrEnum, auto
 
 from autoscaler.options import Options
 from autoscaler.planning import annotation_keys, pods
-from autoscaler.planning.budgets import RemainingBudgets
 from autoscaler.planning.observation import ControllerKey
+from autoscaler.planning.pdb_tracker import RemainingPdbTracker
 from machinery.api.pb import core
 
-_REPLICATING = frozenset(("ReplicationController", "Job", "ReplicaSet", "StatefulSet"))
-_COUNTED = frozenset(("ReplicationController", "ReplicaSet", "StatefulSet"))
+_REPLICATED_KINDS = frozenset(("ReplicationController", "Job", "ReplicaSet", "StatefulSet"))
+_KINDS_WITH_REPLICAS = frozenset(("ReplicationController", "ReplicaSet", "StatefulSet"))
 
 
 class Outcome(Enum):
-    """What a rule says; None of a rule is nothing."""
+    """The decision of a rule; a rule that does not decide returns None instead."""
 
-    SKIP = auto()
-    """Nothing needs to be done about the pod."""
-    MOVE = auto()
-    BLOCK = auto()
-    WAIT = auto()
-    """It may go when it has completed, not before."""
+    SKIP_DRAIN = auto()
+    """The pod needs no eviction."""
+    DRAIN_OK = auto()
+    BLOCK_DRAIN = auto()
+    WAIT_FOR_COMPLETION = auto()
+    """The pod may be evicted after it has completed."""
 
 
 class BlockingReason(StrEnum):
+    """Why a pod blocks the removal of its node."""
+
     CONTROLLER_NOT_FOUND = "ControllerNotFound"
     MIN_REPLICAS_REACHED = "MinReplicasReached"
     NOT_REPLICATED = "NotReplicated"
@@ -43,139 +45,146 @@ class BlockingReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DrainStatus:
+    """The decision about a pod."""
+
     outcome: Outcome
     reason: BlockingReason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What the rules look at. `controllers` None: not looked at (an empty node's last check)."""
+class DrainContext:
+    """What the rules read."""
 
     options: Options
-    budgets: RemainingBudgets
+    budgets: RemainingPdbTracker
     controllers: Mapping[ControllerKey, int | None] | None
+    """None: controllers are not checked (the last check of an empty node)."""
     binding: frozenset[str] = frozenset()
-    """Uids of pods whose nomination holds their node."""
+    """UIDs of nominated pods that block the removal of their node."""
     now: float = 0.0
 
-    def verdict(self, pod: core.Pod) -> Verdict:
+    def status(self, pod: core.Pod) -> DrainStatus:
+        """Apply the rules to a pod."""
         for rule in RULES:
-            found = rule(self, pod)
-            if found is not None:
-                return found
-        return Verdict(Outcome.MOVE)
+            status = rule(self, pod)
+            if status is not None:
+                return status
+        return DrainStatus(Outcome.DRAIN_OK)
 
 
 @dataclass(slots=True)
-class Moves:
-    """What removing a node means for its pods."""
+class PodsToMove:
+    """The pods of a node that must be evicted before it can be deleted, or the pod that blocks that."""
 
-    move: list[core.Pod] = field(default_factory=list)
-    daemons: list[core.Pod] = field(default_factory=list)
+    pods: list[core.Pod] = field(default_factory=list)
+    daemon_set_pods: list[core.Pod] = field(default_factory=list)
     blocking: core.Pod | None = None
     reason: BlockingReason | None = None
-    waiting: core.Pod | None = None
+    on_completion: core.Pod | None = None
+    """The first pod that must complete before its eviction."""
 
     @property
-    def blocked(self) -> str:
-        """`pod/Reason`, or "" where nothing blocks."""
+    def blocked_by(self) -> str:
+        """`pod/Reason`, or "" if no pod blocks."""
         return f"{self.blocking.metadata.name}/{self.reason}" if self.blocking is not None else ""
 
 
-def moves(rules: Rules, found: Iterable[core.Pod]) -> Moves:
-    """Which pods of a node must move; ends at the first that must not."""
-    result = Moves()
-    for pod in found:
-        verdict = rules.verdict(pod)
-        if verdict.outcome is Outcome.SKIP:
+def pods_to_move(context: DrainContext, on_node: Iterable[core.Pod]) -> PodsToMove:
+    """Return which pods of a node must be evicted; end at the first pod that blocks."""
+    result = PodsToMove()
+    for pod in on_node:
+        status = context.status(pod)
+        if status.outcome is Outcome.SKIP_DRAIN:
             continue
-        if verdict.outcome is Outcome.BLOCK:
-            return Moves(blocking=pod, reason=verdict.reason)
-        if verdict.outcome is Outcome.WAIT and result.waiting is None:
-            result.waiting = pod
-        (result.daemons if pods.is_daemon(pod) else result.move).append(pod)
+        if status.outcome is Outcome.BLOCK_DRAIN:
+            return PodsToMove(blocking=pod, reason=status.reason)
+        if status.outcome is Outcome.WAIT_FOR_COMPLETION and result.on_completion is None:
+            result.on_completion = pod
+        (result.daemon_set_pods if pods.is_daemon(pod) else result.pods).append(pod)
     return result
 
 
-Rule = Callable[[Rules, core.Pod], Verdict | None]
-_SKIP, _MOVE, _WAIT = Verdict(Outcome.SKIP), Verdict(Outcome.MOVE), Verdict(Outcome.WAIT)
+Rule = Callable[[DrainContext, core.Pod], DrainStatus | None]
+_SKIP = DrainStatus(Outcome.SKIP_DRAIN)
+_OK = DrainStatus(Outcome.DRAIN_OK)
+_WAIT = DrainStatus(Outcome.WAIT_FOR_COMPLETION)
 
 
-def _block(reason: BlockingReason) -> Verdict:
-    return Verdict(Outcome.BLOCK, reason)
+def _block(reason: BlockingReason) -> DrainStatus:
+    return DrainStatus(Outcome.BLOCK_DRAIN, reason)
 
 
-def _binding(rules: Rules, pod: core.Pod) -> Verdict | None:
-    return _block(BlockingReason.BINDING) if pod.metadata.uid in rules.binding else None
+def _binding(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
+    return _block(BlockingReason.BINDING) if pod.metadata.uid in context.binding else None
 
 
-def _mirror(_: Rules, pod: core.Pod) -> Verdict | None:
+def _mirror(_: DrainContext, pod: core.Pod) -> DrainStatus | None:
     return _SKIP if pods.is_mirror(pod) else None
 
 
-def _long_terminating(rules: Rules, pod: core.Pod) -> Verdict | None:
-    return _SKIP if pods.is_long_terminating(pod, rules.now) else None
+def _long_terminating(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
+    return _SKIP if pods.is_long_terminating(pod, context.now) else None
 
 
-def _controller(rules: Rules, pod: core.Pod) -> Verdict | None:
+def _replica_count(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
     owner = pods.controller_of(pod)
-    if rules.controllers is None or owner is None:
+    if context.controllers is None or owner is None:
         return None
-    if owner.kind not in _REPLICATING and owner.kind != "DaemonSet":
+    if owner.kind not in _REPLICATED_KINDS and owner.kind != "DaemonSet":
         return None
     key = ControllerKey(owner.kind, pod.metadata.namespace, owner.name)
-    if key not in rules.controllers:
+    if key not in context.controllers:
         return _block(BlockingReason.CONTROLLER_NOT_FOUND)
-    replicas = rules.controllers[key]
-    if owner.kind in _COUNTED and replicas is not None and replicas < rules.options.min_replica_count:
+    replicas, minimum = context.controllers[key], context.options.min_replica_count
+    if owner.kind in _KINDS_WITH_REPLICAS and replicas is not None and replicas < minimum:
         return _block(BlockingReason.MIN_REPLICAS_REACHED)
     return None
 
 
-def _daemon(_: Rules, pod: core.Pod) -> Verdict | None:
-    return _MOVE if pods.is_daemon(pod) else None
+def _daemon_set(_: DrainContext, pod: core.Pod) -> DrainStatus | None:
+    return _OK if pods.is_daemon(pod) else None
 
 
-def _safe_to_evict(_: Rules, pod: core.Pod) -> Verdict | None:
-    return _MOVE if pod.metadata.annotations.get(annotation_keys.SAFE_TO_EVICT) == "true" else None
+def _safe_to_evict(_: DrainContext, pod: core.Pod) -> DrainStatus | None:
+    return _OK if pod.metadata.annotations.get(annotation_keys.SAFE_TO_EVICT) == "true" else None
 
 
-def _terminal(_: Rules, pod: core.Pod) -> Verdict | None:
+def _terminal(_: DrainContext, pod: core.Pod) -> DrainStatus | None:
     if pod.status.phase == "Failed" and pod.spec.restartPolicy in ("Never", "OnFailure", ""):
-        return _MOVE
-    return _MOVE if pod.status.phase == "Succeeded" else None
+        return _OK
+    return _OK if pod.status.phase == "Succeeded" else None
 
 
-def _on_completion(_: Rules, pod: core.Pod) -> Verdict | None:
+def _on_completion(_: DrainContext, pod: core.Pod) -> DrainStatus | None:
     return _WAIT if pod.metadata.annotations.get(annotation_keys.SAFE_TO_EVICT) == "on-completion" else None
 
 
-def _replicated(rules: Rules, pod: core.Pod) -> Verdict | None:
+def _replicated(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
     owner = pods.controller_of(pod)
-    known = owner is not None and owner.kind in _REPLICATING
-    if owner is None or (rules.options.skip_nodes_with_custom_controller_pods and not known):
+    custom = owner is not None and owner.kind not in _REPLICATED_KINDS
+    if owner is None or (context.options.skip_nodes_with_custom_controller_pods and custom):
         return _block(BlockingReason.NOT_REPLICATED)
     return None
 
 
-def _system(rules: Rules, pod: core.Pod) -> Verdict | None:
-    young = rules.now - pods.created(pod) <= rules.options.blocking_system_pod_distruption_timeout
-    if not rules.options.skip_nodes_with_system_pods or pod.metadata.namespace != "kube-system":
+def _system(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
+    young = context.now - pods.created(pod) <= context.options.blocking_system_pod_distruption_timeout
+    if not context.options.skip_nodes_with_system_pods or pod.metadata.namespace != "kube-system":
         return None
-    if young and not rules.budgets.covering(pod):
+    if young and not context.budgets.has_matching(pod):
         return _block(BlockingReason.UNMOVABLE_KUBE_SYSTEM_POD)
     return None
 
 
-def _not_safe_to_evict(_: Rules, pod: core.Pod) -> Verdict | None:
+def _not_safe_to_evict(_: DrainContext, pod: core.Pod) -> DrainStatus | None:
     if pod.metadata.annotations.get(annotation_keys.SAFE_TO_EVICT) == "false":
         return _block(BlockingReason.NOT_SAFE_TO_EVICT)
     return None
 
 
-def _local_storage(rules: Rules, pod: core.Pod) -> Verdict | None:
-    if rules.options.skip_nodes_with_local_storage and _has_local_storage(pod):
+def _local_storage(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
+    if context.options.skip_nodes_with_local_storage and _has_local_storage(pod):
         return _block(BlockingReason.LOCAL_STORAGE_REQUESTED)
     return None
 
@@ -192,16 +201,16 @@ def _has_local_storage(pod: core.Pod) -> bool:
     return False
 
 
-def _budget(rules: Rules, pod: core.Pod) -> Verdict | None:
-    return _block(BlockingReason.NOT_ENOUGH_PDB) if rules.budgets.exhausted_for(pod) else None
+def _pdb(context: DrainContext, pod: core.Pod) -> DrainStatus | None:
+    return _block(BlockingReason.NOT_ENOUGH_PDB) if context.budgets.is_exhausted(pod) else None
 
 
 RULES: tuple[Rule, ...] = (
     _binding,
     _mirror,
     _long_terminating,
-    _controller,
-    _daemon,
+    _replica_count,
+    _daemon_set,
     _safe_to_evict,
     _terminal,
     _on_completion,
@@ -209,5 +218,6 @@ RULES: tuple[Rule, ...] = (
     _system,
     _not_safe_to_evict,
     _local_storage,
-    _budget,
+    _pdb,
 )
+"""The rules, in upstream's order."""

@@ -1,4 +1,7 @@
-"""Pending pods that are alike are looked at once. Source: cluster-autoscaler 1.36, equivalence groups."""
+"""Equivalence groups of pending pods, which are simulated once. Pure.
+
+Source: cluster-autoscaler 1.36, core/scaleup/equivalence.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +18,19 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class EquivalenceGroup:
-    """Pods of one controller with equal labels and specs; a pod without a controller is alone."""
+    """Pods of one controller with equal labels and specs; a pod without a controller has its own group."""
 
     pods: list[core.Pod]
     sample: PodInfo
-    rejected: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Why a new node of a group would not do, by group id."""
-    fits: list[str] = field(default_factory=list)
-    """Ids of groups of which a new node would do."""
+    scheduling_errors: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Why the pods do not fit on a new node, by ID of the node group."""
+    schedulable_groups: list[str] = field(default_factory=list)
+    """IDs of the node groups whose new nodes the pods fit on."""
 
 
 def equivalence_groups(pods: Iterable[core.Pod]) -> list[EquivalenceGroup]:
-    """In the order of their first pods."""
-    found: dict[object, EquivalenceGroup] = {}
+    """Group pods, in the order of each group's first pod."""
+    groups: dict[object, EquivalenceGroup] = {}
     for pod in pods:
         owner = controller_of(pod)
         key: object = pod.metadata.uid
@@ -35,18 +38,18 @@ def equivalence_groups(pods: Iterable[core.Pod]) -> list[EquivalenceGroup]:
             labels = tuple(sorted(pod.metadata.labels.items()))
             spec = _without_projected_volumes(pod.spec)
             key = (owner.uid, labels, spec.SerializeToString(deterministic=True))
-        group = found.get(key)
+        group = groups.get(key)
         if group is None:
-            found[key] = EquivalenceGroup([pod], PodInfo(pod))
+            groups[key] = EquivalenceGroup([pod], PodInfo(pod))
         else:
             group.pods.append(pod)
-    return list(found.values())
+    return list(groups.values())
 
 
 def _without_projected_volumes(spec: core.PodSpec) -> core.PodSpec:
-    """Return the spec without what does not matter for placement and differs from pod to pod.
+    """Return the spec without projected volumes, which do not matter for scheduling and differ between pods.
 
-    Each pod has a volume `kube-api-access-` with a suffix of its own, by the admission plugin ServiceAccount.
+    The admission plugin ServiceAccount gives each pod a volume `kube-api-access-` with a random suffix.
     Source: cluster-autoscaler 1.36, PodSpecSemanticallyEqual.
     """
     projected = {one.name for one in spec.volumes if one.volumeSource.HasField("projected")}
@@ -54,14 +57,14 @@ def _without_projected_volumes(spec: core.PodSpec) -> core.PodSpec:
         return spec
     copy = core.PodSpec()
     copy.CopyFrom(spec)
-    _keep(copy.volumes, lambda volume: volume.name not in projected)
+    _retain(copy.volumes, lambda volume: volume.name not in projected)
     for container in (*copy.initContainers, *copy.containers):
-        _keep(container.volumeMounts, lambda mount: mount.name not in projected)
+        _retain(container.volumeMounts, lambda mount: mount.name not in projected)
     return copy
 
 
-def _keep(items: MutableSequence[T], wanted: Callable[[T], bool]) -> None:
-    """Delete the items that are not wanted."""
+def _retain(items: MutableSequence[T], predicate: Callable[[T], bool]) -> None:
+    """Delete the items that do not satisfy the predicate."""
     for index in reversed(range(len(items))):
-        if not wanted(items[index]):
+        if not predicate(items[index]):
             del items[index]

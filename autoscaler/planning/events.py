@@ -1,4 +1,4 @@
-"""Events of a loop, as data."""
+"""Kubernetes Events of the autoscaler, as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EventType = Literal["Normal", "Warning"]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event. `about` None is the status ConfigMap."""
+    """An Event about an object; about the status ConfigMap if `about` is None."""
 
     type: EventType
     reason: str

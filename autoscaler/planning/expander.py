@@ -1,7 +1,7 @@
-"""Which of several ways to grow is taken. Source: cluster-autoscaler 1.36, expanders.
+"""Expanders, which choose one of several scale-up options. Source: cluster-autoscaler 1.36, expander.
 
-Upstream draws lots between equals; here the first by the provider's order is taken, unless `random` is asked
-for.
+Upstream chooses at random between equal options; here it is the first one in the provider's order, unless
+`random` is configured.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from scheduler.framework.types import NodeInfo, PodInfo
 
 @dataclass(frozen=True, slots=True)
 class ScaleUpOption:
-    """So many nodes of this group for these pods."""
+    """A number of new nodes of a group, and the pods that they would run."""
 
     group: NodeGroup
-    nodes: int
+    node_count: int
     pods: tuple[core.Pod, ...]
     template: NodeInfo
 
 
 def _wasted(option: ScaleUpOption) -> float:
-    """The shares of cpu and memory, of capacity, that the pods leave unused, together."""
+    """Return the unused share of cpu plus that of memory, of the new nodes' capacity."""
     used = [0, 0]
     for pod in option.pods:
         amounts = dict(PodInfo(pod).fit_requests)
@@ -39,33 +39,38 @@ def _wasted(option: ScaleUpOption) -> float:
     capacity = option.template.node.status.capacity
     for name, amount in (("cpu", used[0]), ("memory", used[1])):
         if name in capacity:
-            whole = (milli if name == "cpu" else value)(capacity[name]) * option.nodes
-            wasted += (whole - amount) / whole if whole else 0.0
+            total = (milli if name == "cpu" else value)(capacity[name]) * option.node_count
+            wasted += (total - amount) / total if total else 0.0
     return wasted
 
 
-_BEST: dict[str, Callable[[ScaleUpOption], float]] = {
+_SCORES: dict[str, Callable[[ScaleUpOption], float]] = {
     "least-waste": _wasted,
     "most-pods": lambda option: -len(option.pods),
-    "least-nodes": lambda option: option.nodes,
+    "least-nodes": lambda option: option.node_count,
 }
-EXPANDERS = ("random", *_BEST)
+"""Score of an option by expander; the lowest is the best."""
+EXPANDERS = ("random", *_SCORES)
 
 
 def check(expander: str) -> None:
-    """ValueError for an expander that is not there."""
+    """Check the value of `--expander`.
+
+    Raises:
+        ValueError: it names an expander that does not exist.
+    """
     for name in expander.split(","):
         if name not in EXPANDERS:
-            raise ValueError(f"expander {name!r} not supported; there are {', '.join(EXPANDERS)}")
+            raise ValueError(f"expander {name!r} not supported; supported are {', '.join(EXPANDERS)}")
 
 
-def best(options: Sequence[ScaleUpOption], expander: str, rng: random.Random) -> ScaleUpOption:
-    """Filters by each expander in turn, then the first of what is left."""
+def best_option(options: Sequence[ScaleUpOption], expander: str, rng: random.Random) -> ScaleUpOption:
+    """Filter the options by each expander in turn, and return the first that is left."""
     left = list(options)
     for name in expander.split(","):
         if name == "random":
             return rng.choice(left)
-        score = _BEST[name]
-        least = min(map(score, left))
-        left = [option for option in left if score(option) == least]
+        score = _SCORES[name]
+        lowest = min(map(score, left))
+        left = [option for option in left if score(option) == lowest]
     return left[0]

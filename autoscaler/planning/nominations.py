@@ -1,4 +1,4 @@
-"""How long each nomination has been seen: what `fixed` holds a node for, and for how long at most. Pure."""
+"""How long each nomination has existed, for `--compat=fixed`. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from machinery.api.pb import core
 
 
 class Nominations:
-    """Since when each (pod, node) pair is known. The field itself carries no time."""
+    """Record when each (pod, node) pair was first seen, since `status.nominatedNodeName` has no timestamp.
+
+    `timeout` in seconds: `--nomination-timeout`.
+    """
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._since: dict[tuple[str, str], float] = {}
+        self._first_seen: dict[tuple[str, str], float] = {}
 
     def update(self, pods: Iterable[core.Pod], now: float) -> None:
-        """The nominated pods of this loop; others are forgotten."""
-        seen = [(pod.metadata.uid, pod.status.nominatedNodeName) for pod in pods]
-        self._since = {pair: self._since.get(pair, now) for pair in seen}
+        """Take over the nominated pods of this loop, and forget all others."""
+        pairs = [(pod.metadata.uid, pod.status.nominatedNodeName) for pod in pods]
+        self._first_seen = {pair: self._first_seen.get(pair, now) for pair in pairs}
 
-    def holding(self, now: float) -> frozenset[str]:
-        """Uids of the pods whose nomination still holds its node."""
-        return frozenset(uid for (uid, _), since in self._since.items() if now - since < self._timeout)
+    def binding(self, now: float) -> frozenset[str]:
+        """Return the UIDs of the pods whose nomination still blocks the deletion of its node."""
+        return frozenset(uid for (uid, _), since in self._first_seen.items() if now - since < self._timeout)

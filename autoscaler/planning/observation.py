@@ -1,4 +1,4 @@
-"""What the autoscaler knows of the cluster and the cloud at the moment when a loop begins."""
+"""The state of the cluster and of the cloud provider as a loop begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ERROR_CLASSES = {1: "OutOfResource", 99: "Other"}
 
 @dataclass(frozen=True, slots=True)
 class ControllerKey:
-    """Whose pod it is."""
+    """Identify the controller of a pod."""
 
     kind: str
     namespace: str
@@ -22,14 +22,14 @@ class ControllerKey:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """A DaemonSet by its uid, with the pod that it would create."""
+    """A DaemonSet's UID and the pod that it would create."""
 
     uid: str
     pod: core.Pod
 
     @classmethod
     def of(cls, source: apps.DaemonSet) -> DaemonSet:
-        """Make the pod from the template, without a node."""
+        """Create the pod from the template, without a node."""
         meta, pod = source.metadata, core.Pod()
         pod.metadata.CopyFrom(source.spec.template.metadata)
         pod.metadata.name, pod.metadata.namespace = f"{meta.name}-pod", meta.namespace
@@ -41,19 +41,19 @@ class DaemonSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """The cluster. Messages are shared with caches: look only."""
+    """The objects of the cluster. Messages are shared with the informers' caches: do not change them."""
 
     nodes: tuple[core.Node, ...] = ()
     pods: tuple[core.Pod, ...] = ()
     budgets: tuple[policy.PodDisruptionBudget, ...] = ()
     controllers: Mapping[ControllerKey, int | None] = field(default_factory=dict)
-    """Replicas of the controllers that exist; None for those that have no number."""
+    """Replicas of the controllers that exist; None for kinds without replicas."""
     daemon_sets: tuple[DaemonSet, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A machine as the provider reports it. `state` "" is unspecified."""
+    """An instance as the provider reports it. `state` is "" if the provider does not specify it."""
 
     id: str
     state: str = RUNNING
@@ -62,19 +62,19 @@ class Instance:
     error_message: str = ""
 
     @property
-    def failed(self) -> bool:
-        """Whether the provider could not create the machine."""
+    def creation_failed(self) -> bool:
+        """Whether the provider could not create the instance."""
         return self.state == CREATING and bool(self.error_code)
 
     @property
     def error(self) -> str:
-        """The class and code of the error, as events have them: `OutOfResource.QUOTA_EXCEEDED`."""
+        """Class and code of the error, as events have them: `OutOfResource.QUOTA_EXCEEDED`."""
         return f"{_ERROR_CLASSES.get(self.error_class, self.error_class)}.{self.error_code}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
-    """A group as the provider reports it. `template` is what its nodes will be like, if it knows."""
+    """A node group as the provider reports it. `template` is a node of the group, if the provider has one."""
 
     id: str
     min: int
@@ -86,17 +86,17 @@ class NodeGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudView:
-    """The provider's answers of one loop; groups by id, in the provider's order."""
+    """The node groups in one loop, by ID, in the provider's order."""
 
     groups: Mapping[str, NodeGroup] = field(default_factory=dict)
     group_of_node: Mapping[str, str] = field(default_factory=dict)
-    """Group ids by node name (and instance id), of nodes that are managed."""
+    """Group IDs by node name (and instance ID), for the nodes that the provider manages."""
 
     def group(self, node_name: str) -> NodeGroup | None:
-        """The group of a node, or of an instance; None where it is not managed."""
+        """Return the group of a node or an instance; None if the provider does not manage it."""
         return self.groups.get(self.group_of_node.get(node_name, ""))
 
     def with_target(self, group_id: str, target: int) -> CloudView:
-        """The same, after an order or a return."""
+        """Return a copy in which a group has another target size."""
         groups = {**self.groups, group_id: replace(self.groups[group_id], target=target)}
         return replace(self, groups=groups)

@@ -1,6 +1,6 @@
-"""Which group to grow, and by how much, for pods that have no place. Pure.
+"""Scale-up planning: which group grows, and by how much, for pods that fit on no node. Pure.
 
-Source: cluster-autoscaler 1.36, scale-up orchestrator. One way to grow a loop.
+Source: cluster-autoscaler 1.36, core/scaleup/orchestrator. One option is chosen in each loop.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from enum import StrEnum
 
 from autoscaler.options import Options
 from autoscaler.planning import expander
-from autoscaler.planning.balancing import ScaleUp, balance, similar
+from autoscaler.planning.balancing import ScaleUpInfo, balance_between_groups, is_similar
 from autoscaler.planning.binpacking import Heterogeneity, estimate
-from autoscaler.planning.cluster_state import ClusterState
+from autoscaler.planning.cluster_state import ClusterStateRegistry
 from autoscaler.planning.equivalence import EquivalenceGroup, equivalence_groups
 from autoscaler.planning.expander import ScaleUpOption
 from autoscaler.planning.observation import CloudView, NodeGroup
@@ -25,14 +25,16 @@ from autoscaler.planning.template_node import TemplateNode
 from machinery.api.pb import core
 from scheduler.framework.types import NodeInfo
 
-MAX_SIZE = "max node group size reached"
+MAX_SIZE_REACHED = "max node group size reached"
 NOT_READY = "not ready for scale-up"
 BACKOFF = "in backoff after failed scale-up"
-MAX_TOTAL = "max total nodes in cluster reached"
-FAILED = "scale-up execution failed"
+MAX_NODES_TOTAL_REACHED = "max total nodes in cluster reached"
+EXECUTION_FAILED = "scale-up execution failed"
 
 
 class ScaleUpResult(StrEnum):
+    """Upstream's result of a scale-up."""
+
     SUCCESSFUL = "ScaleUpSuccessful"
     ERROR = "ScaleUpError"
     NO_OPTIONS = "ScaleUpNoOptionsAvailable"
@@ -44,40 +46,42 @@ class ScaleUpResult(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class ScaleUpPlan:
-    """What to order, and the reasons for pods that get nothing."""
+    """Groups to increase, and what that means for the pending pods."""
 
     result: ScaleUpResult
-    orders: list[ScaleUp] = field(default_factory=list)
+    scale_ups: list[ScaleUpInfo] = field(default_factory=list)
     triggered: list[core.Pod] = field(default_factory=list)
+    """Pods that the new nodes are for."""
     awaiting: list[core.Pod] = field(default_factory=list)
-    """They would fit somewhere, but not where this order goes: next loop."""
+    """Pods that fit on nodes of other groups only: they are evaluated again in the next loop."""
     remaining: list[tuple[core.Pod, dict[str, tuple[str, ...]]]] = field(default_factory=list)
-    """Pods that fit nowhere, and why, by group."""
+    """Pods that fit on nodes of no group, with the reasons by group."""
     error: str = ""
     max_nodes_total_reached: bool = False
     groups: list[EquivalenceGroup] = field(default_factory=list)
     skipped: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Why groups were not considered, by group."""
     refused_by_quota: Counter[str] = field(default_factory=Counter)
-    """How many groups were skipped for want of a resource, by resource."""
+    """Number of groups skipped because of a limit of the cluster, by resource."""
     heterogeneity: list[Heterogeneity] = field(default_factory=list)
     """One for each estimate."""
 
-    def rule_out(self, group: str) -> None:
-        """The order to this group has failed; pods that would fit nowhere else get nothing."""
+    def exclude(self, group: str) -> None:
+        """Mark a group as failed: pods that fit on its nodes only are now `remaining`."""
         for alike in self.groups:
-            if group in alike.fits:
-                alike.fits.remove(group)
-                alike.rejected[group] = (FAILED,)
+            if group in alike.schedulable_groups:
+                alike.schedulable_groups.remove(group)
+                alike.scheduling_errors[group] = (EXECUTION_FAILED,)
         self.remaining = _remaining(self.groups, self.skipped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleUpInput:
-    """What the planner looks at. `nodes` are all of the snapshot, those on their way included."""
+    """What the planner reads. `nodes` are all of the snapshot, upcoming ones included."""
 
     options: Options
     snapshot: ClusterSnapshot
-    state: ClusterState
+    registry: ClusterStateRegistry
     view: CloudView
     templates: Mapping[str, TemplateNode]
     nodes: Sequence[core.Node]
@@ -86,7 +90,7 @@ class ScaleUpInput:
 
 
 def plan_scale_up(given: ScaleUpInput, pods: Sequence[core.Pod]) -> ScaleUpPlan:
-    """What to order for these pods."""
+    """Plan a scale-up for these pods."""
     groups = equivalence_groups(pods)
     quota = MaxQuota(given.options, given.nodes, given.now)
     skipped: dict[str, tuple[str, ...]] = {}
@@ -98,14 +102,14 @@ def plan_scale_up(given: ScaleUpInput, pods: Sequence[core.Pod]) -> ScaleUpPlan:
         else:
             valid.append(group)
     for group in valid:
-        _try_groups(given, group, groups)
+        _check_pods(given, group, groups)
     options = [option for group in valid if (option := _option(given, group, valid, groups)) is not None]
     plan = _choose(given, groups, valid, options, quota, skipped)
     plan.refused_by_quota = quota.refused
     plan.heterogeneity = [
         Heterogeneity.of(_node(given.templates[group.id]), fitting)
         for group in valid
-        if (fitting := [alike for alike in groups if group.id in alike.fits])
+        if (fitting := [alike for alike in groups if group.id in alike.schedulable_groups])
     ]
     return plan
 
@@ -118,14 +122,14 @@ def _choose(
     quota: MaxQuota,
     skipped: dict[str, tuple[str, ...]],
 ) -> ScaleUpPlan:
-    """Order nodes of the best option."""
+    """Plan the best option, as far as the limits of the cluster allow."""
     if not options:
         return ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS, remaining=_remaining(groups, skipped))
-    best = expander.best(options, given.options.expander, given.rng)
-    count, most = best.nodes, given.options.max_nodes_total
-    reached = bool(most) and count + len(given.nodes) > most
+    best = expander.best_option(options, given.options.expander, given.rng)
+    count, nodes_max = best.node_count, given.options.max_nodes_total
+    reached = bool(nodes_max) and count + len(given.nodes) > nodes_max
     if reached:
-        count = most - len(given.nodes)
+        count = nodes_max - len(given.nodes)
     if count < 1:
         return ScaleUpPlan(
             result=ScaleUpResult.ERROR,
@@ -137,22 +141,23 @@ def _choose(
     targets = [best.group]
     if given.options.balance_similar_node_groups:
         targets += _similar(given, best.group, valid, groups)
+    awaiting = [g for g in groups if g.schedulable_groups and best.group.id not in g.schedulable_groups]
     return ScaleUpPlan(
         result=ScaleUpResult.SUCCESSFUL,
-        orders=_within_quota(given, balance(targets, count), quota),
+        scale_ups=_within_quota(given, balance_between_groups(targets, count), quota),
         max_nodes_total_reached=reached,
         triggered=list(best.pods),
-        awaiting=[pod for g in groups if g.fits and best.group.id not in g.fits for pod in g.pods],
+        awaiting=[pod for group in awaiting for pod in group.pods],
         remaining=_remaining(groups, skipped),
         groups=groups,
         skipped=skipped,
     )
 
 
-def plan_min_size(given: ScaleUpInput) -> ScaleUpPlan:
-    """Orders for groups that are smaller than their minimum."""
+def plan_scale_up_to_min_size(given: ScaleUpInput) -> ScaleUpPlan:
+    """Plan a scale-up of the groups that are below their minimum size."""
     quota = MaxQuota(given.options, given.nodes, given.now)
-    orders = []
+    scale_ups = []
     for group in given.view.groups.values():
         if group.target >= group.min or _not_ready_reason(given, group):
             continue
@@ -161,16 +166,16 @@ def plan_min_size(given: ScaleUpInput) -> ScaleUpPlan:
             continue
         count = quota.allowed(template.node, group.min - group.target)
         if count > 0:
-            orders.append(ScaleUp(group, group.target + count))
-    if not orders:
+            scale_ups.append(ScaleUpInfo(group, group.target + count))
+    if not scale_ups:
         return ScaleUpPlan(result=ScaleUpResult.NOT_NEEDED)
-    return ScaleUpPlan(result=ScaleUpResult.SUCCESSFUL, orders=orders)
+    return ScaleUpPlan(result=ScaleUpResult.SUCCESSFUL, scale_ups=scale_ups)
 
 
 def _not_ready_reason(given: ScaleUpInput, group: NodeGroup) -> str:
-    if not given.state.is_group_healthy(group.id):
+    if not given.registry.is_node_group_healthy(group.id):
         return NOT_READY
-    return BACKOFF if given.state.backoff.active(group.id, given.now) is not None else ""
+    return BACKOFF if given.registry.backoff.status(group.id, given.now) is not None else ""
 
 
 def _skip_reason(given: ScaleUpInput, group: NodeGroup, quota: MaxQuota) -> str:
@@ -178,7 +183,7 @@ def _skip_reason(given: ScaleUpInput, group: NodeGroup, quota: MaxQuota) -> str:
     if reason:
         return reason
     if group.target >= group.max:
-        return MAX_SIZE
+        return MAX_SIZE_REACHED
     template = given.templates.get(group.id)
     if template is None or template.node is None:
         return NOT_READY
@@ -188,58 +193,61 @@ def _skip_reason(given: ScaleUpInput, group: NodeGroup, quota: MaxQuota) -> str:
     return ""
 
 
-def _try_groups(given: ScaleUpInput, group: NodeGroup, pods: Sequence[EquivalenceGroup]) -> None:
-    """Which pods a new node of the group would take."""
+def _check_pods(given: ScaleUpInput, group: NodeGroup, pods: Sequence[EquivalenceGroup]) -> None:
+    """Check which pods fit on a new node of the group, and record that in `pods`."""
     template = given.templates[group.id]
     with given.snapshot.fork():
         given.snapshot.add_node(template)
         for alike in pods:
             status = given.snapshot.check(alike.sample, template.name)
             if status is None:
-                alike.fits.append(group.id)
+                alike.schedulable_groups.append(group.id)
             else:
-                alike.rejected[group.id] = tuple(status.reasons)
+                alike.scheduling_errors[group.id] = tuple(status.reasons)
 
 
 def _option(
     given: ScaleUpInput, group: NodeGroup, valid: Sequence[NodeGroup], pods: Sequence[EquivalenceGroup]
 ) -> ScaleUpOption | None:
-    fitting = [alike for alike in pods if group.id in alike.fits]
+    """Return how many nodes of the group the pods need; None if the group helps no pod."""
+    fitting = [alike for alike in pods if group.id in alike.schedulable_groups]
     if not fitting:
         return None
     template = given.templates[group.id]
     room = group.max - group.target
     if given.options.balance_similar_node_groups:
         room += sum(other.max - other.target for other in _similar(given, group, valid, pods))
-    limit = min(room, given.options.max_nodes_per_scaleup or room)
+    nodes_max = min(room, given.options.max_nodes_per_scaleup or room)
     if given.options.max_nodes_total:
-        limit = min(limit, given.options.max_nodes_total - len(given.nodes))
-    nodes, placed = estimate(given.snapshot, template, fitting, limit)
-    return ScaleUpOption(group, nodes, tuple(placed), template) if nodes and placed else None
+        nodes_max = min(nodes_max, given.options.max_nodes_total - len(given.nodes))
+    count, scheduled = estimate(given.snapshot, template, fitting, nodes_max)
+    return ScaleUpOption(group, count, tuple(scheduled), template) if count and scheduled else None
 
 
 def _similar(
     given: ScaleUpInput, group: NodeGroup, valid: Sequence[NodeGroup], pods: Sequence[EquivalenceGroup]
 ) -> list[NodeGroup]:
-    wanted = [group.id in alike.fits for alike in pods]
+    """Return the groups that are similar to this one and take at least the same pods."""
+    fitting = [alike for alike in pods if group.id in alike.schedulable_groups]
     return [
         other
         for other in valid
         if other.id != group.id
-        and similar(given.templates[group.id], given.templates[other.id])
-        # It must take at least the pods that the group takes.
-        and all(other.id in alike.fits for alike, fits in zip(pods, wanted, strict=True) if fits)
+        and is_similar(given.templates[group.id], given.templates[other.id])
+        and all(other.id in alike.schedulable_groups for alike in fitting)
     ]
 
 
-def _within_quota(given: ScaleUpInput, orders: Sequence[ScaleUp], quota: MaxQuota) -> list[ScaleUp]:
-    """Each group gets what the quota has left after those before it; none gets another's share."""
-    capped = []
-    for order in orders:
-        count = quota.take(_node(given.templates[order.group.id]), order.delta)
+def _within_quota(
+    given: ScaleUpInput, scale_ups: Sequence[ScaleUpInfo], quota: MaxQuota
+) -> list[ScaleUpInfo]:
+    """Limit each scale-up to what those before it leave of the quota."""
+    limited = []
+    for info in scale_ups:
+        count = quota.take(_node(given.templates[info.group.id]), info.delta)
         if count:
-            capped.append(ScaleUp(order.group, order.group.target + count))
-    return capped
+            limited.append(ScaleUpInfo(info.group, info.group.target + count))
+    return limited
 
 
 def _node(template: NodeInfo) -> core.Node:
@@ -250,10 +258,15 @@ def _node(template: NodeInfo) -> core.Node:
 def _remaining(
     groups: Sequence[EquivalenceGroup], skipped: Mapping[str, tuple[str, ...]]
 ) -> list[tuple[core.Pod, dict[str, tuple[str, ...]]]]:
-    return [(pod, {**g.rejected, **skipped}) for g in groups if not g.fits for pod in g.pods]
+    return [
+        (pod, {**g.scheduling_errors, **skipped})
+        for g in groups
+        if not g.schedulable_groups
+        for pod in g.pods
+    ]
 
 
-def summary(reasons: Mapping[str, tuple[str, ...]]) -> str:
+def reasons_summary(reasons: Mapping[str, tuple[str, ...]]) -> str:
     """Count equal reasons of all groups: `2 Insufficient cpu, 1 max node group size reached`."""
     counts = Counter(text for texts in reasons.values() for text in texts)
     return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))

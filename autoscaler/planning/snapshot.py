@@ -1,4 +1,4 @@
-"""The cluster to try things on: the scheduler's own filters over pods that can be moved and put back.
+"""The cluster snapshot: nodes and pods that a simulation changes, with the scheduler's own filters. Pure.
 
 Source: cluster-autoscaler 1.36, predicate snapshot and hinting simulator.
 """
@@ -12,6 +12,7 @@ import numpy as np
 
 from autoscaler.planning.dynamic_resources import DynamicResources
 from autoscaler.planning.pods import unbound
+from autoscaler.planning.scheduling_hints import SchedulingHints
 from autoscaler.planning.template_node import TemplateNode
 from machinery.api.pb import core
 from machinery.features.gates import Gates
@@ -23,32 +24,13 @@ from scheduler.framework.simulation import Simulator
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.plugins.registry import IN_TREE, default_profile
 
-Acceptable = Callable[[NodeInfo], bool]
-_DEVICES = "DynamicResources"
-FIRST = 32  # nodes that are looked at before the rest
-
-
-class Hints:
-    """Where pods were placed in earlier simulations; those of no use for a whole loop are forgotten."""
-
-    def __init__(self) -> None:
-        self._now: dict[str, str] = {}
-        self._before: dict[str, str] = {}
-
-    def get(self, uid: str) -> str:
-        """A node's name, or ""."""
-        return self._now.get(uid) or self._before.get(uid, "")
-
-    def set(self, uid: str, node_name: str) -> None:
-        self._now[uid] = node_name
-
-    def drop_old(self) -> None:
-        """A loop is over."""
-        self._before, self._now = self._now, {}
+IsAcceptable = Callable[[NodeInfo], bool]
+_DYNAMIC_RESOURCES = "DynamicResources"
+FIRST_BATCH = 32  # nodes that are filtered before the rest
 
 
 class ClusterSnapshot:
-    """Nodes in order of name, so that equal clusters get equal answers."""
+    """Nodes ordered by name, so that equal clusters give equal results."""
 
     def __init__(
         self,
@@ -58,7 +40,7 @@ class ClusterSnapshot:
         clock: Clock,
         devices: DynamicResources | None = None,
     ) -> None:
-        """`devices` as they are in the cluster; they change with the snapshot from now on."""
+        """Create a snapshot without pods. `devices` are the cluster's, and change with the snapshot."""
         self.devices = devices or DynamicResources({})
         self._simulator = Simulator(
             default_profile(DEFAULT_SCHEDULER_NAME),
@@ -67,36 +49,39 @@ class ClusterSnapshot:
             clock=clock,
             listers=self.devices.listers,
         )
-        self._giver = next(p for p in self._simulator.framework.reserve_plugins if p.name == _DEVICES)
+        plugins = self._simulator.framework.reserve_plugins
+        self._dynamic_resources = next(p for p in plugins if p.name == _DYNAMIC_RESOURCES)
         self._next = 0
         for node in sorted(nodes, key=lambda node: node.metadata.name):
             self._simulator.snapshot.put(NodeInfo(node.metadata.name, node))
 
-    # Looking
+    # Reading
 
     def get(self, name: str) -> NodeInfo | None:
+        """Return a node, or None."""
         return self._simulator.snapshot.get(name)
 
     def names(self) -> list[str]:
+        """Return the names of all nodes, upcoming ones included."""
         return [info.name for info in self._simulator.snapshot.nodes]
 
     def nodes(self) -> list[core.Node]:
-        """All node objects, also of nodes on their way."""
+        """Return all node objects, upcoming ones included."""
         return [info.node for info in self._simulator.snapshot.nodes if info.node is not None]
 
     def pods_on(self, name: str) -> list[core.Pod]:
-        """In the order in which they came; empty for a node that is not there."""
+        """Return the pods of a node in the order in which they were added; none if there is no such node."""
         info = self.get(name)
         return [] if info is None else [pod.pod for pod in info.pods.values()]
 
     def check(self, pod: PodInfo, node_name: str) -> Status | None:
-        """Why the pod does not fit the node; None when it does."""
+        """Return why the pod does not fit the node; None if it fits."""
         return self._simulator.check(pod, node_name)
 
     # Changing
 
     def add_node(self, info: NodeInfo) -> None:
-        """With its devices, if it was made after a template."""
+        """Add a node with its pods; a template node with its devices, too."""
         self._simulator.snapshot.add_node(info)
         if isinstance(info, TemplateNode) and (info.slices or info.claims):
             self.devices.add_node(info.slices, info.claims)
@@ -104,7 +89,7 @@ class ClusterSnapshot:
                 self.devices.reserve(pod.pod)
 
     def remove_node(self, name: str) -> list[core.Pod]:
-        """Takes a node out, with its devices; the pods that were on it."""
+        """Remove a node with its devices and pods; return the pods."""
         pods = self.pods_on(name)
         self._simulator.snapshot.remove_node(name)
         self.devices.remove_node(name)
@@ -112,27 +97,27 @@ class ClusterSnapshot:
             self.devices.remove_pod(pod)
         return pods
 
-    def put(self, pod: core.Pod | PodInfo, node_name: str) -> bool:
-        """Puts a pod on a node whether it fits or not; False where there is no such node."""
+    def force_add_pod(self, pod: core.Pod | PodInfo, node_name: str) -> bool:
+        """Add a pod to a node whether it fits or not; False if there is no such node."""
         if self.get(node_name) is None:
             return False
         self._simulator.snapshot.add_pod(pod if isinstance(pod, PodInfo) else PodInfo(pod), node_name)
         return True
 
-    def unschedule(self, pod: core.Pod, node_name: str) -> None:
-        """The pod is to be placed anew; its devices are free."""
+    def unschedule_pod(self, pod: core.Pod, node_name: str) -> None:
+        """Remove a pod from its node and release its devices."""
         self._simulator.snapshot.remove_pod(pod.metadata.uid, node_name)
         self.devices.unreserve(pod)
 
-    def schedule(self, pod: PodInfo, node_name: str) -> bool:
-        """Puts a pod on a node if it fits; it has its devices then."""
+    def schedule_pod(self, pod: PodInfo, node_name: str) -> bool:
+        """Schedule a pod on a node and allocate its devices, if it fits; report whether it does."""
         state = CycleState()
         if self._simulator.check(pod, node_name, state) is not None:
             return False
-        return self._take_place(state, pod, node_name)
+        return self._reserve(state, pod, node_name)
 
-    def _take_place(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
-        status = self._giver.reserve(state, pod, node_name)
+    def _reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> bool:
+        status = self._dynamic_resources.reserve(state, pod, node_name)
         if status is not None and not status.is_success:
             return False
         self._simulator.snapshot.add_pod(pod, node_name)
@@ -141,7 +126,7 @@ class ClusterSnapshot:
 
     @contextmanager
     def fork(self) -> Iterator[Callable[[], None]]:
-        """Changes within are undone at the end, unless the given function was called."""
+        """Revert the changes of the block at its end, unless the function it is given was called."""
         keep = False
 
         def commit() -> None:
@@ -159,8 +144,13 @@ class ClusterSnapshot:
                 else:
                     changed.revert()
 
-    def place(self, pod: PodInfo, acceptable: Acceptable = lambda _: True) -> str | None:
-        """Puts the pod on the first acceptable node that it fits, behind the last one taken; None if none."""
+    def schedule_pod_on_any_node(
+        self, pod: PodInfo, is_acceptable: IsAcceptable = lambda _: True
+    ) -> str | None:
+        """Schedule a pod on the first acceptable node that it fits; return the node's name, or None.
+
+        The search starts after the last node that was chosen.
+        """
         snapshot = self._simulator.snapshot
         size = len(snapshot)
         framework = self._simulator.framework
@@ -169,39 +159,44 @@ class ClusterSnapshot:
         if (status is not None and not status.is_success) or not size:
             return None
         order = (np.arange(size, dtype=np.intp) + self._next) % size
-        # The first few alone: looking for devices is done node by node, and most pods have a place soon.
-        for rows in np.split(order, (FIRST,)):
+        # The first few alone: devices are filtered node by node, and most pods fit one of the first nodes.
+        for rows in np.split(order, (FIRST_BATCH,)):
             mask = np.ones(len(rows), dtype=np.bool_)
             for _, verdict in framework.filter_rows(state, pod, snapshot, rows):
                 mask &= verdict
-            for place in map(int, rows[mask]):
-                node = snapshot.nodes[place]
+            for row in map(int, rows[mask]):
+                node = snapshot.nodes[row]
                 if narrowed.node_names is not None and node.name not in narrowed.node_names:
                     continue
-                if acceptable(node) and self._take_place(state, pod, node.name):
-                    self._next = (place + 1) % size
+                if is_acceptable(node) and self._reserve(state, pod, node.name):
+                    self._next = (row + 1) % size
                     return node.name
         return None
 
-    def place_all(
-        self, pods: Iterable[core.Pod], hints: Hints, acceptable: Acceptable, *, stop: bool
+    def try_schedule_pods(
+        self,
+        pods: Iterable[core.Pod],
+        hints: SchedulingHints,
+        is_acceptable: IsAcceptable,
+        *,
+        break_on_failure: bool,
     ) -> list[core.Pod]:
-        """Places pods in turn, each first where it was placed in an earlier simulation; those with no place.
+        """Schedule pods one after the other, on the node of their hint if possible; update the hints.
 
-        `stop`: end at the first of them. The hints learn.
+        Return the pods that fit no node; only the first such pod with `break_on_failure`.
         """
-        left: list[core.Pod] = []
+        unschedulable: list[core.Pod] = []
         for pod in pods:
             info = PodInfo(unbound(pod))
             hint = self.get(hints.get(info.uid))
-            if hint is not None and acceptable(hint) and self.schedule(info, hint.name):
+            if hint is not None and is_acceptable(hint) and self.schedule_pod(info, hint.name):
                 hints.set(info.uid, hint.name)
                 continue
-            name = self.place(info, acceptable)
+            name = self.schedule_pod_on_any_node(info, is_acceptable)
             if name is not None:
                 hints.set(info.uid, name)
                 continue
-            left.append(pod)
-            if stop:
+            unschedulable.append(pod)
+            if break_on_failure:
                 break
-        return left
+        return unschedulable

@@ -1,6 +1,6 @@
-"""The document in the status ConfigMap. Pure; times are seconds since the epoch, or None where there is none.
+"""The document of the status ConfigMap. Pure. Times are seconds since the epoch, or None.
 
-As upstream's, it has every structure also when that is empty, but no empty text or number of candidates.
+As upstream's, it has every structure even if that is empty, but no empty text or number of candidates.
 Source: cluster-autoscaler 1.36, clusterstate and its api.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoscaler.planning.backoff import Failure
-from autoscaler.planning.cluster_state import AcceptableRange, ClusterState, Readiness
+from autoscaler.planning.backoff import GroupBackoff
+from autoscaler.planning.cluster_state import AcceptableRange, ClusterStateRegistry, Readiness
 from autoscaler.planning.observation import CloudView, NodeGroup
 from machinery.runtime.clock import rfc3339, rfc3339_micro
 
@@ -28,7 +28,7 @@ def timestamp(now: float) -> str:
 
 
 def initializing(now: float, message: str = "") -> Mapping[str, Any]:
-    """Build the status of an autoscaler that has not looked yet, or of a cluster that it must not scale."""
+    """Return the status before the first loop, or of a cluster that must not be scaled."""
     never = {"lastProbeTime": None, "lastTransitionTime": None}
     parts = {"health": never | {"nodeCounts": _node_counts(Readiness())}}
     parts |= {name: dict(never) for name in ("scaleUp", "scaleDown")}
@@ -45,7 +45,7 @@ def initializing(now: float, message: str = "") -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleDownCandidates:
-    """Unneeded nodes as of the last time scale-down was planned."""
+    """Unneeded nodes, and when scale-down was last planned."""
 
     nodes: Collection[str] = ()
     planned_at: float | None = None
@@ -53,22 +53,22 @@ class ScaleDownCandidates:
 
 @dataclass(slots=True)
 class StatusBuilder:
-    """Builds statuses, and keeps since when each condition has its value."""
+    """Build statuses, and keep since when each condition has its status."""
 
     _since: dict[tuple[str, str], tuple[str, float | None]] = field(default_factory=dict)
 
     def build(
-        self, state: ClusterState, view: CloudView, candidates: ScaleDownCandidates, now: float
+        self, registry: ClusterStateRegistry, view: CloudView, candidates: ScaleDownCandidates, now: float
     ) -> Mapping[str, Any]:
-        """Build the status after a loop."""
+        """Return the status after a loop."""
         by_group = Counter(view.group_of_node.get(name, "") for name in candidates.nodes)
         groups = [
-            self._group(state, group, by_group[group.id], candidates.planned_at, now)
+            self._group(registry, group, by_group[group.id], candidates.planned_at, now)
             for group in view.groups.values()
         ]
         scaling = any(group["scaleUp"]["status"] == "InProgress" for group in groups)
-        probed = state.updated_at
-        health = self._health("", state.is_cluster_healthy(), state.total, probed)
+        probed = registry.updated_at
+        health = self._health("", registry.is_cluster_healthy(), registry.total_readiness, probed)
         scale_up = self._condition("", "scaleUp", "InProgress" if scaling else "NoActivity", probed)
         scale_down = self._scale_down("", len(candidates.nodes), candidates.planned_at)
         return _without_empty(
@@ -82,22 +82,27 @@ class StatusBuilder:
         )
 
     def _group(
-        self, state: ClusterState, group: NodeGroup, candidates: int, planned_at: float | None, now: float
+        self,
+        registry: ClusterStateRegistry,
+        group: NodeGroup,
+        candidates: int,
+        planned_at: float | None,
+        now: float,
     ) -> _Condition:
-        """Build the status of a group; one without nodes was never probed."""
-        probed = state.updated_at if group.id in state.readiness else None
-        row = state.readiness.get(group.id, Readiness())
-        healthy = state.is_group_healthy(group.id)
-        target = state.ranges.get(group.id, AcceptableRange(0, 0, 0)).target
-        failure = state.backoff.active(group.id, now)
-        if state.is_scaling_up(group.id):
+        """Return the status of a group; a group without nodes was never probed."""
+        probed = registry.updated_at if group.id in registry.readiness else None
+        row = registry.readiness.get(group.id, Readiness())
+        healthy = registry.is_node_group_healthy(group.id)
+        target = registry.ranges.get(group.id, AcceptableRange(0, 0, 0)).target
+        backoff = registry.backoff.status(group.id, now)
+        if registry.is_scaling_up(group.id):
             status = "InProgress"
         elif not healthy:
             status = "Unhealthy"
         else:
-            status = "Backoff" if failure is not None else "NoActivity"
+            status = "Backoff" if backoff is not None else "NoActivity"
         sizes = {"cloudProviderTarget": target, "minSize": group.min, "maxSize": group.max}
-        info = _backoff_info(failure) if failure is not None and status == "Backoff" else {}
+        info = _backoff_info(backoff) if backoff is not None and status == "Backoff" else {}
         return {
             "name": group.id,
             "health": self._health(group.id, healthy, row, probed) | sizes,
@@ -138,15 +143,15 @@ def _node_counts(row: Readiness) -> _Condition:
     }
 
 
-def _backoff_info(failure: Failure) -> dict[str, str]:
-    message = failure.error_message
+def _backoff_info(backoff: GroupBackoff) -> dict[str, str]:
+    message = backoff.error_message
     if len(message) > ERROR_CHARACTERS_MAX:
         message = message[: ERROR_CHARACTERS_MAX - len(TRUNCATED)] + TRUNCATED
-    return {"errorCode": failure.error_code, "errorMessage": message}
+    return {"errorCode": backoff.error_code, "errorMessage": message}
 
 
 def _without_empty(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Leave out those of these fields that are empty, as Go's `omitempty`."""
+    """Return the row without those of these fields that are empty, as Go's `omitempty`."""
     return {name: value for name, value in row.items() if value or name not in names}
 
 

@@ -1,9 +1,13 @@
-"""A node that is not there: what it would have, with the pods and devices that come with it."""
+"""Nodes that do not exist (yet), made after a template, with the pods and devices that come with them. Pure.
+
+Source: cluster-autoscaler 1.36, simulator's node info utilities.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from autoscaler.planning import annotation_keys
 from autoscaler.planning.dynamic_resources import Claim, Slice
 from autoscaler.planning.sanitized_devices import sanitized_claims, sanitized_slices
 from machinery.api.pb import core
@@ -11,7 +15,7 @@ from scheduler.framework.types import NodeInfo, PodInfo
 
 
 class TemplateNode(NodeInfo):
-    """`slices` are its devices, `claims` those that its pods have of them for themselves."""
+    """A node with its devices (`slices`), its pods, and the claims that these pods own (`claims`)."""
 
     __slots__ = ("claims", "slices")
 
@@ -21,7 +25,7 @@ class TemplateNode(NodeInfo):
         self.claims: list[Claim] = []
 
     @classmethod
-    def after(
+    def sanitized(
         cls,
         node: core.Node,
         slices: Sequence[Slice],
@@ -29,21 +33,35 @@ class TemplateNode(NodeInfo):
         claims: Iterable[Claim],
         suffix: str,
     ) -> TemplateNode:
-        """A copy of a node that has these: its pools are its own, and pods with claims have their own too."""
-        made = cls(node, sanitized_slices(slices, node.metadata.name, suffix))
+        """Create the node with copies of another node's slices, pods and claims.
+
+        The copies have pools and claims of their own; `suffix` is appended to their names.
+        """
+        new = cls(node, sanitized_slices(slices, node.metadata.name, suffix))
         pools = {each.spec.pool.name for each in slices}
-        known = list(claims)
+        all_claims = list(claims)
         for info in pods:
             if not info.pod.spec.resourceClaims:
-                made.add_pod(info)
+                new.add_pod(info)
                 continue
-            copy = _copied(info.pod, node.metadata.name, suffix)
-            made.add_pod(PodInfo(copy))
-            made.claims += sanitized_claims(known, info.pod, copy, pools, suffix)
-        return made
+            copy = _pod_copy(info.pod, node.metadata.name, suffix)
+            new.add_pod(PodInfo(copy))
+            new.claims += sanitized_claims(all_claims, info.pod, copy, pools, suffix)
+        return new
 
 
-def _copied(pod: core.Pod, node_name: str, suffix: str) -> core.Pod:
+def fresh_node_info(template: TemplateNode, suffix: str, *, upcoming: bool = False) -> TemplateNode:
+    """Return a node like the template, whose name is the template's with `suffix`."""
+    assert template.node is not None
+    node = core.Node()
+    node.CopyFrom(template.node)
+    node.metadata.name = node.metadata.labels[annotation_keys.HOSTNAME_LABEL] = f"{template.name}-{suffix}"
+    if upcoming:
+        node.metadata.annotations[annotation_keys.UPCOMING_NODE] = "true"
+    return TemplateNode.sanitized(node, template.slices, template.pods.values(), template.claims, suffix)
+
+
+def _pod_copy(pod: core.Pod, node_name: str, suffix: str) -> core.Pod:
     copy = core.Pod()
     copy.CopyFrom(pod)
     copy.metadata.name, copy.metadata.uid = f"{pod.metadata.name}-{suffix}", f"{pod.metadata.uid}-{suffix}"

@@ -1,4 +1,4 @@
-"""Why nodes stay, and which of these are not looked at again for a while."""
+"""Reasons why nodes cannot be removed. Source: cluster-autoscaler 1.36, simulator and unremovable nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Source: cluster-autoscaler 1.36, simulator."""
+    """Upstream's UnremovableReason."""
 
     SCALE_DOWN_DISABLED = "ScaleDownDisabledAnnotation"
     SCALE_DOWN_UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
@@ -29,33 +29,38 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unremovable:
-    """`blocked` is `pod/Reason` of the pod that keeps the node."""
+    """A reason; `blocked_by` is `pod/Reason` of the pod that blocks the removal."""
 
     reason: Reason
-    blocked: str = ""
+    blocked_by: str = ""
 
     def __str__(self) -> str:
-        return f"{self.reason}({self.blocked})" if self.blocked else str(self.reason)
+        return f"{self.reason}({self.blocked_by})" if self.blocked_by else str(self.reason)
 
 
 class UnremovableNodes:
-    """Reasons of this loop, and until when some nodes are not tried again."""
+    """The reasons of this loop, and the nodes that are not simulated again for a while."""
 
     def __init__(self) -> None:
         self.reasons: dict[str, Unremovable] = {}
-        self._until: dict[str, float] = {}
+        self._recheck_after: dict[str, float] = {}
 
-    def begin(self, nodes: Collection[str], now: float) -> None:
-        """A new loop."""
+    def update(self, nodes: Collection[str], now: float) -> None:
+        """Begin a loop with these nodes: clear the reasons, and drop timeouts that are over."""
         self.reasons = {}
-        self._until = {n: until for n, until in self._until.items() if n in nodes and until > now}
+        self._recheck_after = {
+            name: until for name, until in self._recheck_after.items() if name in nodes and until > now
+        }
 
     def add(self, node: str, reason: Unremovable) -> None:
+        """Record why a node cannot be removed; it is simulated again in the next loop."""
         self.reasons[node] = reason
 
-    def add_until(self, node: str, reason: Unremovable, until: float) -> None:
+    def add_timeout(self, node: str, reason: Unremovable, until: float) -> None:
+        """Record why a node cannot be removed; it is not simulated again before `until`."""
         self.add(node, reason)
-        self._until[node] = until
+        self._recheck_after[node] = until
 
     def is_recent(self, node: str) -> bool:
-        return node in self._until
+        """Report whether the node's timeout is not over."""
+        return node in self._recheck_after

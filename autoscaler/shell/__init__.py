@@ -1,1 +1,1 @@
-"""What touches the world: process, the API server's side (`cluster`), the provider's side (`provider`)."""
+"""I/O: the executor of orders, the process, the API server (`cluster`) and the cloud (`provider`)."""

@@ -1,15 +1,18 @@
-"""The API server as the loop sees it: informers to look at, a client to act with."""
+"""The API server as the executor's port: informers to read from, a client to write with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import yaml
+
 from autoscaler.options import Compat, Options
-from autoscaler.planning import taints
-from autoscaler.planning.events import Events
+from autoscaler.planning import annotation_keys, taints
+from autoscaler.planning.events import Event
 from autoscaler.planning.observation import ControllerKey, DaemonSet, Observation
 from autoscaler.planning.pods import is_unschedulable
+from autoscaler.planning.status import timestamp
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_conflict, is_not_found
 from machinery.api.kinds import Kind
@@ -20,8 +23,9 @@ from machinery.events.recorder import EventRecorder
 from machinery.events.reference import reference
 from machinery.runtime.clock import Clock
 
-NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+NOT_COMPLETED = "status.phase!=Succeeded,status.phase!=Failed"
 CONFLICTS_MAX = 8
+CONFLICT_RETRY_SECONDS = 0.02
 _CONTROLLERS: tuple[Kind[Any], ...] = (
     kinds.REPLICATION_CONTROLLER,
     kinds.REPLICA_SET,
@@ -29,7 +33,7 @@ _CONTROLLERS: tuple[Kind[Any], ...] = (
     kinds.JOB,
     kinds.DAEMON_SET,
 )
-_SIMULATED = (
+_READ_BY_PLUGINS = (
     kinds.PERSISTENT_VOLUME_CLAIM,
     kinds.PERSISTENT_VOLUME,
     kinds.STORAGE_CLASS,
@@ -41,11 +45,11 @@ _SIMULATED = (
 
 
 class ApiCluster:
-    """`listers` is what the simulation's plugins see; `run` each of `informers` beside it."""
+    """The API server. `informers` must run beside it; `listers` are what the simulation's plugins read."""
 
     def __init__(self, client: Client, options: Options, clock: Clock, recorder: EventRecorder) -> None:
         self._client, self._options, self._clock, self._recorder = client, options, clock, recorder
-        self.pods: Informer[core.Pod] = Informer(client, kinds.POD, field_selector=NOT_FINISHED, clock=clock)
+        self.pods: Informer[core.Pod] = Informer(client, kinds.POD, field_selector=NOT_COMPLETED, clock=clock)
         self.nodes: Informer[core.Node] = Informer(client, kinds.NODE, clock=clock)
         self._budgets = Informer(client, kinds.POD_DISRUPTION_BUDGET, clock=clock)
         self._controllers: dict[Kind[Any], Informer[Any]] = {
@@ -55,28 +59,29 @@ class ApiCluster:
             kinds.POD: self.pods,
             kinds.NODE: self.nodes,
             kinds.REPLICA_SET: self._controllers[kinds.REPLICA_SET],
-            **{kind: Informer(client, kind, clock=clock) for kind in _SIMULATED},
+            **{kind: Informer(client, kind, clock=clock) for kind in _READ_BY_PLUGINS},
         }
         self.informers = [*{**self._controllers, **self.listers}.values(), self._budgets]
-        self._about = core.ObjectReference(
+        self._status_reference = core.ObjectReference(
             apiVersion="v1",
             kind="ConfigMap",
             namespace=options.namespace,
             name=options.status_config_map_name,
         )
 
-    def on_pending(self, wake: Callable[[], None]) -> None:
-        """Calls `wake` when a pod turns out to be unschedulable."""
+    def on_unschedulable(self, callback: Callable[[], None]) -> None:
+        """Call the function whenever a pod becomes unschedulable."""
 
         def changed(old: core.Pod | None, new: core.Pod) -> None:
             if is_unschedulable(new) and (old is None or not is_unschedulable(old)):
-                wake()
+                callback()
 
         self.pods.add_handler(on_add=lambda pod: changed(None, pod), on_update=changed)
 
-    # Looking
+    # Reading
 
     def observe(self) -> Observation:
+        """Return the cluster as the informers' caches have it."""
         return self._observation(tuple(self.nodes.list()), tuple(self.pods.list()))
 
     def _observation(self, nodes: tuple[core.Node, ...], pods: tuple[core.Pod, ...]) -> Observation:
@@ -85,19 +90,20 @@ class ApiCluster:
             pods=pods,
             budgets=tuple(self._budgets.list()),
             controllers={
-                ControllerKey(kind.kind, found.metadata.namespace, found.metadata.name): _replicas(
-                    kind, found
-                )
+                ControllerKey(kind.kind, obj.metadata.namespace, obj.metadata.name): _replicas(kind, obj)
                 for kind, informer in self._controllers.items()
-                for found in informer.list()
+                for obj in informer.list()
             },
             daemon_sets=tuple(map(DaemonSet.of, self._controllers[kinds.DAEMON_SET].list())),
         )
 
-    async def fresh(self, node: str) -> Observation:
-        """Asks the API server itself, so that nothing that was acknowledged before is missed."""
+    async def read_node(self, node: str) -> Observation:
+        """Read a node and its pods from the API server itself, so that no acknowledged write is missed.
+
+        With `--compat=fixed` the pods that are nominated to the node are read, too.
+        """
         try:
-            found = await self._client.get(kinds.NODE, node)
+            live = await self._client.get(kinds.NODE, node)
         except StatusError as error:
             if not is_not_found(error):
                 raise
@@ -106,70 +112,83 @@ class ApiCluster:
         if self._options.compat is Compat.FIXED:
             selector = f"status.nominatedNodeName={node}"
             pods = [*pods, *(await self._client.list(kinds.POD, field_selector=selector)).items]
-        return self._observation((found,), tuple(pods))
+        return self._observation((live,), tuple(pods))
 
     async def is_on_node(self, pod: core.Pod, node: str) -> bool:
+        """Report whether the pod is still on the node."""
         try:
-            found = await self._client.get(kinds.POD, pod.metadata.name, pod.metadata.namespace)
+            live = await self._client.get(kinds.POD, pod.metadata.name, pod.metadata.namespace)
         except StatusError as error:
             if is_not_found(error):
                 return False
             raise
-        return found.metadata.uid == pod.metadata.uid and found.spec.nodeName == node
+        return live.metadata.uid == pod.metadata.uid and live.spec.nodeName == node
 
-    # Acting
+    # Nodes and pods
 
-    async def mark_to_be_deleted(self, node: str, now: float) -> None:
-        def change(found: core.Node) -> bool:
-            cordon = self._options.cordon_node_before_terminating and not found.spec.unschedulable
-            tainted = taints.taint_time(found, taints.TO_BE_DELETED) is not None
+    async def taint_to_be_deleted(self, node: str, now: float) -> None:
+        """Add the ToBeDeleted taint to a node, and cordon it with `--cordon-node-before-terminating`."""
+
+        def change(live: core.Node) -> bool:
+            cordon = self._options.cordon_node_before_terminating and not live.spec.unschedulable
+            tainted = taints.has_to_be_deleted(live)
             if not tainted:
-                found.spec.taints.add(key=taints.TO_BE_DELETED, value=str(int(now)), effect="NoSchedule")
+                live.spec.taints.add(key=taints.TO_BE_DELETED, value=str(int(now)), effect="NoSchedule")
             if cordon:
-                found.spec.unschedulable = True
+                live.spec.unschedulable = True
             return cordon or not tainted
 
         await self._update_node(node, change)
 
     async def clean_to_be_deleted(self, node: str) -> None:
-        def change(found: core.Node) -> bool:
-            dropped = _drop(found, taints.TO_BE_DELETED)
-            if self._options.cordon_node_before_terminating and found.spec.unschedulable:
-                found.spec.ClearField("unschedulable")
+        """Remove the ToBeDeleted taint from a node, and uncordon it."""
+
+        def change(live: core.Node) -> bool:
+            removed = _remove_taint(live, taints.TO_BE_DELETED)
+            if self._options.cordon_node_before_terminating and live.spec.unschedulable:
+                live.spec.ClearField("unschedulable")
                 return True
-            return dropped
+            return removed
 
         await self._update_node(node, change)
 
-    async def set_deletion_candidate(self, node: str, since: float | None) -> None:
-        def change(found: core.Node) -> bool:
-            if since is None:
-                return _drop(found, taints.DELETION_CANDIDATE)
-            if taints.taint_time(found, taints.DELETION_CANDIDATE) is not None:
+    async def taint_deletion_candidate(self, node: str, since: float) -> None:
+        """Add the DeletionCandidate taint to a node."""
+
+        def change(live: core.Node) -> bool:
+            if taints.has_deletion_candidate(live):
                 return False
-            found.spec.taints.add(
-                key=taints.DELETION_CANDIDATE, value=str(int(since)), effect="PreferNoSchedule"
-            )
+            key, value = taints.DELETION_CANDIDATE, str(int(since))
+            live.spec.taints.add(key=key, value=value, effect="PreferNoSchedule")
             return True
 
         await self._update_node(node, change)
 
+    async def clean_deletion_candidate(self, node: str) -> None:
+        """Remove the DeletionCandidate taint from a node."""
+        await self._update_node(node, lambda live: _remove_taint(live, taints.DELETION_CANDIDATE))
+
     async def _update_node(self, name: str, change: Callable[[core.Node], bool]) -> None:
-        """Change the newest node; try again after a conflict. A node that is gone needs no change."""
+        """Change the live node, and retry after a conflict. A node that does not exist is not changed.
+
+        Raises:
+            StatusError: the API server has refused, or there was a conflict `CONFLICTS_MAX` times.
+        """
         for attempt in range(1, CONFLICTS_MAX + 1):
             try:
-                found = await self._client.get(kinds.NODE, name)
-                if change(found):
-                    await self._client.update(found)
+                live = await self._client.get(kinds.NODE, name)
+                if change(live):
+                    await self._client.update(live)
                 return
             except StatusError as error:
                 if is_not_found(error):
                     return
                 if not is_conflict(error) or attempt == CONFLICTS_MAX:
                     raise
-            await self._clock.sleep(0.02 * attempt)
+            await self._clock.sleep(CONFLICT_RETRY_SECONDS * attempt)
 
     async def evict(self, pod: core.Pod, grace_seconds: int) -> None:
+        """Evict a pod."""
         await self._client.evict(
             pod.metadata.namespace,
             pod.metadata.name,
@@ -177,20 +196,22 @@ class ApiCluster:
             uid=pod.metadata.uid,
         )
 
-    # Reporting
+    # Reports
 
-    def record(self, events: Events) -> None:
+    def record(self, events: Sequence[Event]) -> None:
+        """Record events; those about the status ConfigMap only if it is written."""
         for event in events:
-            about = event.about if event.about is not None else self._about
             if event.about is None and not self._options.write_status_configmap:
                 continue
+            about = event.about if event.about is not None else self._status_reference
             self._recorder.event(about, event.type, event.reason, action="", note=event.message)
 
-    async def write_status(self, text: str, stamp: str) -> None:
-        """Write the status ConfigMap, and create it where there is none; events are about it from now on."""
-        annotation = {"cluster-autoscaler.kubernetes.io/last-updated": stamp}
+    async def write_status(self, document: Mapping[str, Any], now: float) -> None:
+        """Write the status ConfigMap, or create it; events refer to its UID from now on."""
+        annotation = {annotation_keys.LAST_UPDATED: timestamp(now)}
+        text = yaml.safe_dump(dict(document))
         patch = {"metadata": {"annotations": annotation}, "data": {"status": text}}
-        name, namespace = self._about.name, self._about.namespace
+        name, namespace = self._status_reference.name, self._status_reference.namespace
         try:
             written = await self._client.patch(kinds.CONFIG_MAP, name, namespace, patch)
         except StatusError as error:
@@ -201,25 +222,27 @@ class ApiCluster:
             new.metadata.annotations.update(annotation)
             new.data["status"] = text
             written = await self._client.create(new)
-        self._about = reference(written)
+        self._status_reference = reference(written)
 
     async def delete_status(self) -> None:
-        """At a clean end."""
+        """Delete the status ConfigMap, at a clean exit."""
+        name, namespace = self._status_reference.name, self._status_reference.namespace
         try:
-            await self._client.delete(kinds.CONFIG_MAP, self._about.name, self._about.namespace)
+            await self._client.delete(kinds.CONFIG_MAP, name, namespace)
         except StatusError as error:
             if not is_not_found(error):
                 raise
 
 
-def _replicas(kind: Kind[Any], found: Any) -> int | None:
-    """Return how many pods a controller keeps, None for a kind without that number."""
+def _replicas(kind: Kind[Any], obj: Any) -> int | None:
+    """Return the replicas of a controller; None for kinds without replicas."""
     if kind in (kinds.JOB, kinds.DAEMON_SET):
         return None
-    return found.spec.replicas if found.spec.HasField("replicas") else 1
+    return obj.spec.replicas if obj.spec.HasField("replicas") else 1
 
 
-def _drop(node: core.Node, key: str) -> bool:
+def _remove_taint(node: core.Node, key: str) -> bool:
+    """Remove a taint; report whether the node had it."""
     kept = [taint for taint in node.spec.taints if taint.key != key]
     if len(kept) == len(node.spec.taints):
         return False

@@ -1,6 +1,6 @@
-"""The autoscaler's metrics, under upstream's names. Source: cluster-autoscaler 1.36, metrics.
+"""Prometheus metrics of the autoscaler, under upstream's names. Source: cluster-autoscaler 1.36, metrics.
 
-docs/design/005-autoscaler.md lists those that are not exported.
+docs/design/005-autoscaler.md lists the metrics that are not exported.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, Summary
 
-from autoscaler.loop import Autoscaler
 from autoscaler.options import GIB, Options
 from autoscaler.planning import quotas, readiness
 from autoscaler.planning.observation import Observation
 from autoscaler.planning.taints import taint_type
 from autoscaler.result import LoopResult
+from autoscaler.state import AutoscalerState
 from machinery.api.pb import core
 
 _NAMESPACE = "cluster_autoscaler"
@@ -36,7 +36,7 @@ _LIMITS = {quotas.CPU: "CpuResourceLimit", quotas.MEMORY: "MemoryResourceLimit"}
 
 
 class _Labelled:
-    """A gauge whose values are set together; labels that are missing in an update get 0."""
+    """A gauge whose values are set together; labels that are missing in an update are set to 0."""
 
     def __init__(self, gauge: Gauge) -> None:
         self._gauge = gauge
@@ -50,7 +50,7 @@ class _Labelled:
 
 
 class Metrics:
-    """Made once a process; `registry` is another one in tests."""
+    """The metrics of a process. `registry` is another one in tests."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         def gauge(name: str, text: str, *labels: str) -> Gauge:
@@ -93,7 +93,7 @@ class Metrics:
             ("function",),
             registry=registry,
         )
-        self.pending_deletions = gauge("pending_node_deletions", "Node deletions that are under way.")
+        self.pending_deletions = gauge("pending_node_deletions", "Number of node deletions in progress.")
         self.errors = counter("errors_total", "The number of CA loops failed due to an error.", "type")
         self.scaled_up = counter("scaled_up_nodes_total", "Number of nodes added by CA.")
         self.failed_scale_ups = counter("failed_scale_ups_total", "Failed scale-ups.", "reason")
@@ -103,7 +103,9 @@ class Metrics:
         self.scaled_down = counter("scaled_down_nodes_total", "Number of nodes removed by CA.", "reason")
         self.evicted = counter("evicted_pods_total", "Number of pods evicted by CA.", "eviction_result")
         self.unneeded = gauge("unneeded_nodes_count", "Number of nodes currently considered unneeded.")
-        self.unremovable = _Labelled(gauge("unremovable_nodes_count", "Nodes that stay, by why.", "reason"))
+        self.unremovable = _Labelled(
+            gauge("unremovable_nodes_count", "Number of nodes that cannot be removed.", "reason")
+        )
         self.in_cooldown = gauge("scale_down_in_cooldown", "Whether or not the scale down is in cooldown.")
         self.taints = _Labelled(gauge("node_taints_count", "Number of taints per type.", "type"))
         self.heterogeneity = Histogram(
@@ -123,7 +125,7 @@ class Metrics:
         self._begin_at_zero()
 
     def _begin_at_zero(self) -> None:
-        """Export counters before the first event, so that its increase is seen."""
+        """Export all counters from the start, so that their first increase is visible."""
         for error in _ERRORS:
             self.errors.labels(error)
         for reason in _FAILURES:
@@ -137,34 +139,34 @@ class Metrics:
             for limit in _LIMITS.values():
                 self.skipped.labels(direction, limit)
 
-    def deleted(self, node: core.Node, group: str, drain: bool) -> None:
-        """Count a node that was given back."""
+    def scaled_down_node(self, node: core.Node, *, drain: bool) -> None:
+        """Count a deleted node."""
         reason = "underutilized" if drain else "empty"
         self.scaled_down.labels(reason if readiness.is_ready(node) else "unready").inc()
 
-    def evicted_pod(self, succeeded: bool) -> None:
-        """Count a pod that had to go."""
+    def evicted_pod(self, *, succeeded: bool) -> None:
+        """Count the eviction of a pod."""
         self.evicted.labels("succeeded" if succeeded else "failed").inc()
 
     def after_loop(
-        self, autoscaler: Autoscaler, result: LoopResult, observation: Observation, seconds: float
+        self, state: AutoscalerState, result: LoopResult, observation: Observation, seconds: float
     ) -> None:
-        """Set everything that is known after a loop."""
+        """Update the metrics after a loop that took so many seconds."""
         for function, duration in [*result.durations, ("main", seconds)]:
             self.duration.labels(function).observe(duration)
             self.duration_quantiles.labels(function).observe(duration)
         for activity in result.activities:
             self.last_activity.labels(activity).set(int(result.at))
-        self._cluster(autoscaler, result, observation)
-        self._groups(autoscaler, result.at)
-        self._scale_up(autoscaler, result)
-        self._scale_down(autoscaler, result)
+        self._cluster(state, result, observation)
+        self._groups(state, result.at)
+        self._scale_up(state, result)
+        self._scale_down(state, result)
         if result.error:
             self.errors.labels(result.error_type).inc()
 
-    def _cluster(self, autoscaler: Autoscaler, result: LoopResult, observation: Observation) -> None:
-        state, total, empty = autoscaler.state, autoscaler.state.total, bool(result.empty_cluster)
-        self.safe.set(state.is_cluster_healthy() and not empty)
+    def _cluster(self, state: AutoscalerState, result: LoopResult, observation: Observation) -> None:
+        total, empty = state.registry.total_readiness, bool(result.empty_cluster)
+        self.safe.set(state.registry.is_cluster_healthy() and not empty)
         for name, rows in (
             ("ready", total.ready),
             ("unready", total.unready),
@@ -176,10 +178,10 @@ class Metrics:
             self.nodes.labels(name).set(0 if empty else len(rows))
         self.unschedulable.labels("unschedulable").set(result.unschedulable_pods)
         self.unschedulable.labels("scheduler_unprocessed").set(result.unprocessed_pods)
-        used = quotas.total(observation.nodes, result.at)
+        used = quotas.total_resources(observation.nodes, result.at)
         self.cores.set(used[quotas.CPU])
         self.memory.set(used[quotas.MEMORY])
-        self._limits(autoscaler.options)
+        self._limits(state.options)
         keys = (taint.key for node in observation.nodes for taint in node.spec.taints)
         self.taints.update(Counts((taint_type(key),) for key in keys))
 
@@ -192,41 +194,40 @@ class Metrics:
             self.core_limits.labels(direction).set(cpu)
             self.memory_limits.labels(direction).set(gib * GIB)
 
-    def _groups(self, autoscaler: Autoscaler, now: float) -> None:
-        groups, most = autoscaler.view.groups.values(), autoscaler.options.max_nodes_total
+    def _groups(self, state: AutoscalerState, now: float) -> None:
+        groups, total_max = state.view.groups.values(), state.options.max_nodes_total
         self.groups.labels("autoscaled").set(len(groups))
         self.groups.labels("autoprovisioned").set(0)
         nodes_max = sum(group.max for group in groups)
-        self.max_nodes.set(min(nodes_max, most) if most else nodes_max)
-        backoff: dict[tuple[str, ...], float] = {}
+        self.max_nodes.set(min(nodes_max, total_max) if total_max else nodes_max)
+        backoffs: dict[tuple[str, ...], float] = {}
         for group in groups:
             self.group_min.labels(group.id).set(group.min)
             self.group_max.labels(group.id).set(group.max)
             self.group_target.labels(group.id).set(group.target)
-            self.healthy.labels(group.id).set(autoscaler.state.is_group_healthy(group.id))
-            failure = autoscaler.state.backoff.active(group.id, now)
-            backoff[group.id, failure.error_code if failure is not None else ""] = failure is not None
-        self.backoff.update(backoff)
+            self.healthy.labels(group.id).set(state.registry.is_node_group_healthy(group.id))
+            backoff = state.registry.backoff.status(group.id, now)
+            backoffs[group.id, backoff.error_code if backoff is not None else ""] = backoff is not None
+        self.backoff.update(backoffs)
 
-    def _scale_up(self, autoscaler: Autoscaler, result: LoopResult) -> None:
-        plan, state = result.scale_up, autoscaler.state
-        self.scaled_up.inc(sum(order.delta for order in plan.orders))  # also those before one that failed
-        for reason, nodes in state.failed_scale_ups:
+    def _scale_up(self, state: AutoscalerState, result: LoopResult) -> None:
+        plan, failures = result.scale_up, state.registry.scale_ups.failures
+        self.scaled_up.inc(sum(info.delta for info in plan.scale_ups))  # also before one that failed
+        for reason, nodes in failures:
             self.failed_scale_ups.labels(reason).inc()
             self.failed_creations.labels(reason).inc(nodes)
-        state.failed_scale_ups.clear()
+        failures.clear()
         self._skip("up", plan.refused_by_quota)
-        for found in plan.heterogeneity:
-            self.heterogeneity.labels(found.instance_type, found.cpu_count, found.namespace_count).observe(
-                found.pod_groups
-            )
+        for row in plan.heterogeneity:
+            labels = row.instance_type, row.cpu_count, row.namespace_count
+            self.heterogeneity.labels(*labels).observe(row.pod_groups)
         self.old_unregistered.inc(sum(event.reason == "DeleteUnregistered" for event in result.events))
 
-    def _scale_down(self, autoscaler: Autoscaler, result: LoopResult) -> None:
-        planner = autoscaler.planner
-        self.pending_deletions.set(len(autoscaler.actuator.deletions.names()))
+    def _scale_down(self, state: AutoscalerState, result: LoopResult) -> None:
+        planner = state.planner
+        self.pending_deletions.set(len(state.deletions.nodes()))
         self.unneeded.set(len(planner.unneeded()))
-        self.unremovable.update(Counts((str(why.reason),) for why in planner.unremovable.reasons.values()))
+        self.unremovable.update(Counts((str(row.reason),) for row in planner.unremovable.reasons.values()))
         self.in_cooldown.set(result.in_cooldown)
         if "scaleDown" in result.activities:
             self._skip("down", planner.refused_by_quota)

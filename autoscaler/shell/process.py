@@ -1,26 +1,25 @@
-"""The autoscaler as a process: looks again and again, at an interval or as soon as a pod has no place."""
+"""The autoscaler as a process: runs loops at an interval, or as soon as a pod is unschedulable."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import yaml
 
-from autoscaler.actuation import Actuator
 from autoscaler.cloud.node_groups import NodeGroup
 from autoscaler.cloud.process import CloudService
-from autoscaler.loop import Autoscaler
+from autoscaler.loop import run_once
 from autoscaler.options import Options
-from autoscaler.planning.status import ScaleDownCandidates, StatusBuilder, initializing, timestamp
+from autoscaler.planning.status import initializing
 from autoscaler.result import LoopResult
 from autoscaler.shell.cluster import ApiCluster
 from autoscaler.shell.event_limits import event_correlator
+from autoscaler.shell.executor import Executor
 from autoscaler.shell.metrics import Metrics
 from autoscaler.shell.provider import CloudConfig, ExternalProvider
+from autoscaler.state import AutoscalerState
 from machinery.api.errors import StatusError
 from machinery.client import credentials
 from machinery.events.correlating_recorder import CorrelatingRecorder
@@ -33,106 +32,65 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-STATUS_SECONDS_MIN = 1.0
-"""The status is not written more often than this, however short the interval of the loop."""
 FREQUENT_SECONDS_MIN = 0.05
-GOODBYE_SECONDS_MAX = 2.0
-
-
-@dataclass(slots=True)
-class _Status:
-    """Writes the status ConfigMap after loops."""
-
-    autoscaler: Autoscaler
-    cluster: ApiCluster
-    builder: StatusBuilder
-    written: float = float("-inf")
-
-    async def write(self, result: LoopResult) -> str:
-        """Write the status after a loop, not too often; return what went wrong, or ""."""
-        now = result.at
-        if now - self.written < STATUS_SECONDS_MIN:
-            return ""
-        self.written = now
-        if result.empty_cluster:
-            return await write_status(self.cluster, initializing(now, result.empty_cluster), now)
-        autoscaler, planner = self.autoscaler, self.autoscaler.planner
-        candidates = ScaleDownCandidates(nodes=planner.unneeded(), planned_at=planner.updated_at)
-        document = self.builder.build(autoscaler.state, autoscaler.view, candidates, now)
-        return await write_status(self.cluster, document, now)
-
-
-async def write_status(cluster: ApiCluster, document: Mapping[str, Any], now: float) -> str:
-    """Write a status; return what went wrong, or ""."""
-    try:
-        await cluster.write_status(yaml.safe_dump(dict(document)), timestamp(now))
-    except StatusError as error:
-        return str(error)
-    return ""
+EXIT_CLEANUP_SECONDS_MAX = 2.0
 
 
 async def run_autoscaler(process: Process, options: Options, cloud: CloudConfig | None) -> None:
-    """The body of the process; returns when it is to stop. Without `cloud`: the one in DIR/run/cloud.json."""
+    """Run the autoscaler until the process stops. Without `cloud` the address is that in D/run/cloud.json."""
     client = await process.client(user_agent=f"cluster-autoscaler/v{process.version}")
-    where = cloud or _own_cloud(process, await process.wait_for("cloud"))
+    config = cloud or _built_in_cloud(process, await process.wait_for("cloud"))
     recorder = CorrelatingRecorder(
         client, "cluster-autoscaler", clock=process.clock, correlator=event_correlator(options)
     )
     cluster = ApiCluster(client, options, process.clock, recorder)
     process.step = "list nodes and pods"
-    async with where.channel() as channel, anyio.create_task_group() as tasks:
+    async with config.channel() as channel, anyio.create_task_group() as tasks:
         for informer in cluster.informers:
             tasks.start_soon(informer.run)
         tasks.start_soon(recorder.run)
         for informer in cluster.informers:
             await informer.wait_synced()
-        now = process.clock.now()
-        if options.write_status_configmap and (
-            problem := await write_status(cluster, initializing(now), now)
-        ):
-            process.log.warning("Status cannot be written", error=problem)
 
         def spawn(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
             tasks.start_soon(run)
 
-        provider = ExternalProvider(channel, process.clock, timeout=where.timeout)
-        actuator = Actuator(
-            options=options, cluster=cluster, cloud=provider, clock=process.clock, spawn=spawn
+        state = AutoscalerState(
+            options, gates=process.gates, clock=process.clock, rng=process.rng, listers=cluster.listers
         )
-        autoscaler = Autoscaler(
-            options,
-            cluster,
-            provider,
-            actuator,
-            gates=process.gates,
+        metrics = Metrics()
+        executor = Executor(
+            cluster=cluster,
+            cloud=ExternalProvider(channel, process.clock, timeout=config.timeout),
             clock=process.clock,
-            rng=process.rng,
-            listers=cluster.listers,
+            spawn=spawn,
+            counters=metrics,
         )
-        shell = _Shell(process, options, cluster, autoscaler)
-        process.serving.add_route("/debug/loop", shell.debug)
-        tasks.start_soon(shell.run)
+        runner = _LoopRunner(process, state, executor, cluster, metrics)
+        await runner.write_initial_status()
+        process.serving.add_route("/debug/loop", runner.debug)
+        tasks.start_soon(runner.run)
         await process.announce(compat=options.compat.value)
         await process.stopping.wait()
         tasks.cancel_scope.cancel()
-    with anyio.move_on_after(GOODBYE_SECONDS_MAX):
+    with anyio.move_on_after(EXIT_CLEANUP_SECONDS_MAX):
         try:
             await cluster.delete_status()
         except StatusError as error:
-            process.log.warning("Status stays behind", error=str(error))
+            process.log.warning("Status ConfigMap cannot be deleted", error=str(error))
 
 
-def _own_cloud(process: Process, found: RunFile) -> CloudConfig:
-    """Where the built-in cloud is, and the certificate that it wants."""
-    authority = found.document.get("ca", "")
+def _built_in_cloud(process: Process, run_file: RunFile) -> CloudConfig:
+    """Return the address of the built-in cloud, and the client certificate that it requires."""
+    authority = run_file.document.get("ca", "")
     if not authority:
-        return CloudConfig(address=found.grpc)
+        return CloudConfig(address=run_file.grpc)
     certificate, key = credentials.certificate_paths(process.directory, process.name)
-    return CloudConfig(address=found.grpc, cert=str(certificate), key=str(key), cacert=str(authority))
+    return CloudConfig(address=run_file.grpc, cert=str(certificate), key=str(key), cacert=str(authority))
 
 
 async def run_with_cloud(process: Process, options: Options, groups: tuple[NodeGroup, ...]) -> None:
-    """The same with the built-in cloud in this process; kubelets find it as if it were another."""
+    """Run the autoscaler and the built-in cloud in one process; kubelets find the cloud by its run file."""
     service = CloudService(process, groups, "127.0.0.1:0")
     try:
         async with anyio.create_task_group() as tasks:
@@ -146,72 +104,82 @@ async def run_with_cloud(process: Process, options: Options, groups: tuple[NodeG
         await service.stop()
 
 
-class _Shell:
-    """Runs loops at their intervals, and reports their results."""
+class _LoopRunner:
+    """Runs loops at their interval, and reports their results."""
 
     def __init__(
-        self, process: Process, options: Options, cluster: ApiCluster, autoscaler: Autoscaler
+        self,
+        process: Process,
+        state: AutoscalerState,
+        executor: Executor,
+        cluster: ApiCluster,
+        metrics: Metrics,
     ) -> None:
-        self._process, self._options, self._cluster = process, options, cluster
-        self._autoscaler = autoscaler
-        self._metrics = Metrics()
-        self._status = _Status(autoscaler, cluster, StatusBuilder())
-        self._pending = anyio.Event()
+        self._process, self._state, self._executor = process, state, executor
+        self._cluster, self._metrics = cluster, metrics
+        self._unschedulable = anyio.Event()
         self._last: LoopResult | None = None
-        autoscaler.on_deleted = self._metrics.deleted
-        autoscaler.actuator.evicted = self._metrics.evicted_pod
-        cluster.on_pending(lambda: self._pending.set())
+        cluster.on_unschedulable(lambda: self._unschedulable.set())
+
+    async def write_initial_status(self) -> None:
+        """Write the status that the autoscaler has before its first loop."""
+        now = self._process.clock.now()
+        if self._state.options.write_status_configmap:
+            try:
+                await self._cluster.write_status(initializing(now), now)
+            except StatusError as error:
+                self._process.log.warning("Status ConfigMap cannot be written", error=str(error))
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run loops until cancelled."""
         while True:
-            began = self._process.clock.monotonic()
+            started = self._process.clock.monotonic()
             observation = self._cluster.observe()
-            result = self._last = await self._autoscaler.run_once()
-            seconds = self._process.clock.monotonic() - began
-            self._metrics.after_loop(self._autoscaler, result, observation, seconds)
+            result = self._last = await self._executor.run(run_once(self._state))
+            seconds = self._process.clock.monotonic() - started
+            self._metrics.after_loop(self._state, result, observation, seconds)
             self._log(result)
-            if self._options.write_status_configmap:
-                problem = await self._status.write(result)
-                if problem:
-                    self._process.log.warning("Status cannot be written", error=problem)
             await self._wait(result, seconds)
 
     async def _wait(self, result: LoopResult, seconds: float) -> None:
-        """The rest of the interval; shorter after an action, or when a pod turns out to have no place."""
+        """Wait for the rest of the interval; shorter after a change, or when a pod becomes unschedulable."""
+        options = self._state.options
         if result.acted:
-            await self._process.clock.sleep(min(FREQUENT_SECONDS_MIN, self._options.scan_interval))
+            await self._process.clock.sleep(min(FREQUENT_SECONDS_MIN, options.scan_interval))
             return
-        with anyio.move_on_after(max(self._options.scan_interval - seconds, 0.0)):
-            if not self._options.frequent_loops_enabled:
+        with anyio.move_on_after(max(options.scan_interval - seconds, 0.0)):
+            if not options.frequent_loops_enabled:
                 await anyio.sleep_forever()
-            await self._pending.wait()
+            await self._unschedulable.wait()
             await self._process.clock.sleep(FREQUENT_SECONDS_MIN)
-        self._pending = anyio.Event()
+        self._unschedulable = anyio.Event()
 
     def _log(self, result: LoopResult) -> None:
         log = self._process.log
         if result.error:
             log.warning("Loop failed", error=result.error)
+        if result.status_error:
+            log.warning("Status ConfigMap cannot be written", error=result.status_error)
         for event in result.events:
             name = event.about.metadata.name if event.about is not None else ""
             log.info(event.message, reason=event.reason, about=name)
 
     async def debug(self, request: Request) -> Response:
-        """`GET /debug/loop`: what the last loop saw and why each node stays."""
+        """Answer `GET /debug/loop`: the result of the last loop, and why each node cannot be removed."""
         from starlette.responses import JSONResponse
 
-        planner, last = self._autoscaler.planner, self._last
+        state, last = self._state, self._last
+        planner = state.planner
         return JSONResponse(
             {
                 "at": rfc3339(last.at) if last is not None else "",
-                "compat": self._options.compat.value,
+                "compat": state.options.compat.value,
                 "error": last.error if last is not None else "",
                 "scaleUp": str(last.scale_up.result) if last is not None else "",
-                "scaleDown": last.scale_down if last is not None else "",
+                "scaleDown": str(last.scale_down) if last is not None else "",
                 "unneeded": planner.unneeded(),
                 "unremovable": {name: str(why) for name, why in planner.unremovable.reasons.items()},
-                "utilization": {name: found.share for name, found in planner.utilization.items()},
-                "deleting": sorted(self._autoscaler.actuator.deletions.names()),
+                "utilization": {name: used.share for name, used in planner.utilization.items()},
+                "deleting": sorted(state.deletions.nodes()),
             }
         )

@@ -20,7 +20,7 @@ from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grp
 from google.protobuf.message import DecodeError
 
 from autoscaler.planning.observation import CloudView, Instance, NodeGroup
-from autoscaler.ports import CloudError
+from autoscaler.shell.ports import CloudError
 from machinery.api.pb import core
 from machinery.client import credentials
 from machinery.runtime.clock import Clock

@@ -1,29 +1,27 @@
-"""Clusters for table tests: nodes of 2 cpu in one group, pods of a replica set, a world in memory."""
+"""Builders of small clusters: nodes of 2 cpu in one group, pods of a ReplicaSet, a world in memory."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from autoscaler.actuation import Actuator
-from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat, Options
 from autoscaler.planning import annotation_keys
 from autoscaler.planning.observation import ControllerKey
+from autoscaler.shell.ports import Counters
 from machinery.api.kinds import Kind
 from machinery.api.pb import core
-from machinery.features.gates import Gates, Version
 from machinery.runtime.clock import FakeClock, to_time
 from scheduler.framework.interface import Lister
-from tests.autoscaler.golden import GROUP_LABEL, World
+from tests.autoscaler.harness import Harness
+from tests.autoscaler.world import GROUP_LABEL, World
 
 LONG_AGO = 3600.0
-Spawned = list[Callable[[], Coroutine[Any, Any, None]]]
+Started = list[Callable[[], Coroutine[Any, Any, None]]]
 
 
 def world(clock: FakeClock, *, target: int, minimum: int = 0, maximum: int = 10) -> World:
-    """One group `ng1` of nodes with 2 cpu and 4Gi."""
+    """Return a world with one group `ng1` of nodes with 2 cpu and 4Gi."""
     found = World({}, clock)
     add_group(found, "ng1", target=target, minimum=minimum, maximum=maximum)
     found.controllers[ControllerKey("ReplicaSet", "default", "web")] = 5
@@ -41,7 +39,7 @@ def add_group(found: World, name: str, *, target: int, minimum: int = 0, maximum
 def node(
     found: World, name: str, *, ready: bool = True, age: float = LONG_AGO, group: str = "ng1"
 ) -> core.Node:
-    """A node of the group."""
+    """Add a node to the group."""
     made = core.Node()
     made.metadata.name = made.metadata.uid = made.spec.providerID = name
     made.metadata.labels[GROUP_LABEL] = group
@@ -59,7 +57,7 @@ def node(
 def pod(
     found: World, name: str, cpu: str, *, on: str = "", nominated: str = "", unschedulable: bool = False
 ) -> core.Pod:
-    """A pod of the replica set: bound, nominated, or waiting."""
+    """Add a pod of the ReplicaSet: bound, nominated, or pending."""
     made = core.Pod()
     made.metadata.name, made.metadata.namespace, made.metadata.uid = name, "default", f"uid-{name}"
     made.metadata.creationTimestamp.CopyFrom(to_time(found.clock.now() - LONG_AGO))
@@ -78,23 +76,13 @@ def pod(
 def autoscaler(
     found: World,
     compat: Compat,
-    spawned: Spawned | None = None,
+    started: Started | None = None,
     *,
     listers: Mapping[Kind[Any], Lister[Any]] | None = None,
+    counters: Counters | None = None,
     **flags: Any,
-) -> Autoscaler:
-    """An autoscaler on the world; deletions that it begins are appended, and run when the test runs them."""
+) -> Harness:
+    """Return an autoscaler of the world. The deletions that it starts are appended to `started`: run them."""
     options = Options(compat=compat, scale_down_unneeded_time=60.0, **flags)
-    begun: Spawned = spawned if spawned is not None else []
-    actuator = Actuator(options=options, cluster=found, cloud=found, clock=found.clock, spawn=begun.append)
-    gates = Gates("autoscaler", Version(1, 36))
-    return Autoscaler(
-        options,
-        found,
-        found,
-        actuator,
-        gates=gates,
-        clock=found.clock,
-        rng=random.Random(0),
-        listers=listers,
-    )
+    started = started if started is not None else []
+    return Harness(found, options, started.append, listers=listers, counters=counters)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat
-from autoscaler.result import SCALE_DOWN_IN_COOLDOWN
+from autoscaler.result import ScaleDownResult
 from machinery.runtime.clock import FakeClock, to_time
-from tests.autoscaler.builders import Spawned, add_group, autoscaler, node, pod, world
-from tests.autoscaler.golden import World
+from tests.autoscaler.builders import Started, add_group, autoscaler, node, pod, world
+from tests.autoscaler.harness import Harness
+from tests.autoscaler.world import World
 
 
 def two_groups() -> World:
@@ -22,15 +22,15 @@ def two_groups() -> World:
     return found
 
 
-async def loops(it: Autoscaler, found: World, *, seconds: float, every: float = 30.0) -> list[str]:
+async def loops(it: Harness, found: World, *, seconds: float, every: float = 30.0) -> list[str]:
     """Run loops for so long; the names of nodes whose deletion began."""
-    begun: list[str] = []
+    started: list[str] = []
     end = found.clock.now() + seconds
     while found.clock.now() < end:
         await found.clock.advance(every)
         result = await it.run_once()
-        begun += [*result.empty, *result.drained]
-    return begun
+        started += [*result.empty, *result.drained]
+    return started
 
 
 @pytest.mark.parametrize(("local", "deleted"), [(False, []), (True, ["empty"])])
@@ -49,12 +49,12 @@ async def test_a_scale_up_delays_only_its_own_group(local: bool, deleted: list[s
 async def test_nodes_of_a_delayed_group_are_no_candidates_and_their_clocks_do_not_run() -> None:
     found = two_groups()
     it = autoscaler(found, Compat.V1_36, scale_down_delay_type_local=True, scale_down_delay_after_add=300.0)
-    it.cooldowns.group_scaled_up("ng2", found.clock.now())
+    it.state.cooldowns.group_scaled_up("ng2", found.clock.now())
     assert await loops(it, found, seconds=290.0, every=29.0) == []
-    assert it.planner.unneeded() == []
+    assert it.state.planner.unneeded() == []
     # From 300 s on it is unneeded; it is deleted after the unneeded time of 60 s.
     assert await loops(it, found, seconds=50.0, every=25.0) == []
-    assert it.planner.unneeded() == ["empty"]
+    assert it.state.planner.unneeded() == ["empty"]
     assert await loops(it, found, seconds=60.0) == ["empty"]
 
 
@@ -62,12 +62,12 @@ async def test_nodes_of_a_delayed_group_are_no_candidates_and_their_clocks_do_no
 async def test_a_refused_deletion_delays_its_group(local: bool, again: list[str]) -> None:
     found = two_groups()
     found.fail_delete = ["empty"]
-    begun: Spawned = []
+    started: Started = []
     it = autoscaler(
-        found, Compat.V1_36, begun, scale_down_delay_type_local=local, node_delete_delay_after_taint=0.0
+        found, Compat.V1_36, started, scale_down_delay_type_local=local, node_delete_delay_after_taint=0.0
     )
     assert await loops(it, found, seconds=100.0) == ["empty"]
-    await begun.pop()()
+    await started.pop()()
     found.fail_delete = []
     assert await loops(it, found, seconds=60.0) == again
 
@@ -75,17 +75,17 @@ async def test_a_refused_deletion_delays_its_group(local: bool, again: list[str]
 async def test_deletions_delay_their_group() -> None:
     found = two_groups()
     found.targets["ng2"] = 2
-    begun: Spawned = []
+    started: Started = []
     it = autoscaler(
         found,
         Compat.V1_36,
-        begun,
+        started,
         scale_down_delay_type_local=True,
         scale_down_delay_after_delete=600.0,
         node_delete_delay_after_taint=0.0,
     )
     assert await loops(it, found, seconds=100.0) == ["empty"]
-    await begun.pop()()
+    await started.pop()()
     node(found, "second", group="ng2")
     assert await loops(it, found, seconds=300.0) == []
 
@@ -98,4 +98,4 @@ async def test_pods_that_are_too_new_stop_deletions_of_all_groups() -> None:
     await found.clock.advance(60.0)
     new.metadata.creationTimestamp.CopyFrom(to_time(found.clock.now() - 1.0))
     found.nodes["empty"].spec.taints.add(key="dedicated", value="x", effect="NoSchedule")
-    assert (await it.run_once()).scale_down == SCALE_DOWN_IN_COOLDOWN
+    assert (await it.run_once()).scale_down == ScaleDownResult.IN_COOLDOWN

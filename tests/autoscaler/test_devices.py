@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat
 from autoscaler.planning.device_utilization import device_utilization
 from autoscaler.planning.dynamic_resources import DynamicResources
@@ -19,7 +18,8 @@ from machinery.api.pb import core, devices
 from machinery.runtime.clock import FakeClock
 from machinery.wire.codec import from_json
 from tests.autoscaler.builders import autoscaler, node, pod, world
-from tests.autoscaler.golden import World
+from tests.autoscaler.harness import Harness
+from tests.autoscaler.world import World
 from tests.support.devices import allocation, claim, device, device_class, request, resource_slice, using
 
 
@@ -43,7 +43,7 @@ class Cluster:
             kinds.DEVICE_CLASS: self.classes,
         }
 
-    def autoscaler(self) -> Autoscaler:
+    def autoscaler(self) -> Harness:
         return autoscaler(self.world, self.compat, listers=self.listers)
 
     def node(self, name: str, *, published: bool = True, age: float = 3600.0) -> core.Node:
@@ -143,13 +143,13 @@ async def test_a_node_goes_if_its_pods_find_devices_elsewhere(free: bool, reason
         it.pod("c", on="n2", gpu="gpu-1")
     loop = it.autoscaler()
     await loop.run_once()
-    assert str(loop.planner.unremovable.reasons["n1"]) == reason
-    found = loop.planner.utilization["n1"]
+    assert str(loop.state.planner.unremovable.reasons["n1"]) == reason
+    found = loop.state.planner.utilization["n1"]
     assert found.share == 0.5, "of its devices: its cpu is hardly used"
     assert str(found) == "{0 0 0 0.5 gpu.example.com/s-n1 0.5}"
-    assert ("n1" in loop.planner.unneeded()) is free
+    assert ("n1" in loop.state.planner.unneeded()) is free
     await loop.run_once()
-    assert ("n1" in loop.planner.unneeded()) is free, "what was tried is forgotten"
+    assert ("n1" in loop.state.planner.unneeded()) is free, "what was tried is forgotten"
 
 
 async def test_loops_leave_nothing_behind() -> None:
@@ -160,7 +160,7 @@ async def test_loops_leave_nothing_behind() -> None:
     seen = []
     for _ in range(3):
         await loop.run_once()
-        seen.append((len(loop._devices.claims._handlers), len(it.claims._handlers)))
+        seen.append((len(loop.state.devices.claims._handlers), len(it.claims._handlers)))
     assert seen == [(1, 0)] * 3
 
 
@@ -260,7 +260,7 @@ async def test_pods_that_are_being_drained_want_devices_elsewhere() -> None:
     it.pod("b", on="n2", gpu="gpu-0")
     it.pod("c", on="n2", gpu="gpu-1")
     loop = it.autoscaler()
-    loop.actuator.deletions.start("n1", "ng1", drain=True)
+    loop.state.deletions.start_deletion("n1", "ng1", drain=True)
     it.world.nodes["n1"].spec.unschedulable = True
     await loop.run_once()
     assert it.world.increased == {"ng1": 1}, "a new node for the pod that goes"

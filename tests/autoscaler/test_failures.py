@@ -8,7 +8,7 @@ from autoscaler.options import Compat
 from autoscaler.planning.observation import CREATING, Instance
 from machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, node, pod, world
-from tests.autoscaler.golden import World
+from tests.autoscaler.world import World
 
 OUT_OF_RESOURCES, OTHER = 1, 99
 
@@ -49,7 +49,7 @@ async def test_a_fulfilled_request_does_not_end_the_back_off_of_its_group() -> N
         found.increased = {}
         await found.clock.advance(10.0)
         result = await it.run_once()
-        assert "ng1" not in it.state.requests, "the request is fulfilled"
+        assert "ng1" not in it.state.registry.scale_ups.requests, "the request is fulfilled"
         assert found.increased == {}, "the group is still backed off"
         assert [reasons for _, reasons in result.scale_up.remaining] == [
             {"ng1": ("in backoff after failed scale-up",)}
@@ -71,7 +71,7 @@ async def test_a_failure_after_a_success_doubles_the_back_off() -> None:
     found.failed_instances["ng1"] = [failed("m3")]
     await found.clock.advance(10.0)
     await it.run_once()
-    failure = it.state.backoff.active("ng1", found.clock.now())
+    failure = it.state.registry.backoff.status("ng1", found.clock.now())
     assert failure is not None
     assert failure.duration == 600.0
 
@@ -84,7 +84,7 @@ async def test_a_machine_that_failed_before_a_restart_is_removed_without_a_back_
     await it.run_once()
     assert found.cloud_deleted == ["m2"]
     assert messages(found, "ScaleUpFailed") == []
-    assert it.state.backoff.active("ng1", found.clock.now()) is None
+    assert it.state.registry.backoff.status("ng1", found.clock.now()) is None
     pod(found, "a", "1500m", unschedulable=True)
     await found.clock.advance(10.0)
     await it.run_once()
@@ -122,7 +122,7 @@ async def test_the_back_off_after_a_refused_order_has_the_prefix_of_the_error() 
     it = autoscaler(found, Compat.V1_36)
     await it.run_once()
     assert messages(found, "FailedToScaleUpGroup") == ["Scale-up failed for group ng1: no capacity"]
-    failure = it.state.backoff.active("ng1", found.clock.now())
+    failure = it.state.registry.backoff.status("ng1", found.clock.now())
     assert failure is not None
     assert failure.error_message == "failed to increase node group size: no capacity"
     assert failure.error_code == "cloudProviderError"

@@ -30,7 +30,7 @@ _failed: Counter[str] = Counter()
     ("case", "compat"), [pytest.param(c, v, id=f"{c['name']}@{v.value}") for c, v in _CASES]
 )
 async def test_decisions_are_as_recorded(case: dict[str, Any], compat: Compat) -> None:
-    found = await golden.play(case, compat)
+    found = await golden.replay(case, compat)
     differences = min(
         (golden.differences(found, wanted) for wanted in golden.expected(case, compat)), key=len
     )

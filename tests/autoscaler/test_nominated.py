@@ -7,7 +7,7 @@ import pytest
 from autoscaler.options import Compat
 from autoscaler.planning.scale_up import ScaleUpResult
 from machinery.runtime.clock import FakeClock
-from tests.autoscaler.builders import Spawned, autoscaler, node, pod, world
+from tests.autoscaler.builders import Started, autoscaler, node, pod, world
 
 ALL = (Compat.V1_35, Compat.V1_36, Compat.FIXED)
 
@@ -34,7 +34,7 @@ async def test_h1_a_pod_in_prebind_that_could_go_elsewhere(compat: Compat, cpu: 
     result = await it.run_once()
     if why:
         assert (result.empty, result.drained) == ([], [])
-        assert str(it.planner.unremovable.reasons["n1"]) == why
+        assert str(it.state.planner.unremovable.reasons["n1"]) == why
     else:
         assert [*result.empty, *result.drained] == ["n1"]
 
@@ -47,31 +47,31 @@ async def test_h1_a_nomination_does_not_hold_its_node_for_ever() -> None:
     pod(found, "binding", "500m", nominated="n1")
     it = autoscaler(found, Compat.FIXED, nomination_timeout=100.0)
     await it.run_once()
-    assert it.planner.unneeded() == []
+    assert it.state.planner.unneeded() == []
     found.clock.set(found.clock.now() + 101)
     await it.run_once()
-    assert it.planner.unneeded() == ["n1"]
+    assert it.state.planner.unneeded() == ["n1"]
 
 
 @pytest.mark.parametrize(("compat", "deleted"), [(Compat.V1_36, ["n1"]), (Compat.FIXED, [])])
 async def test_h2_a_nomination_after_the_decision(compat: Compat, deleted: list[str]) -> None:
     found = world(FakeClock(), target=1)
     node(found, "n1")
-    begun: Spawned = []
-    it = autoscaler(found, compat, begun, node_delete_delay_after_taint=0.0)
+    started: Started = []
+    it = autoscaler(found, compat, started, node_delete_delay_after_taint=0.0)
     await it.run_once()
     found.clock.set(found.clock.now() + 61)
     result = await it.run_once()
     assert result.empty == ["n1"]
     pod(found, "late", "1500m", nominated="n1")
-    for run in begun:
+    for run in started:
         await run()
     assert found.cloud_deleted == deleted
     if not deleted:
         assert "is nominated to node" in found.events[-1].message
         assert not found.nodes["n1"].spec.unschedulable
         assert "ToBeDeleted" not in str(found.taints())
-    assert it.actuator.deletions.names() == frozenset()
+    assert it.state.deletions.nodes() == frozenset()
 
 
 @pytest.mark.parametrize(("compat", "ordered"), [(Compat.V1_36, 0), (Compat.FIXED, 1)])

@@ -5,18 +5,18 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from autoscaler.actuation import EVICTION_RETRY_SECONDS
+from autoscaler.actuation.eviction import EVICTION_RETRY_SECONDS
 from autoscaler.options import Compat, Options, Range, from_flags
 from autoscaler.planning import expander
-from autoscaler.planning.backoff import Backoff
-from autoscaler.planning.budgets import RemainingBudgets
-from autoscaler.planning.drainability import Rules, moves
+from autoscaler.planning.backoff import NodeGroupBackoff
+from autoscaler.planning.drainability import DrainContext, pods_to_move
 from autoscaler.planning.observation import ControllerKey
+from autoscaler.planning.pdb_tracker import RemainingPdbTracker
 from autoscaler.planning.scale_up import ScaleUpResult
 from machinery.api.pb import core, policy
 from machinery.features.gates import Version
 from machinery.runtime.clock import FakeClock
-from tests.autoscaler.builders import Spawned, autoscaler, node, pod, world
+from tests.autoscaler.builders import Started, autoscaler, node, pod, world
 
 NOW = FakeClock().now()
 
@@ -70,16 +70,16 @@ def test_unknown_expanders_are_refused() -> None:
 
 
 def test_backoff_doubles_up_to_a_limit_and_is_forgotten() -> None:
-    it = Backoff(Options())
-    assert it.add("g", 0.0, code="x", message="") == 300.0
-    assert it.add("g", 10.0, code="x", message="") == 310.0, "several failures at once are one"
-    assert it.active("g", 309.0) is not None
-    assert it.active("g", 310.0) is None
-    assert it.add("g", 400.0, code="x", message="") == 400.0 + 600.0
-    assert it.add("g", 1001.0, code="x", message="") == 1001.0 + 1200.0
-    assert it.add("g", 3000.0, code="x", message="") == 3000.0 + 1800.0, "the limit"
+    it = NodeGroupBackoff(Options())
+    assert it.backoff("g", 0.0, code="x", message="") == 300.0
+    assert it.backoff("g", 10.0, code="x", message="") == 310.0, "several failures at once are one"
+    assert it.status("g", 309.0) is not None
+    assert it.status("g", 310.0) is None
+    assert it.backoff("g", 400.0, code="x", message="") == 400.0 + 600.0
+    assert it.backoff("g", 1001.0, code="x", message="") == 1001.0 + 1200.0
+    assert it.backoff("g", 3000.0, code="x", message="") == 3000.0 + 1800.0, "the limit"
     it.remove_stale(3000.0 + 10_801.0)
-    assert it.add("g", 20_000.0, code="x", message="") == 20_300.0
+    assert it.backoff("g", 20_000.0, code="x", message="") == 20_300.0
 
 
 def _pod(**annotations: str) -> core.Pod:
@@ -127,27 +127,27 @@ def _in_kube_system() -> core.Pod:
     ],
 )
 def test_which_pods_keep_their_node(made: core.Pod, blocked: str) -> None:
-    rules = Rules(
+    context = DrainContext(
         options=Options(),
-        budgets=RemainingBudgets(()),
+        budgets=RemainingPdbTracker(()),
         controllers={
             ControllerKey("ReplicaSet", "default", "web"): 3,
             ControllerKey("StatefulSet", "default", "web"): 3,
         },
         now=NOW,
     )
-    assert moves(rules, [made]).blocked == blocked
+    assert pods_to_move(context, [made]).blocked_by == blocked
 
 
 def test_pods_of_the_system_stay_for_an_hour_without_a_budget() -> None:
     def blocked(age: float) -> str:
-        rules = Rules(
+        context = DrainContext(
             options=Options(),
-            budgets=RemainingBudgets(()),
+            budgets=RemainingPdbTracker(()),
             controllers={ControllerKey("ReplicaSet", "kube-system", "web"): 3},
             now=NOW - 3600.0 + age,
         )
-        return moves(rules, [_in_kube_system()]).blocked
+        return pods_to_move(context, [_in_kube_system()]).blocked_by
 
     assert blocked(3600.0) == "p/UnmovableKubeSystemPod"
     assert blocked(3601.0) == ""
@@ -167,8 +167,8 @@ async def test_a_budget_that_allows_one_makes_a_node_risky_and_is_spent() -> Non
     it = autoscaler(found, Compat.FIXED)
     await it.run_once()
     # n3 is empty and goes first; n1's two pods spend the budget, so that n2 must stay.
-    assert it.planner.unneeded() == ["n1", "n3"]
-    assert str(it.planner.unremovable.reasons["n2"]) == "BlockedByPod(p3/NotEnoughPdb)"
+    assert it.state.planner.unneeded() == ["n1", "n3"]
+    assert str(it.state.planner.unremovable.reasons["n2"]) == "BlockedByPod(p3/NotEnoughPdb)"
 
 
 async def test_an_eviction_that_a_budget_forbids_is_tried_again_and_given_up(
@@ -180,8 +180,8 @@ async def test_an_eviction_that_a_budget_forbids_is_tried_again_and_given_up(
     node(found, "n2")
     pod(found, "busy", "1200m", on="n2")
     pod(found, "p", "100m", on="n1").metadata.labels["app"] = "web"
-    begun: Spawned = []
-    it = autoscaler(found, Compat.FIXED, begun)
+    started: Started = []
+    it = autoscaler(found, Compat.FIXED, started)
     await it.run_once()
     clock.set(clock.now() + 61)
     assert (await it.run_once()).drained == ["n1"]
@@ -201,7 +201,7 @@ async def test_an_eviction_that_a_budget_forbids_is_tried_again_and_given_up(
 
     monkeypatch.setattr(found, "evict", refuse)
     async with anyio.create_task_group() as tasks:
-        for run in begun:
+        for run in started:
             tasks.start_soon(run)
         await clock.advance(300)
     assert attempts == 120 / EVICTION_RETRY_SECONDS
@@ -235,5 +235,5 @@ async def test_equal_clusters_get_equal_answers() -> None:
         it = autoscaler(found, Compat.FIXED)
         await it.run_once()
         found.clock.set(found.clock.now() + 61)
-        answers.append(((await it.run_once()).drained, it.planner.unneeded()))
+        answers.append(((await it.run_once()).drained, it.state.planner.unneeded()))
     assert answers[0] == answers[1]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.loop import EMPTY_CLUSTER_SECONDS
 from autoscaler.options import Compat
 from autoscaler.planning.scale_up import ScaleUpResult
+from autoscaler.steps.act_on_empty_cluster import NODES_NOT_READY_SECONDS
 from machinery.api.pb import core
 from machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, node, pod, world
@@ -34,7 +34,7 @@ async def test_startup_taints_are_looked_for_on_ready_and_schedulable_nodes(
     starting(node(found, "n1", ready=ready, age=5.0)).spec.unschedulable = cordoned
     it = autoscaler(found, Compat.V1_36)
     await it.run_once()
-    assert getattr(it.state.readiness["ng1"], counted) == ["n1"]
+    assert getattr(it.state.registry.readiness["ng1"], counted) == ["n1"]
 
 
 async def test_a_starting_node_that_is_not_ready_is_a_template_where_there_is_no_other() -> None:
@@ -75,7 +75,7 @@ async def test_a_cluster_without_ready_nodes_is_reported_when_they_had_time_to_s
     result = await it.run_once()
     assert result.empty_cluster == "Cluster has no ready nodes."
     assert (found.increased, found.events) == ({}, [])
-    await found.clock.advance(EMPTY_CLUSTER_SECONDS + 1.0)
+    await found.clock.advance(NODES_NOT_READY_SECONDS + 1.0)
     await it.run_once()
     assert [(e.reason, e.message) for e in found.events] == [
         ("ClusterUnhealthy", "Cluster has no ready nodes.")
@@ -89,11 +89,11 @@ async def test_unneeded_times_start_again_after_a_cluster_was_empty() -> None:
     node(found, "n1")
     it = autoscaler(found, Compat.V1_36, scale_up_from_zero=False)
     await it.run_once()
-    assert it.planner.unneeded() == ["n1"]
+    assert it.state.planner.unneeded() == ["n1"]
     node(found, "n1", ready=False)
     await found.clock.advance(30.0)
     await it.run_once()
-    assert it.planner.unneeded() == []
+    assert it.state.planner.unneeded() == []
     node(found, "n1")
     await found.clock.advance(31.0)
     assert (await it.run_once()).empty == []

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat
 from autoscaler.planning.status import (
     ERROR_CHARACTERS_MAX,
@@ -18,7 +17,8 @@ from autoscaler.planning.status import (
 )
 from machinery.runtime.clock import FakeClock, rfc3339
 from tests.autoscaler.builders import add_group, autoscaler, node, pod, world
-from tests.autoscaler.golden import World
+from tests.autoscaler.harness import Harness
+from tests.autoscaler.world import World
 
 NOW = 1_787_392_272.5
 NEVER = {"lastProbeTime": None, "lastTransitionTime": None}
@@ -32,10 +32,14 @@ NO_NODES = {
 }  # fmt: skip
 
 
-def document(builder: StatusBuilder, it: Autoscaler, found: World) -> Any:
+def document(builder: StatusBuilder, it: Harness, found: World) -> Any:
     """The document as a reader of the ConfigMap gets it."""
-    candidates = ScaleDownCandidates(nodes=it.planner.unneeded(), planned_at=it.planner.updated_at)
-    text = yaml.safe_dump(dict(builder.build(it.state, it.view, candidates, found.clock.now())))
+    candidates = ScaleDownCandidates(
+        nodes=it.state.planner.unneeded(), planned_at=it.state.planner.updated_at
+    )
+    text = yaml.safe_dump(
+        dict(builder.build(it.state.registry, it.state.view, candidates, found.clock.now()))
+    )
     return yaml.safe_load(text)
 
 
@@ -126,7 +130,7 @@ async def test_the_error_of_a_back_off_is_shown_while_the_group_is_backed_off_an
         "errorMessage": "failed to increase node group size: no capacity",
     }
     # Another order of the group is still open.
-    it.state.register_increase("ng1", 1, found.clock.now())
+    it.state.registry.register_scale_up("ng1", 1, found.clock.now())
     found.targets["ng1"] = 2
     await found.clock.advance(1.0)
     await it.run_once()
@@ -138,7 +142,7 @@ async def test_a_long_error_is_truncated() -> None:
     found = world(FakeClock(), target=0)
     it, builder = autoscaler(found, Compat.V1_36), StatusBuilder()
     await it.run_once()
-    it.state.backoff.add("ng1", found.clock.now(), code="x", message="a" * 600)
+    it.state.registry.backoff.backoff("ng1", found.clock.now(), code="x", message="a" * 600)
     (group,) = document(builder, it, found)["nodeGroups"]
     message = group["scaleUp"]["backoffInfo"]["errorMessage"]
     assert message == "a" * (ERROR_CHARACTERS_MAX - 11) + "<truncated>"
@@ -148,7 +152,7 @@ async def test_an_unhealthy_group_is_not_shown_as_backed_off() -> None:
     found = world(FakeClock(), target=9)
     node(found, "n1")
     it, builder = autoscaler(found, Compat.V1_36), StatusBuilder()
-    it.state.backoff.add("ng1", found.clock.now(), code="x", message="y")
+    it.state.registry.backoff.backoff("ng1", found.clock.now(), code="x", message="y")
     await it.run_once()
     (group,) = document(builder, it, found)["nodeGroups"]
     assert group["health"]["status"] == "Unhealthy"
@@ -160,8 +164,8 @@ async def test_suspended_and_deleted_nodes_are_counted() -> None:
     node(found, "n1").status.conditions.add(type="Suspended", status="True")
     node(found, "n2").spec.taints.add(key="ToBeDeletedByClusterAutoscaler", value="0", effect="NoSchedule")
     it, builder = autoscaler(found, Compat.V1_36), StatusBuilder()
-    it.actuator.deletions.start("n2", "ng1", drain=False)
+    it.state.deletions.start_deletion("n2", "ng1", drain=False)
     await it.run_once()
     counts = document(builder, it, found)["clusterWide"]["health"]["nodeCounts"]["registered"]
     assert (counts["total"], counts["ready"], counts["suspended"], counts["beingDeleted"]) == (2, 0, 1, 1)
-    assert it.state.is_group_healthy("ng1")
+    assert it.state.registry.is_node_group_healthy("ng1")

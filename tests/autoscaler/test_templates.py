@@ -9,7 +9,7 @@ from autoscaler.planning.observation import DaemonSet
 from machinery.api.pb import apps, core
 from machinery.runtime.clock import FakeClock
 from tests.autoscaler.builders import autoscaler, node, pod, world
-from tests.autoscaler.golden import World
+from tests.autoscaler.world import World
 
 
 def daemon_set(name: str, cpu: str, *, priority_class: str = "", never: bool = False) -> apps.DaemonSet:

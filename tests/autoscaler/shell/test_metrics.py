@@ -7,31 +7,28 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from autoscaler.loop import Autoscaler
 from autoscaler.options import Compat, Range
 from autoscaler.shell.metrics import Metrics
 from machinery.runtime.clock import FakeClock
-from tests.autoscaler.builders import Spawned, add_group, autoscaler, node, pod, world
-from tests.autoscaler.golden import World
+from tests.autoscaler.builders import Started, add_group, autoscaler, node, pod, world
 from tests.autoscaler.test_failures import failed
+from tests.autoscaler.world import World
 
 
 class Watched:
     """An autoscaler with metrics of its own."""
 
-    def __init__(self, found: World, begun: Spawned | None = None, **flags: Any) -> None:
+    def __init__(self, found: World, started: Started | None = None, **flags: Any) -> None:
         self.world = found
-        self.autoscaler: Autoscaler = autoscaler(found, Compat.V1_36, begun, **flags)
         self._registry = CollectorRegistry()
         self._metrics = Metrics(self._registry)
-        self.autoscaler.on_deleted = self._metrics.deleted
-        self.autoscaler.actuator.evicted = self._metrics.evicted_pod
+        self.autoscaler = autoscaler(found, Compat.V1_36, started, counters=self._metrics, **flags)
 
     async def loop(self, after: float = 0.0) -> None:
         await self.world.clock.advance(after)
         observation = self.world.observe()
         result = await self.autoscaler.run_once()
-        self._metrics.after_loop(self.autoscaler, result, observation, 0.25)
+        self._metrics.after_loop(self.autoscaler.state, result, observation, 0.25)
 
     def value(self, name: str, **labels: str) -> float | None:
         return self._registry.get_sample_value(f"cluster_autoscaler_{name}", labels)
@@ -130,11 +127,11 @@ async def test_nodes_that_a_limit_of_the_cluster_keeps() -> None:
 async def test_nodes_that_were_removed_and_why(ready: bool) -> None:
     found = world(FakeClock(), target=1)
     node(found, "n1", ready=ready)
-    begun: Spawned = []
-    it = Watched(found, begun, node_delete_delay_after_taint=0.0, scale_down_unready_time=60.0)
+    started: Started = []
+    it = Watched(found, started, node_delete_delay_after_taint=0.0, scale_down_unready_time=60.0)
     await it.loop()
     await it.loop(after=61.0)
-    await begun.pop()()
+    await started.pop()()
     assert {name: it.value("scaled_down_nodes_total", reason=name) for name in ("empty", "unready")} == {
         "empty": int(ready),
         "unready": int(not ready),

@@ -15,7 +15,7 @@ from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grp
 from autoscaler.cloud.node_groups import parse
 from autoscaler.cloud.servicer import CloudServicer
 from autoscaler.cloud.state import CloudState
-from autoscaler.ports import CloudError
+from autoscaler.shell.ports import CloudError
 from autoscaler.shell.provider import CloudConfig, ExternalProvider, status_text
 from machinery.api.pb import core
 from machinery.runtime.clock import FakeClock

@@ -1,4 +1,4 @@
-"""The steps at which the autoscaler can be made to die, stall or err."""
+"""Failpoints of the autoscaler: the steps at which it can be made to crash, stall or fail."""
 
 from __future__ import annotations
 

@@ -1,0 +1,116 @@
+"""States of the deletion of a node, as a table that drives it. Pure.
+
+`TRANSITIONS` maps a state and an event to the next state and to the effects of the transition, in order; the
+last effect leads to the next event. A pair that is not in the table is a bug (`InvalidTransitionError`). The
+diagram in docs/design/005-autoscaler.md is printed by `python -m autoscaler.actuation.deletion_states`.
+
+Source: cluster-autoscaler 1.36, core/scaledown/actuation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class State(StrEnum):
+    """State of a deletion."""
+
+    TAINTED = "tainted"
+    RECHECKING = "rechecking"
+    EVICTING = "evicting pods"
+    TERMINATING = "pods terminating"
+    DELAYED = "delayed by annotation"
+    DELETING = "deleting"
+    DELETED = "deleted"
+    FAILED = "failed"
+
+
+class Event(StrEnum):
+    """What happens to a deletion."""
+
+    STARTED = "started"
+    CONFIRMED = "the node may still be deleted"
+    EVICTED = "all pods evicted"
+    PODS_REMAIN = "some pods remain"
+    PODS_GONE = "no evicted pod remains"
+    HELD = "the node has the annotation"
+    NOT_HELD = "no annotation, or timeout"
+    DELETED = "the provider has deleted the node"
+    FAILED = "failed"
+
+
+class Effect(StrEnum):
+    """What is done on a transition."""
+
+    WAIT_AFTER_TAINT = "wait --node-delete-delay-after-taint"
+    RECHECK = "read and check the node"
+    EVICT = "evict pods"
+    POLL = "wait the poll interval"
+    CHECK_PODS = "read the evicted pods"
+    CHECK_ANNOTATION = "read the delay-deletion annotation"
+    DELETE = "delete the node"
+    REPORT_DELETED = "record the deletion"
+    UNTAINT = "remove the taint"
+    REPORT_FAILED = "record the failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The next state, and what is done, in order."""
+
+    to: State
+    effects: tuple[Effect, ...]
+
+
+_S, _E, _F = State, Event, Effect
+_FAIL: Final = Transition(_S.FAILED, (_F.UNTAINT, _F.REPORT_FAILED))
+
+TRANSITIONS: Final[Mapping[State, Mapping[Event, Transition]]] = {
+    _S.TAINTED: {_E.STARTED: Transition(_S.RECHECKING, (_F.WAIT_AFTER_TAINT, _F.RECHECK))},
+    _S.RECHECKING: {_E.CONFIRMED: Transition(_S.EVICTING, (_F.EVICT,)), _E.FAILED: _FAIL},
+    _S.EVICTING: {_E.EVICTED: Transition(_S.TERMINATING, (_F.CHECK_PODS,)), _E.FAILED: _FAIL},
+    _S.TERMINATING: {
+        _E.PODS_REMAIN: Transition(_S.TERMINATING, (_F.POLL, _F.CHECK_PODS)),
+        _E.PODS_GONE: Transition(_S.DELAYED, (_F.CHECK_ANNOTATION,)),
+        _E.FAILED: _FAIL,
+    },
+    _S.DELAYED: {
+        _E.HELD: Transition(_S.DELAYED, (_F.POLL, _F.CHECK_ANNOTATION)),
+        _E.NOT_HELD: Transition(_S.DELETING, (_F.DELETE,)),
+    },
+    _S.DELETING: {_E.DELETED: Transition(_S.DELETED, (_F.REPORT_DELETED,)), _E.FAILED: _FAIL},
+    _S.DELETED: {},
+    _S.FAILED: {},
+}
+
+
+class InvalidTransitionError(Exception):
+    """An event that the table does not allow in a state; the text has the transition log."""
+
+
+def transition_of(state: State, event: Event, log: tuple[Event, ...]) -> Transition:
+    """Return the transition of an event; `log` are the events before it.
+
+    Raises:
+        InvalidTransitionError: the table has none.
+    """
+    transition = TRANSITIONS[state].get(event)
+    if transition is None:
+        past = ", ".join(map(str, log))
+        raise InvalidTransitionError(f"event {event!s} in state {state!s}; events before: {past}")
+    return transition
+
+
+def diagram() -> str:
+    """Return the table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", f"    [*] --> {State.TAINTED.name}"]
+    for state, row in TRANSITIONS.items():
+        lines += [f"    {state.name} --> {found.to.name}: {event}" for event, found in row.items()]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(diagram())

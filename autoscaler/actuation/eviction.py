@@ -1,0 +1,65 @@
+"""Eviction of a pod, with retries. Pure. Source: cluster-autoscaler 1.36, actuation's Evictor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from autoscaler.options import Options
+from autoscaler.orders import CountEviction, EvictPod, Orders, RunInParallel, Sleep
+from autoscaler.planning import annotation_keys, pods
+from autoscaler.planning.events import Events
+from machinery.api.pb import core
+from machinery.runtime.clock import Clock
+
+EVICTION_RETRY_SECONDS = 10.0
+
+
+def evict_pod(
+    pod: core.Pod, options: Options, clock: Clock, events: Events, *, required: bool
+) -> Orders[str]:
+    """Evict a pod, and retry for `--max-pod-eviction-time`; return the last error, or "".
+
+    Only the evictions of `required` pods are counted, and their failures reported.
+    """
+    events.about(pod, "Normal", "ScaleDown", "deleting pod for node scale down")
+    deadline = clock.now() + options.max_pod_eviction_time
+    grace = min(pods.grace_seconds(pod), options.max_graceful_termination_sec)
+    while True:
+        failure = yield from EvictPod(pod, grace)
+        if failure is None or failure.not_found:
+            if required:
+                yield from CountEviction(succeeded=True)
+            return ""
+        yield from Sleep(EVICTION_RETRY_SECONDS)
+        if clock.now() >= deadline:
+            break
+    if required:
+        yield from CountEviction(succeeded=False)
+        events.about(pod, "Warning", "ScaleDownFailed", "failed to delete pod for ScaleDown")
+    return f"failed to evict pod {pods.key(pod)} within allowed timeout (last error: {failure})"
+
+
+def evict_pods(
+    required: Iterable[core.Pod],
+    best_effort: Iterable[core.Pod],
+    options: Options,
+    clock: Clock,
+    events: Events,
+) -> Orders[list[str]]:
+    """Evict pods in parallel; return the errors of the required pods, sorted."""
+    parts = [evict_pod(pod, options, clock, events, required=True) for pod in required]
+    others = [evict_pod(pod, options, clock, events, required=False) for pod in best_effort]
+    errors = yield from RunInParallel((*parts, *others))
+    return sorted(filter(None, errors[: len(parts)]))
+
+
+def daemons_to_evict(on_node: Iterable[core.Pod], *, by_default: bool) -> list[core.Pod]:
+    """Return the DaemonSet pods to evict, by their annotation or else by the flag."""
+    default = "true" if by_default else "false"
+    return [
+        pod
+        for pod in on_node
+        if pods.is_daemon(pod)
+        and not pods.is_mirror(pod)
+        and pod.metadata.annotations.get(annotation_keys.ENABLE_DS_EVICTION, default) == "true"
+    ]

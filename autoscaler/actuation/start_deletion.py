@@ -1,0 +1,68 @@
+"""Start of scale-down: taint the nodes, then start their deletions. Pure.
+
+Source: cluster-autoscaler 1.36, actuation's StartDeletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autoscaler.actuation.node_deletion import NodeDeletion
+from autoscaler.orders import CleanToBeDeleted, Orders, StartDeletion, TaintToBeDeleted
+from autoscaler.planning.events import Events
+from autoscaler.planning.scale_down import NodesToDelete
+from autoscaler.planning.scale_down_input import NodeToBeRemoved
+from autoscaler.state import AutoscalerState
+
+MARKED = "marked the node as toBeDeleted/unschedulable"
+
+
+def start_deletion(state: AutoscalerState, nodes: NodesToDelete, events: Events) -> Orders[str]:
+    """Taint these nodes and start their deletions, the empty nodes first.
+
+    Return an error if a node cannot be tainted; then no deletion of its kind has started.
+    """
+    for removals, drain in ((nodes.empty, False), (nodes.drain, True)):
+        error = yield from _taint(removals, events)
+        if error:
+            return error
+        for removal in removals:
+            yield from _start(state, removal, events, drain=drain)
+    return ""
+
+
+def _taint(removals: Sequence[NodeToBeRemoved], events: Events) -> Orders[str]:
+    """Taint all these nodes, or none: after a failure the taints are removed again."""
+    tainted: list[str] = []
+    for removal in removals:
+        name = removal.node.metadata.name
+        failure = yield from TaintToBeDeleted(name)
+        if failure is not None:
+            text = f"failed to mark the node as toBeDeleted/unschedulable: {failure}"
+            for _ in range(2):  # upstream reports it at two levels
+                events.about(removal.node, "Warning", "ScaleDownFailed", text)
+            for earlier in tainted:
+                yield from CleanToBeDeleted(earlier)
+            return f"couldn't taint {len(tainted)} nodes with ToBeDeleted"
+        events.about(removal.node, "Normal", "ScaleDown", MARKED)
+        tainted.append(name)
+    return ""
+
+
+def _start(state: AutoscalerState, removal: NodeToBeRemoved, events: Events, *, drain: bool) -> Orders[None]:
+    name = removal.node.metadata.name
+    group = state.view.group(name)
+    if group is None:
+        return
+    state.deletions.start_deletion(name, group.id, drain=drain)
+    if drain:
+        names = ",".join(sorted(pod.metadata.name for pod in removal.pods_to_reschedule))
+        text = (
+            f"Scale-down: removing node {name}, utilization: {removal.utilization}, "
+            f"pods to reschedule: {names}"
+        )
+        events.status("Normal", "ScaleDown", text)
+    else:
+        events.status("Normal", "ScaleDownEmpty", f'Scale-down: removing empty node "{name}"')
+    deletion = NodeDeletion(state, removal.node, group.id, drain=drain)
+    yield from StartDeletion(name, group.id, drain, deletion.run())

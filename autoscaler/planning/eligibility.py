@@ -1,0 +1,89 @@
+"""Eligibility of nodes for scale-down, before their removal is simulated. Pure.
+
+Source: cluster-autoscaler 1.36, core/scaledown/eligibility.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from autoscaler.options import Options
+from autoscaler.planning import annotation_keys, readiness, taints
+from autoscaler.planning.device_utilization import device_utilization
+from autoscaler.planning.scale_down_input import ScaleDownInput
+from autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
+from autoscaler.planning.utilization import Utilization, utilization
+from machinery.api.pb import core
+from scheduler.framework.types import NodeInfo
+
+
+def filter_out_unremovable(
+    options: Options, given: ScaleDownInput, candidates: Iterable[core.Node], unremovable: UnremovableNodes
+) -> tuple[list[core.Node], dict[str, Utilization]]:
+    """Return the eligible candidates, and the utilization of all candidates for which it was calculated.
+
+    The reasons of the others are added to `unremovable`. Nodes that are being deleted have none.
+    """
+    deleted = given.deletions.nodes()
+    eligible: list[core.Node] = []
+    utilizations: dict[str, Utilization] = {}
+    for node in candidates:
+        name = node.metadata.name
+        if name in deleted:
+            continue
+        info = given.snapshot.get(name)
+        if info is None:
+            reason: Reason | None = Reason.NO_NODE_INFO
+        elif unremovable.is_recent(name):
+            reason = Reason.RECENTLY_UNREMOVABLE
+        else:
+            reason = _reason(options, given, node)
+            if reason is None:
+                used = _utilization(options, given, info)
+                reason = _utilization_reason(options, used)
+                if used is not None:
+                    utilizations[name] = used
+        if reason is None:
+            eligible.append(node)
+        else:
+            unremovable.add(name, Unremovable(reason))
+    return eligible, utilizations
+
+
+def has_scale_down_disabled(node: core.Node) -> bool:
+    """Report whether the node's annotation disables its scale-down."""
+    return node.metadata.annotations.get(annotation_keys.SCALE_DOWN_DISABLED) == "true"
+
+
+def _reason(options: Options, given: ScaleDownInput, node: core.Node) -> Reason | None:
+    """Return why a node is not eligible whatever its utilization, or None."""
+    if taints.is_being_deleted(node, given.now):
+        return Reason.CURRENTLY_BEING_DELETED
+    if has_scale_down_disabled(node):
+        return Reason.SCALE_DOWN_DISABLED
+    if given.view.group(node.metadata.name) is None:
+        return Reason.NOT_AUTOSCALED
+    if not options.scale_down_unready_enabled and not readiness.is_ready(node):
+        return Reason.SCALE_DOWN_UNREADY_DISABLED
+    return None
+
+
+def _utilization_reason(options: Options, used: Utilization | None) -> Reason | None:
+    if used is None:
+        return Reason.UNEXPECTED_ERROR
+    return Reason.NOT_UNDERUTILIZED if used.share > options.scale_down_utilization_threshold else None
+
+
+def _utilization(options: Options, given: ScaleDownInput, info: NodeInfo) -> Utilization | None:
+    """Return the utilization of a node: of its devices alone, if it has any."""
+    devices = given.snapshot.devices
+    slices = devices.slices.of_node(info.name)
+    if slices:
+        pods = given.snapshot.pods_on(info.name)
+        return device_utilization(slices, [claim for pod in pods for claim in devices.claims_of(pod)])
+    return utilization(
+        info,
+        given.now,
+        skip_daemons=options.ignore_daemonsets_utilization,
+        skip_mirrors=options.ignore_mirror_pods_utilization,
+    )

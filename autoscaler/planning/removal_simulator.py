@@ -1,0 +1,125 @@
+"""Simulation of node removals: whether the pods of a node fit on other nodes. Pure.
+
+Source: cluster-autoscaler 1.36, simulator's RemovalSimulator and core/scaledown/planner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from autoscaler.options import Options
+from autoscaler.planning import taints
+from autoscaler.planning.drainability import BlockingReason, DrainContext, PodsToMove, pods_to_move
+from autoscaler.planning.pdb_tracker import RemainingPdbTracker
+from autoscaler.planning.scale_down_input import NodeToBeRemoved, ScaleDownInput
+from autoscaler.planning.scheduling_hints import SchedulingHints
+from autoscaler.planning.unremovable import Reason, Unremovable, UnremovableNodes
+from autoscaler.planning.utilization import Utilization
+from machinery.api.pb import core
+from scheduler.framework.types import NodeInfo
+
+
+def drain_context(options: Options, given: ScaleDownInput, budgets: RemainingPdbTracker) -> DrainContext:
+    """Return what the drainability rules read in this loop."""
+    return DrainContext(
+        options=options,
+        budgets=budgets,
+        controllers=given.observation.controllers,
+        binding=given.binding,
+        now=given.now,
+    )
+
+
+class RemovalSimulator:
+    """Simulate removals one after the other; each leaves less room for the pods of the next."""
+
+    def __init__(self, options: Options, hints: SchedulingHints) -> None:
+        self._options, self._hints = options, hints
+
+    def simulate(
+        self,
+        given: ScaleDownInput,
+        eligible: Sequence[core.Node],
+        utilizations: Mapping[str, Utilization],
+        unremovable: UnremovableNodes,
+        nodes_max: int,
+    ) -> list[NodeToBeRemoved]:
+        """Return the nodes that can be removed together, `nodes_max` at most.
+
+        Changes the snapshot: removed nodes are gone, their pods are on other nodes. The reasons of the others
+        are added to `unremovable`.
+        """
+        removed: list[NodeToBeRemoved] = []
+        budgets = RemainingPdbTracker(given.observation.budgets)
+        destinations = {node.metadata.name for node in given.nodes} - given.deletions.nodes()
+        recheck_after = given.now + self._options.unremovable_node_recheck_timeout
+        for node in eligible:
+            if len(removed) >= nodes_max:
+                break
+            name = node.metadata.name
+            context = drain_context(self._options, given, budgets)
+            to_move = pods_to_move(context, given.snapshot.pods_on(name))
+            if to_move.blocking is not None:
+                _add_blocked(unremovable, name, to_move, recheck_after)
+                continue
+            if not self._reschedule(given, node, to_move.pods, destinations):
+                reason = Unremovable(Reason.NO_PLACE_TO_MOVE_PODS)
+                unremovable.add_timeout(name, reason, recheck_after)
+                continue
+            is_risky = not budgets.can_remove_at_once(to_move.pods)
+            budgets.remove(to_move.pods)
+            destinations.discard(name)
+            removed.append(
+                NodeToBeRemoved(
+                    node=node,
+                    utilization=utilizations[name],
+                    pods_to_reschedule=tuple(to_move.pods),
+                    is_risky=is_risky,
+                    on_completion=to_move.on_completion is not None,
+                )
+            )
+        return removed
+
+    def _reschedule(
+        self,
+        given: ScaleDownInput,
+        node: core.Node,
+        pods: Sequence[core.Pod],
+        destinations: Collection[str],
+    ) -> bool:
+        """Remove the node and schedule its pods on `destinations`; revert that unless all pods fit.
+
+        During the simulation a tainted copy of the node stays in the snapshot, since the scheduler would
+        still count its topology domains.
+        """
+        name = node.metadata.name
+        with given.snapshot.fork() as commit:
+            for pod in pods:
+                given.snapshot.unschedule_pod(pod, name)
+            given.snapshot.remove_node(name)
+            copy = core.Node()
+            copy.CopyFrom(node)
+            copy.spec.taints.add(key=taints.TO_BE_DELETED, value=str(int(given.now)), effect="NoSchedule")
+            given.snapshot.add_node(NodeInfo(name, copy))
+            unschedulable = given.snapshot.try_schedule_pods(
+                pods,
+                self._hints,
+                lambda info: info.name != name and info.name in destinations,
+                break_on_failure=True,
+            )
+            if not unschedulable:
+                given.snapshot.remove_node(name)
+                commit()
+        return not unschedulable
+
+
+def _add_blocked(unremovable: UnremovableNodes, name: str, to_move: PodsToMove, recheck_after: float) -> None:
+    """Record that a pod blocks the removal of a node.
+
+    A binding ends within seconds, so that a node that it blocks is simulated again in the next loop.
+    """
+    reason = Unremovable(Reason.BLOCKED_BY_POD, to_move.blocked_by)
+    if to_move.reason is BlockingReason.BINDING:
+        unremovable.add(name, reason)
+    else:
+        unremovable.add_timeout(name, reason, recheck_after)

@@ -1,0 +1,41 @@
+"""What scale-down planning reads in one loop, and the nodes that it proposes to remove."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
+from autoscaler.planning.observation import CloudView, Observation
+from autoscaler.planning.snapshot import ClusterSnapshot
+from autoscaler.planning.utilization import Utilization
+from machinery.api.pb import core
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleDownInput:
+    """The cluster in this loop; `now` in seconds since the epoch."""
+
+    snapshot: ClusterSnapshot
+    observation: Observation
+    view: CloudView
+    deletions: NodeDeletionTracker
+    """Deletions in progress before the provider was asked for sizes: one that ends in between then counts
+    twice, instead of not at all."""
+    nodes: Sequence[core.Node]
+    """Registered nodes without upcoming ones."""
+    binding: frozenset[str] = frozenset()
+    """UIDs of nominated pods that block the removal of their node (`fixed` only)."""
+    now: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeToBeRemoved:
+    """A node whose pods fit elsewhere. `is_risky`: budgets forbid to evict all its pods at once."""
+
+    node: core.Node
+    utilization: Utilization
+    pods_to_reschedule: tuple[core.Pod, ...]
+    is_risky: bool = False
+    on_completion: bool = False
+    """One of its pods must complete before its eviction."""

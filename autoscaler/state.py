@@ -1,0 +1,55 @@
+"""What the autoscaler keeps from loop to loop."""
+
+from __future__ import annotations
+
+import random
+
+from autoscaler.options import Options
+from autoscaler.planning.cluster_state import ClusterStateRegistry
+from autoscaler.planning.cooldowns import Cooldowns
+from autoscaler.planning.dynamic_resources import DynamicResources, Listers
+from autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
+from autoscaler.planning.nominations import Nominations
+from autoscaler.planning.observation import CloudView
+from autoscaler.planning.scale_down import ScaleDownPlanner
+from autoscaler.planning.scheduling_hints import SchedulingHints
+from autoscaler.planning.status import StatusBuilder
+from autoscaler.planning.templates import TemplateNodeProvider
+from machinery.features.gates import Gates
+from machinery.runtime.clock import Clock
+from scheduler.framework.types import PodInfo
+
+
+class AutoscalerState:
+    """The state of one autoscaler; the steps of the loop read and change it.
+
+    `clock` is only read. `listers` are what the simulation's plugins read besides nodes and pods.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        gates: Gates,
+        clock: Clock,
+        rng: random.Random,
+        listers: Listers | None = None,
+    ) -> None:
+        self.options, self.gates, self.clock, self.rng = options, gates, clock, rng
+        self.started_at = clock.now()
+        self.is_cleaned_up = False
+        """Whether the taints that an earlier process left behind have been removed."""
+        self.view = CloudView()
+        """The node groups as the provider reported them last, with the changes made since."""
+        self.registry = ClusterStateRegistry(options)
+        self.devices = DynamicResources(listers or {})
+        self.templates = TemplateNodeProvider(force_daemon_sets=options.force_ds)
+        self.nominations = Nominations(options.nomination_timeout)
+        self.pending_hints = SchedulingHints()
+        self.pod_infos: dict[str, PodInfo] = {}
+        """What is derived from the scheduled pods of the last loop, by UID."""
+        self.planner = ScaleDownPlanner(options)
+        self.cooldowns = Cooldowns(options)
+        self.deletions = NodeDeletionTracker()
+        self.status = StatusBuilder()
+        self.status_written_at = float("-inf")

@@ -1,0 +1,29 @@
+"""Step: remove the taints that an earlier process left behind. Pure."""
+
+from __future__ import annotations
+
+from autoscaler.orders import CleanToBeDeleted, LoopError, Orders
+from autoscaler.planning.events import Events
+from autoscaler.planning.observation import Observation
+from autoscaler.planning.taints import TO_BE_DELETED, has_to_be_deleted
+from autoscaler.state import AutoscalerState
+
+
+def clean_up_if_required(state: AutoscalerState, observation: Observation, events: Events) -> Orders[None]:
+    """In the first loop, remove ToBeDeleted taints: an earlier process may have crashed during a deletion.
+
+    Raises:
+        LoopError: a taint cannot be removed; the next loop tries again.
+    """
+    if state.is_cleaned_up:
+        return
+    for node in observation.nodes:
+        name = node.metadata.name
+        if not has_to_be_deleted(node) or state.view.group(name) is None or name in state.deletions.nodes():
+            continue
+        failure = yield from CleanToBeDeleted(name)
+        if failure is not None:
+            raise LoopError(failure)
+        text = f"removed {TO_BE_DELETED} taint from node {name}"
+        events.about(node, "Normal", "ClusterAutoscalerCleanup", text)
+    state.is_cleaned_up = True

@@ -1,0 +1,40 @@
+"""Step: find unneeded nodes. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autoscaler.loop_context import LoopContext
+from autoscaler.planning.scale_down import scale_down_candidates
+from autoscaler.planning.scale_down_input import ScaleDownInput
+from autoscaler.state import AutoscalerState
+
+
+@dataclass(frozen=True, slots=True)
+class FoundUnneeded:
+    """What scale-down reads after this step."""
+
+    given: ScaleDownInput
+    has_candidates: bool
+
+
+def find_unneeded(state: AutoscalerState, context: LoopContext) -> FoundUnneeded:
+    """Update the unneeded nodes. Nodes of groups whose scale-down is delayed are no candidates."""
+    view, now = state.view, context.result.at
+    candidates = [
+        node
+        for node in scale_down_candidates(view, context.nodes)
+        if not state.cooldowns.delays(view.group_of_node[node.metadata.name], now)
+    ]
+    given = ScaleDownInput(
+        snapshot=context.snapshot,
+        observation=context.observation,
+        view=view,
+        deletions=context.deletions,
+        nodes=context.nodes,
+        binding=context.binding,
+        now=now,
+    )
+    with context.result.timed("findUnneeded", state.clock):
+        state.planner.update_cluster_state(given, candidates)
+    return FoundUnneeded(given, bool(candidates))

@@ -1,0 +1,30 @@
+"""Step: decrease targets that have been larger than the number of nodes for too long. Pure."""
+
+from __future__ import annotations
+
+from autoscaler.loop_context import LoopContext
+from autoscaler.orders import DecreaseTargetSize, LoopError, Orders
+from autoscaler.state import AutoscalerState
+
+
+def fix_node_group_size(state: AutoscalerState, context: LoopContext) -> Orders[bool]:
+    """Decrease these targets to the number of nodes; report whether there were any, which ends the loop.
+
+    Raises:
+        LoopError: the provider has refused.
+    """
+    is_fixed = False
+    for group in list(state.view.groups.values()):
+        size = state.registry.incorrect_sizes.get(group.id)
+        if size is None:
+            continue
+        if not size.first_observed + state.options.max_node_provision_time < context.result.at:
+            continue
+        delta = size.current - size.expected
+        if delta < 0:
+            failure = yield from DecreaseTargetSize(group.id, delta)
+            if failure is not None:
+                raise LoopError(failure)
+            context.result.target_decreased[group.id] = -delta
+            is_fixed = True
+    return is_fixed

@@ -1,0 +1,62 @@
+"""Step: fill the cluster snapshot with nodes and pods, and update the template nodes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from autoscaler.loop_context import LoopContext
+from autoscaler.options import Compat
+from autoscaler.planning.node_deletion_tracker import NodeDeletionTracker
+from autoscaler.planning.observation import Observation
+from autoscaler.planning.pods import is_expendable
+from autoscaler.planning.pods_by_schedulability import arrange_by_schedulability
+from autoscaler.planning.readiness import is_ready_and_schedulable
+from autoscaler.planning.snapshot import ClusterSnapshot
+from autoscaler.result import LoopResult
+from autoscaler.state import AutoscalerState
+from machinery.api.pb import core
+from scheduler.framework.types import PodInfo
+
+
+def initialize_cluster_snapshot(
+    state: AutoscalerState, observation: Observation, deletions: NodeDeletionTracker, result: LoopResult
+) -> LoopContext:
+    """Return the loop's context: a snapshot with all scheduled and nominated pods that are not expendable."""
+    options = state.options
+    pods = arrange_by_schedulability(observation.pods, options)
+    nodes = sorted(observation.nodes, key=lambda node: node.metadata.name)
+    snapshot = ClusterSnapshot(nodes, gates=state.gates, clock=state.clock, devices=state.devices)
+    cutoff = options.expendable_pods_priority_cutoff
+    scheduled = [pod for pod in pods.scheduled if not is_expendable(pod, cutoff)]
+    for info in _pod_infos(state, scheduled):
+        snapshot.force_add_pod(info, info.pod.spec.nodeName)
+    nominated = [pod for pod in pods.nominated if not is_expendable(pod, cutoff)]
+    without_node = [pod for pod in nominated if not snapshot.force_add_pod(pod, pod.status.nominatedNodeName)]
+    binding: frozenset[str] = frozenset()
+    if options.compat is Compat.FIXED:
+        state.nominations.update(nominated, result.at)
+        binding = state.nominations.binding(result.at)
+        # H4: a pod nominated to a node that does not exist is pending. If the node has yet to register, the
+        # pod fits on the group's upcoming node.
+        pods.unschedulable += without_node
+    return LoopContext(
+        observation=observation,
+        deletions=deletions,
+        pods=pods,
+        snapshot=snapshot,
+        templates=state.templates.process(state.view, nodes, snapshot, observation.daemon_sets, result.at),
+        nodes=nodes,
+        ready=[node for node in nodes if is_ready_and_schedulable(node)],
+        result=result,
+        binding=binding,
+    )
+
+
+def _pod_infos(state: AutoscalerState, pods: Iterable[core.Pod]) -> list[PodInfo]:
+    """Return what the simulation derives from pods; unchanged pods keep it from loop to loop."""
+    infos = []
+    for pod in pods:
+        former = state.pod_infos.get(pod.metadata.uid)
+        infos.append(former if former is not None and former.pod is pod else PodInfo(pod))
+    state.pod_infos = {info.uid: info for info in infos}
+    return infos

@@ -1,0 +1,28 @@
+"""Step: write the status ConfigMap at the end of a loop. Pure."""
+
+from __future__ import annotations
+
+from autoscaler.orders import Orders, WriteStatus
+from autoscaler.planning.status import ScaleDownCandidates, initializing
+from autoscaler.result import LoopResult
+from autoscaler.state import AutoscalerState
+
+STATUS_SECONDS_MIN = 1.0
+"""The status is not written more often, however short `--scan-interval` is."""
+
+
+def write_status(state: AutoscalerState, result: LoopResult) -> Orders[None]:
+    """Write the status of the cluster as this loop found it; a failure is in the result."""
+    now = result.at
+    if not state.options.write_status_configmap or now - state.status_written_at < STATUS_SECONDS_MIN:
+        return
+    state.status_written_at = now
+    if result.empty_cluster:
+        document = initializing(now, result.empty_cluster)
+    else:
+        planner = state.planner
+        candidates = ScaleDownCandidates(nodes=planner.unneeded(), planned_at=planner.updated_at)
+        document = state.status.build(state.registry, state.view, candidates, now)
+    failure = yield from WriteStatus(document, now)
+    if failure is not None:
+        result.status_error = failure.message

@@ -1,0 +1,134 @@
+"""The table of a node's deletion, and the deletions that it drives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from autoscaler.actuation.deletion_states import (
+    TRANSITIONS,
+    Effect,
+    Event,
+    InvalidTransitionError,
+    State,
+    diagram,
+    transition_of,
+)
+from autoscaler.actuation.node_deletion import NodeDeletion
+from autoscaler.options import Compat
+from autoscaler.planning.annotation_keys import DELAY_DELETION_PREFIX
+from machinery.runtime.clock import FakeClock
+from machinery.runtime.failpoints import REGISTRY
+from tests.autoscaler.builders import Started, autoscaler, node, pod, world
+from tests.autoscaler.harness import Harness
+from tests.autoscaler.world import World
+
+DESIGN = Path(__file__).parents[3] / "docs" / "design" / "005-autoscaler.md"
+
+
+def test_every_state_is_reached_and_every_effect_used() -> None:
+    transitions = [transition for row in TRANSITIONS.values() for transition in row.values()]
+    assert {transition.to for transition in transitions} | {State.TAINTED} == set(State)
+    assert {effect for transition in transitions for effect in transition.effects} == set(Effect)
+    assert {event for row in TRANSITIONS.values() for event in row} == set(Event)
+
+
+def test_an_unknown_transition_is_an_error_with_the_events_before() -> None:
+    with pytest.raises(InvalidTransitionError, match=r"event failed in state deleted.*: started"):
+        transition_of(State.DELETED, Event.FAILED, (Event.STARTED,))
+
+
+def test_the_design_page_has_the_diagram_of_the_table() -> None:
+    assert diagram() in DESIGN.read_text(encoding="utf-8")
+
+
+class Deletion:
+    """One deletion of the node n1, with or without a pod to drain."""
+
+    def __init__(self, *, drain: bool, **flags: Any) -> None:
+        self.world: World = world(FakeClock(), target=1)
+        node(self.world, "n1")
+        if drain:
+            pod(self.world, "p", "100m", on="n1")
+        self.started: Started = []
+        self.autoscaler: Harness = autoscaler(self.world, Compat.V1_36, self.started, **flags)
+        self.autoscaler.state.deletions.start_deletion("n1", "ng1", drain=drain)
+        self.deletion = NodeDeletion(self.autoscaler.state, self.world.nodes["n1"], "ng1", drain=drain)
+
+    async def run(self, seconds: float = 700.0) -> None:
+        """Run it for so long."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.autoscaler.executor.run, self.deletion.run())
+            await self.world.clock.advance(seconds)
+            tasks.cancel_scope.cancel()
+
+    @property
+    def messages(self) -> list[str]:
+        """Messages of the events about the node."""
+        nodes = [event for event in self.world.events if event.reason == "ScaleDownFailed"]
+        return [event.message for event in nodes]
+
+
+@pytest.mark.parametrize("drain", [True, False])
+async def test_a_deletion_ends_in_deleted(drain: bool) -> None:
+    it = Deletion(drain=drain)
+    await it.run(seconds=10.0)
+    assert it.deletion.state is State.DELETED
+    assert (it.world.cloud_deleted, it.world.evicted) == (["n1"], ["p"] if drain else [])
+    assert it.autoscaler.state.deletions.nodes() == frozenset()
+
+
+async def test_an_annotation_delays_the_deletion_until_it_is_removed_or_the_timeout() -> None:
+    it = Deletion(drain=False, node_deletion_delay_timeout=60.0)
+    it.world.nodes["n1"].metadata.annotations[f"{DELAY_DELETION_PREFIX}x"] = "true"
+    await it.run(seconds=50.0)
+    assert it.deletion.state is State.DELAYED
+    it = Deletion(drain=False, node_deletion_delay_timeout=60.0)
+    it.world.nodes["n1"].metadata.annotations[f"{DELAY_DELETION_PREFIX}x"] = "true"
+    await it.run(seconds=71.0)
+    assert it.deletion.state is State.DELETED
+
+
+async def test_pods_that_do_not_terminate_end_the_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Deletion(drain=True, max_graceful_termination_sec=60)
+
+    async def stays(pod: object, node: str) -> bool:
+        return True
+
+    monkeypatch.setattr(it.world, "is_on_node", stays)
+    await it.run(seconds=80.0)
+    assert it.deletion.state is State.TERMINATING
+    it = Deletion(drain=True, max_graceful_termination_sec=60)
+    monkeypatch.setattr(it.world, "is_on_node", stays)
+    await it.run(seconds=100.0)
+    assert it.deletion.state is State.FAILED
+    assert it.messages == [
+        "failed to drain and delete node: Failed to drain node /n1: pods remaining after timeout"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("point", "drain", "message"),
+    [
+        ("autoscaler.scaledown.recheck.before", False, "failed to delete empty node: no"),
+        ("autoscaler.delete.before", True, "failed to drain and delete node: no"),
+        ("autoscaler.delete.after", True, "failed to drain and delete node: no"),
+    ],
+)
+async def test_a_failpoint_ends_the_deletion_and_the_node_loses_its_taint(
+    point: str, drain: bool, message: str
+) -> None:
+    it = Deletion(drain=drain)
+    await it.world.taint_to_be_deleted("n1", it.world.clock.now())
+    REGISTRY.arm(point, 'error("no")')
+    try:
+        await it.run(seconds=10.0)
+    finally:
+        REGISTRY.disarm_all()
+    assert it.deletion.state is State.FAILED
+    assert it.messages == [message]
+    assert it.world.taints() == {}
+    assert it.autoscaler.state.deletions.nodes() == frozenset()
