@@ -1,7 +1,8 @@
 """The kubelet: one process that carries many nodes, runs their pods, and resizes them in place.
 
-The cores are pure: `events` in, `instructions` out, over the state of a node (`node.state`). `allocation`
-decides which pods a node admits and which resizes it allocates, `resize` has the states of a resize and the
-order of its actuation, `runtime` emulates the containers, `status` builds pod statuses, `checkpoint`
-is the format of what is kept on disk. `shell` is the I/O around them: start with `shell.process`.
+The core is pure: `sync_loop.handle(node, event)` takes `events` and returns `instructions`. Behind it are
+`node` (the state), `allocation` (which pods a node admits and which resizes it allocates), `pods` (a pod's
+syncs), `resize` (the states of a resize, the order of its actuation) and `status`. `runtime` emulates the
+containers, `checkpoint` is the format of what is kept on disk. `shell` performs the instructions: start with
+`shell.process`. See docs/design/016-kubelet-core.md.
 """

@@ -1,11 +1,44 @@
-"""What can happen to a node's pods, as the allocation core hears it. Times are seconds since the epoch."""
+"""What can happen to a node and its pods: what enters the kubelet's core.
+
+Changes that the API server shows, the passing of time, and the results of instructions. One sync of a pod is
+SyncDue and then, for each instruction that wants an answer, exactly one of the results.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubelet.resources.pod_resources import PodResources
+from kubelet.runtime.sandbox import PodSandbox
 from machinery.api.pb import core
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point in time: `now` in seconds since the epoch, `monotonic` in seconds that never go back."""
+
+    now: float
+    monotonic: float
+
+
+# From the API server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsListed:
+    """All pods of the node, as the first list shows them after the kubelet has started."""
+
+    pods: tuple[core.Pod, ...]
+    at: Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsObserved:
+    """Pods as the API has them now, by uid; None for one that is gone. In the order of their arrival."""
+
+    changes: tuple[tuple[str, core.Pod | None], ...]
+    at: Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +46,7 @@ class PodsAdded:
     """Pods that this process has not seen: new ones, or all of them after a restart."""
 
     pods: tuple[core.Pod, ...]
-    now: float
+    at: Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +54,7 @@ class PodUpdated:
     """A pod's spec or metadata changed."""
 
     pod: core.Pod
-    now: float
+    at: Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +62,7 @@ class PodReconciled:
     """Only a pod's status changed: mostly what this kubelet wrote, coming back."""
 
     pod: core.Pod
-    now: float
+    at: Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,48 +70,12 @@ class PodsRemoved:
     """Pods are gone from the API."""
 
     uids: tuple[str, ...]
-    now: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSynced:
-    """A pod worker's pass found these resources in force in the runtime.
-
-    `settled` says that allocation and runtime agree (containers that do not run are not compared).
-    """
-
-    uid: str
-    settled: bool
-    now: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActuationFailed:
-    """The runtime refused an allocated resize."""
-
-    uid: str
-    error: str
-    now: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodTerminated:
-    """The pod's containers have stopped for good."""
-
-    uid: str
-    now: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryDue:
-    """The periodic retry of pending resizes."""
-
-    now: float
+    at: Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChanged:
-    """The node object changed. Nothing is retried for it."""
+    """The node object changed."""
 
     node: core.Node
 
@@ -88,23 +85,105 @@ class SourcesReady:
     """All pods of the API server have been seen. Nothing is retried for it."""
 
 
+# From the disk, and from timers
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocationsRestored:
     """The checkpoint of an earlier process was read."""
 
-    allocations: dict[str, PodResources]
+    allocations: Mapping[str, PodResources]
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryDue:
+    """The periodic retry of pending resizes."""
+
+    at: Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncDue:
+    """A sync of a pod begins. `sandbox` is what the runtime has of the pod now, None for nothing."""
+
+    uid: str
+    sandbox: PodSandbox | None
+    at: Moment
+
+
+# Results of instructions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSaved:
+    """The allocations up to this version are on disk."""
+
+    uid: str
+    version: int
+    at: Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDone:
+    """The runtime did what it was called for; `sandbox` is the pod after it."""
+
+    uid: str
+    sandbox: PodSandbox
+    at: Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRefused:
+    """The runtime refused a call of an actuation; `sandbox` is the pod after it."""
+
+    uid: str
+    error: str
+    sandbox: PodSandbox | None
+    at: Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusWritten:
+    """The API server has taken a status; `pod` is its answer, None where the pod is gone."""
+
+    uid: str
+    pod: core.Pod | None
+    at: Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodDeleted:
+    """The API server has taken the deletion, or the pod was gone already."""
+
+    uid: str
+    at: Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionFailed:
+    """An instruction failed for a reason outside the node: the disk, the API server.
+
+    `sandbox` is what the runtime has of the pod now.
+    """
+
+    uid: str
+    sandbox: PodSandbox | None
+    at: Moment
+
+
+Result = CheckpointSaved | CallDone | CallRefused | StatusWritten | PodDeleted | InstructionFailed
 
 Event = (
-    PodsAdded
+    PodsListed
+    | PodsObserved
+    | PodsAdded
     | PodUpdated
     | PodReconciled
     | PodsRemoved
-    | PodSynced
-    | ActuationFailed
-    | PodTerminated
-    | RetryDue
     | NodeChanged
     | SourcesReady
     | AllocationsRestored
+    | RetryDue
+    | SyncDue
+    | Result
 )

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubelet.node.state import Features
 from machinery.features.gates import Gates, Version
 
 RESIZE_CONDITIONS_SINCE = Version(1, 33)
 PRIORITIZED_RETRIES_SINCE = Version(1, 34)
 DEFERRED_ABOVE_ALLOCATABLE_SINCE = Version(1, 36)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """What the emulated version and its gates allow."""
+
+    resize: bool = True
+    """InPlacePodVerticalScaling."""
+    resize_pod_level: bool = True
+    """InPlacePodLevelResourcesVerticalScaling."""
+    resize_init_containers: bool = True
+    """InPlacePodVerticalScalingInitContainers."""
+    pod_level_resources: bool = True
+    """PodLevelResources."""
+    prioritized_retries: bool = True
+    """Since 1.34: a retry goes by priority, QoS class and age."""
+    infeasible_above_allocatable: bool = False
+    """Before 1.36: a resize beyond the whole node is refused, not deferred."""
+    preemption_policy: bool = False
+    """SchedulerPreemptionForPodResize: the node may forbid preemption for a resize (KEP-5836)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,49 +1,70 @@
-"""What the allocation core wants done. The shell does it, in order, and reports back with events."""
+"""What the kubelet's core wants done. The shell does it, in order.
+
+A pod instruction is answered by a result (an event) before the pod's sync goes on. It is always the last of
+what the core returns, and there is at most one at a time for a pod. A node instruction is done at once, and
+has no answer.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
+from typing import Any, Literal
 
+from kubelet.pods.container_events import ContainerEvent
+from kubelet.resize.actuation import ActuationCall
+from kubelet.resources.pod_resources import PodResources
+from machinery.api.objects import ObjectKey
 from machinery.api.pb import core
 
 Operation = Literal["add", "resize"]
 EventType = Literal["Normal", "Warning"]
 
 
-@dataclass(frozen=True, slots=True)
-class SaveAllocations:
-    """The allocations changed: write the checkpoint before acting on them."""
+class SyncCause(StrEnum):
+    """Why a pod is synced."""
+
+    LISTED = "the kubelet has started"
+    CHANGED = "the API server shows a change"
+    REMOVED = "removed from the API"
+    ADMITTED = "admitted"
+    REJECTED = "rejected"
+    PREEMPTED = "preempted"
+    RESIZE = "its pending resize was tried"
+    NODE_POLICY = "the node's preemption policy changed"
+    EXITED = "its containers exited"
+
+
+# Node instructions
 
 
 @dataclass(frozen=True, slots=True)
-class AdmitPod:
-    """Start the pod."""
+class QueueSync:
+    """Queue the pod for a pod worker."""
 
     uid: str
+    cause: SyncCause
 
 
 @dataclass(frozen=True, slots=True)
-class RejectPod:
-    """Never start the pod: phase Failed with this reason and message."""
+class SyncLater:
+    """Queue the pod for a pod worker after some seconds."""
 
     uid: str
-    reason: str
-    message: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class KillPod:
-    """Stop a running pod at once: phase Failed with this reason and message."""
+class ScheduleRetry:
+    """Replace the node's timer for the periodic retry of pending resizes."""
 
-    uid: str
-    reason: str
-    message: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class SyncPod:
-    """Run the pod worker: actuate what is allocated, write the status."""
+class RemoveSandbox:
+    """Kill and remove what the runtime has of a pod that is gone from the API."""
 
     uid: str
 
@@ -59,22 +80,25 @@ class RecordEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleRetry:
-    """Replace the timer of the periodic retry."""
+class RecordContainerEvents:
+    """Record events on containers of a pod."""
 
-    seconds: float
+    events: tuple[ContainerEvent, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """The pending resizes were walked (unless the sources are not ready); for the log and metrics."""
+    """The pending resizes were tried (unless the sources are not ready); for the log and metrics."""
 
     trigger: str
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """An admission was decided; for the log and metrics. `reason` is the raw one (OutOfcpu, ...)."""
+    """An admission was decided; for the log and metrics. `reason` is the raw one (OutOfcpu, ...).
+
+    `trigger` is what caused the retry that it belongs to, "" for the admission of a new pod.
+    """
 
     uid: str
     operation: Operation
@@ -82,16 +106,150 @@ class Evaluated:
     reason: str = ""
     message: str = ""
     was_deferred: bool = False
+    trigger: str = ""
 
 
-Instruction = (
-    SaveAllocations
-    | AdmitPod
-    | RejectPod
-    | KillPod
-    | SyncPod
-    | RecordEvent
+# Pod instructions: checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class SaveCheckpoint:
+    """Write the allocations to disk, at least up to this version. Answered by CheckpointSaved."""
+
+    uid: str
+    version: int
+
+
+# Pod instructions: the runtime. Answered by CallDone.
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSandbox:
+    """Create the pod's sandbox; its containers wait."""
+
+    uid: str
+    pod: core.Pod
+
+
+@dataclass(frozen=True, slots=True)
+class StartContainers:
+    """Start all containers with these resources."""
+
+    uid: str
+    pod: core.Pod
+    resources: PodResources
+
+
+@dataclass(frozen=True, slots=True)
+class StartCrashedContainers:
+    """Start the containers that have crashed, with these resources."""
+
+    uid: str
+    names: tuple[str, ...]
+    resources: PodResources
+
+
+@dataclass(frozen=True, slots=True)
+class StartEphemeralContainers:
+    """Start new ephemeral containers."""
+
+    uid: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeContainers:
+    """Probe the containers that run: they become ready."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class CrashContainers:
+    """End the containers' run by themselves, as an annotation says; they are to run again."""
+
+    uid: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExitContainers:
+    """End the containers' run by themselves, as an annotation says, for good."""
+
+    uid: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Actuate:
+    """Make one call of an actuation; `first` and `last` say where in the actuation it is.
+
+    Answered by CallDone or CallRefused.
+    """
+
+    uid: str
+    call: ActuationCall
+    first: bool
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SignalContainers:
+    """Ask the containers to stop (SIGTERM): the grace period begins."""
+
+    uid: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StopContainers:
+    """Stop all containers for good."""
+
+    uid: str
+
+
+# Pod instructions: the API server
+
+
+@dataclass(frozen=True, slots=True)
+class PatchStatus:
+    """Patch the pod's status (strategic merge) so that it becomes `status`. Answered by StatusWritten."""
+
+    uid: str
+    pod: ObjectKey
+    patch: Mapping[str, Any]
+    status: core.PodStatus
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete the pod without grace: its containers have stopped. Answered by PodDeleted."""
+
+    uid: str
+    pod: ObjectKey
+
+
+RuntimeCall = (
+    CreateSandbox
+    | StartContainers
+    | StartCrashedContainers
+    | StartEphemeralContainers
+    | ProbeContainers
+    | CrashContainers
+    | ExitContainers
+    | Actuate
+    | SignalContainers
+    | StopContainers
+)
+PodInstruction = SaveCheckpoint | RuntimeCall | PatchStatus | DeletePod
+NodeInstruction = (
+    QueueSync
+    | SyncLater
     | ScheduleRetry
+    | RemoveSandbox
+    | RecordEvent
+    | RecordContainerEvents
     | Retried
     | Evaluated
 )
+Instruction = NodeInstruction | PodInstruction

@@ -6,9 +6,10 @@ Source: kubelet 1.36, pod resize admit handler (KEP-1287, "Resize status": Infea
 from __future__ import annotations
 
 from kubelet.allocation.preemption import GUARANTEED
-from kubelet.node.state import NodeState, PodRecord
+from kubelet.node.state import NodeState
+from kubelet.pods.record import PodRecord
+from kubelet.resize.actuation import restarts_for
 from kubelet.resources.pod_resources import resizable_containers
-from machinery.api.pb import core
 from machinery.resources import quantity
 from machinery.resources.pod_resources import CPU, MEMORY
 from machinery.resources.qos import recorded_qos_class
@@ -54,14 +55,6 @@ def _above_allocatable(node: NodeState, record: PodRecord) -> str | None:
         if asked > capacity:
             return f"Node didn't have enough capacity: {name}, requested: {asked}, capacity: {capacity}"
     return None
-
-
-def restarts_for(container: core.Container, resource: str) -> bool:
-    """Whether the container must restart when this resource changes."""
-    for policy in container.resizePolicy:
-        if policy.resourceName == resource:
-            return policy.restartPolicy == "RestartContainer"
-    return False
 
 
 def _request_changes(node: NodeState, record: PodRecord, container: str, resource: str) -> bool:

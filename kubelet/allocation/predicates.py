@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kubelet.allocation.preemption import Shortage
-from kubelet.node.state import NodeState, PodRecord
+from kubelet.node.state import NodeState
+from kubelet.pods.record import PodRecord
 from machinery.api.pb import core
 from machinery.resources.pod_resources import Resources, is_extended, is_sidecar
 from machinery.scheduling import node_affinity, taints

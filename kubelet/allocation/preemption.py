@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-CRITICAL_PRIORITY = 2_000_000_000
 BEST_EFFORT = "BestEffort"
 BURSTABLE = "Burstable"
 GUARANTEED = "Guaranteed"
@@ -73,10 +72,6 @@ def may_preempt(preemptor: Candidate, victim: Candidate) -> bool:
     return preemptor.priority > victim.priority
 
 
-def is_critical_priority(priority: int | None) -> bool:
-    return priority is not None and priority >= CRITICAL_PRIORITY
-
-
 def _closest(pods: Iterable[Candidate], shortages: Sequence[Shortage]) -> list[Candidate]:
     """Takes the pod nearest to what is missing until nothing is; at equal distance the smaller, later one."""
     left = list(pods)
@@ -124,4 +119,7 @@ def _without(shortages: Sequence[Shortage], pods: Sequence[Candidate]) -> list[S
 
 def _no_set(shortages: Sequence[Shortage]) -> str:
     listed = "".join(f"(res: {shortage.resource}, q: {shortage.amount}), " for shortage in shortages)
-    return f"no set of running pods found to reclaim resources: [{listed}]"
+    return (
+        "preemption: error finding a set of pods to preempt: "
+        f"no set of running pods found to reclaim resources: [{listed}]"
+    )

@@ -6,7 +6,8 @@ Source: KEP-1287, "Priority of Resize Requests"; kubelet 1.36's sortPendingResiz
 from __future__ import annotations
 
 from kubelet.allocation.preemption import GUARANTEED
-from kubelet.node.state import NodeState, PodRecord
+from kubelet.node.state import NodeState
+from kubelet.pods.record import PodRecord
 from machinery.resources.pod_resources import CPU, MEMORY
 from machinery.resources.qos import recorded_qos_class
 

@@ -5,44 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kubelet.resize.conditions import ResizeCondition
-from kubelet.resize.states import STORY_MAX, Cause, check, state_of
+from kubelet.features import Features, StatusFeatures, status_features
+from kubelet.options import Delays
+from kubelet.pods.record import PodRecord
 from kubelet.resources.pod_resources import PodResources, desired_resources
 from kubelet.resources.usage import requested
 from machinery.api.pb import core
+from machinery.features.gates import DEFAULT, Gates, Version
 from machinery.resources.pod_resources import Resources, amount
-
-TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Features:
-    """What the emulated version and its gates allow."""
-
-    resize: bool = True
-    """InPlacePodVerticalScaling."""
-    resize_pod_level: bool = True
-    """InPlacePodLevelResourcesVerticalScaling."""
-    resize_init_containers: bool = True
-    """InPlacePodVerticalScalingInitContainers."""
-    pod_level_resources: bool = True
-    """PodLevelResources."""
-    prioritized_retries: bool = True
-    """Since 1.34: a retry goes by priority, QoS class and age."""
-    infeasible_above_allocatable: bool = False
-    """Before 1.36: a resize beyond the whole node is refused, not deferred."""
-    preemption_policy: bool = False
-    """SchedulerPreemptionForPodResize: the node may forbid preemption for a resize (KEP-5836)."""
 
 
 def _no_swap(pod: core.Pod, container: str) -> bool:
     return False
 
 
+def _no_memory_usage(pod: core.Pod, container: str) -> int:
+    return 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
     """How the node was started; does not change while it runs."""
 
+    host_ip: str = ""
+    version: Version = DEFAULT
+    """The emulated one."""
+    delays: Delays = field(default_factory=Delays)
+    status: StatusFeatures = field(default_factory=lambda: status_features(DEFAULT, Gates("kubelet")))
     cpu_manager_policy: str = "none"
     memory_manager_policy: str = "None"
     resizes_exclusive_cpus: bool = False
@@ -51,61 +40,24 @@ class NodeSettings:
     """InPlacePodVerticalScalingExclusiveMemory."""
     uses_swap: Callable[[core.Pod, str], bool] = _no_swap
     """Whether a container of a pod may swap."""
-
-
-@dataclass(slots=True)
-class PodRecord:
-    """One pod. `pod` is the API's object, shared: never changed here."""
-
-    pod: core.Pod
-    desired: PodResources
-    pending: ResizeCondition | None = None
-    in_progress: ResizeCondition | None = None
-    failed: bool = False
-    """Rejected or preempted by this kubelet, whatever the API says yet."""
-    terminated: bool = False
-    """Its containers have stopped for good."""
-    counted: Resources | None = None
-    """What the pod counts for on the node; None when it must be counted anew."""
-    story: list[str] | None = None
-    """The last steps of its resize; None while there was none."""
-
-    @property
-    def uid(self) -> str:
-        return self.pod.metadata.uid
-
-    @property
-    def active(self) -> bool:
-        """Whether the pod takes room."""
-        return not (self.failed or self.terminated or self.pod.status.phase in TERMINAL_PHASES)
-
-    def move(
-        self,
-        cause: Cause,
-        *,
-        pending: ResizeCondition | None,
-        in_progress: ResizeCondition | None,
-    ) -> None:
-        """Sets both conditions; UnknownStepError where the table of `resize_way` has no such step."""
-        before, after = state_of(self.pending, self.in_progress), state_of(pending, in_progress)
-        check(
-            f"{self.pod.metadata.namespace}/{self.pod.metadata.name}", before, cause, after, self.story or ()
-        )
-        self.pending, self.in_progress = pending, in_progress
-        if before is not after:
-            self.story = [*(self.story or ())[-STORY_MAX + 1 :], f"{after.value} ({cause.value})"]
+    memory_usage: Callable[[core.Pod, str], int] = _no_memory_usage
+    """How many bytes a container of a pod uses, "" for the pod: a lower limit must leave room for that."""
 
 
 @dataclass(slots=True)
 class NodeState:
-    """The state of one node. Only `kubelet.allocation` changes it."""
+    """The state of one node. Only `kubelet.sync_loop` and what it calls change it."""
 
     node: core.Node
     settings: NodeSettings = field(default_factory=NodeSettings)
     features: Features = field(default_factory=Features)
     pods: dict[str, PodRecord] = field(default_factory=dict)
     allocations: dict[str, PodResources] = field(default_factory=dict)
-    """By uid: what is checkpointed."""
+    """By uid: what is checkpointed. Changed by `allocate` and `release` only."""
+    version: int = 0
+    """Counts the changes of allocations."""
+    saved_version: int = 0
+    """The newest version that is on disk."""
     queue: list[str] = field(default_factory=list)
     """Uids of pods with a pending resize, in the order of the next retry."""
     sources_ready: bool = False
@@ -118,9 +70,21 @@ class NodeState:
 
     @property
     def resize_preemption_disabled(self) -> bool:
-        """Whether anyone asked that no pod be preempted for a resize on this node (KEP-5836)."""
+        """Whether the node's policy forbids preemption for a resize (KEP-5836)."""
         disabled = bool(self.node.spec.podPreemptionPolicy.disableResizePreemption)
         return self.features.preemption_policy and disabled
+
+    def allocate(self, record: PodRecord, resources: PodResources) -> None:
+        """Set a pod's allocation; it is on disk once `saved_version` has reached the record's version."""
+        self.allocations[record.uid] = resources
+        record.counted = None
+        self.version += 1
+        record.allocation_version = self.version
+
+    def release(self, uid: str) -> None:
+        """Remove a pod's allocation."""
+        self.allocations.pop(uid, None)
+        self.version += 1
 
     def next_transition(self) -> int:
         self.transitions += 1

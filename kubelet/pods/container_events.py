@@ -1,8 +1,8 @@
-"""What a kubelet tells of a container's life: pulled, created, started, stopping. Pure.
+"""Events of containers: pulled, created, started, stopping, backing off. Pure.
 
-Reasons and texts as kubelet 1.36's; those up to 1.34 named the container in the text, later ones leave that
+Reasons and texts are kubelet 1.36's; those up to 1.34 named the container in the text, later ones leave that
 to the event's field path. Images are always there: the emulated runtime pulls nothing.
-Source: pkg/kubelet/kuberuntime, pkg/kubelet/images.
+Source: kubelet 1.36, kuberuntime and images.
 """
 
 from __future__ import annotations
@@ -19,13 +19,49 @@ _SHORT_SINCE = Version(1, 35)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ContainerEvent:
     """One event; `regarding` names the container in its field path."""
 
     regarding: core.ObjectReference
     reason: str
     note: str
     type: str = "Normal"
+
+
+def started(pod: core.Pod, names: Iterable[str], version: Version) -> Iterator[ContainerEvent]:
+    """Return the events of containers that were started, in order."""
+    spec = pod.spec
+    images = {c.name: c.image for c in (*spec.initContainers, *spec.containers)}
+    for one in spec.ephemeralContainers:
+        images[one.ephemeralContainerCommon.name] = one.ephemeralContainerCommon.image
+    short = version >= _SHORT_SINCE
+    for name in names:
+        regarding = _refer(pod, name)
+        access = " and can be accessed by the pod" if short else ""
+        pulled = f'Container image "{images.get(name, "")}" already present on machine{access}'
+        created = "Container created" if short else f"Created container: {name}"
+        running = "Container started" if short else f"Started container {name}"
+        yield ContainerEvent(regarding, "Pulled", pulled)
+        yield ContainerEvent(regarding, "Created", created)
+        yield ContainerEvent(regarding, "Started", running)
+
+
+def stopping(pod: core.Pod, names: Iterable[str]) -> Iterator[ContainerEvent]:
+    """Return the events of containers that are about to be stopped for good."""
+    for name in names:
+        yield ContainerEvent(_refer(pod, name), "Killing", f"Stopping container {name}")
+
+
+def backing_off(pod: core.Pod, names: Iterable[str]) -> Iterator[ContainerEvent]:
+    """Return the events of containers that have crashed and wait before they run again."""
+    for name in names:
+        yield ContainerEvent(_refer(pod, name), "BackOff", crash_loop.note(pod, name), "Warning")
+
+
+def restarting(pod: core.Pod, names: Iterable[str]) -> Iterator[ContainerEvent]:
+    """Return the events of containers that are stopped because a resize of them needs a restart."""
+    for name in names:
+        yield ContainerEvent(_refer(pod, name), "Killing", f"Container {name} resize requires restart")
 
 
 def _refer(pod: core.Pod, name: str) -> core.ObjectReference:
@@ -37,37 +73,3 @@ def _refer(pod: core.Pod, name: str) -> core.ObjectReference:
         field = "ephemeralContainers"
     found.fieldPath = f"spec.{field}{{{name}}}"
     return found
-
-
-def started(pod: core.Pod, names: Iterable[str], version: Version) -> Iterator[Told]:
-    """That containers were started, in order."""
-    spec = pod.spec
-    images = {c.name: c.image for c in (*spec.initContainers, *spec.containers)}
-    for one in spec.ephemeralContainers:
-        images[one.ephemeralContainerCommon.name] = one.ephemeralContainerCommon.image
-    short = version >= _SHORT_SINCE
-    for name in names:
-        regarding = _refer(pod, name)
-        access = " and can be accessed by the pod" if short else ""
-        pulled = f'Container image "{images.get(name, "")}" already present on machine{access}'
-        yield Told(regarding, "Pulled", pulled)
-        yield Told(regarding, "Created", "Container created" if short else f"Created container: {name}")
-        yield Told(regarding, "Started", "Container started" if short else f"Started container {name}")
-
-
-def stopping(pod: core.Pod, names: Iterable[str]) -> Iterator[Told]:
-    """That containers are about to be stopped for good."""
-    for name in names:
-        yield Told(_refer(pod, name), "Killing", f"Stopping container {name}")
-
-
-def backing_off(pod: core.Pod, names: Iterable[str]) -> Iterator[Told]:
-    """That containers which have ended wait before they run again."""
-    for name in names:
-        yield Told(_refer(pod, name), "BackOff", crash_loop.note(pod, name), "Warning")
-
-
-def restarting(pod: core.Pod, names: Iterable[str]) -> Iterator[Told]:
-    """That containers are stopped because a resize of them needs a restart."""
-    for name in names:
-        yield Told(_refer(pod, name), "Killing", f"Container {name} resize requires restart")

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from kubelet.resources.pod_resources import PodResources
 from kubelet.resources.requirements import EMPTY, Requirements
+from machinery.api.pb import core
 from machinery.resources.pod_resources import CPU, MEMORY
 
 ResourceName = Literal["cpu", "memory"]
@@ -49,6 +51,26 @@ class Call:
     """Microseconds in 100 ms."""
     cpu_shares: int | None = None
     memory_limit: int | None = None
+    allocated: Requirements | None = None
+    """Of a container update: what the container is allocated; it has that of `resource` afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetPodResources:
+    """Make these the pod-level resources in force; None for a pod that has none."""
+
+    resources: Requirements | None
+
+
+@dataclass(frozen=True, slots=True)
+class RestartContainers:
+    """Kill these containers and start them again, with what they are allocated."""
+
+    names: tuple[str, ...]
+    resources: PodResources
+
+
+ActuationCall = Call | SetPodResources | RestartContainers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,18 +136,20 @@ def plan(containers: Sequence[ContainerResize], *, pod_memory_usage: int = 0) ->
     return ResizePlan(restart=tuple(restart), update=frozen, calls=tuple(calls))
 
 
-def after(container: ContainerResize, done: Sequence[Call]) -> Requirements:
-    """What a container has once these calls have succeeded."""
-    requirements = container.actuated
-    for call in done:
-        if call.call == "container" and call.container == container.name:
-            requirements = Requirements(
-                requirements.requests.replaced(
-                    call.resource, container.allocated.requests.get(call.resource)
-                ),
-                requirements.limits.replaced(call.resource, container.allocated.limits.get(call.resource)),
-            )
-    return requirements
+def updated(actuated: Requirements, resource: ResourceName, allocated: Requirements) -> Requirements:
+    """Return what a container has once the update of one resource has succeeded."""
+    return Requirements(
+        actuated.requests.replaced(resource, allocated.requests.get(resource)),
+        actuated.limits.replaced(resource, allocated.limits.get(resource)),
+    )
+
+
+def restarts_for(container: core.Container, resource: str) -> bool:
+    """Return whether the container must restart when this resource changes (its resizePolicy)."""
+    for policy in container.resizePolicy:
+        if policy.resourceName == resource:
+            return policy.restartPolicy == "RestartContainer"
+    return False
 
 
 def cpu_shares(millicores: int) -> int:
@@ -210,7 +234,7 @@ def _phase(
 
 
 def _pod_call(resource: ResourceName, *, limit: int = 0, request: int | None = None) -> tuple[Call, ...]:
-    """A cgroup write of the pod; the sandbox is told before each."""
+    """Return a cgroup write of the pod, preceded by the notification of the sandbox."""
     if request is not None:
         write = Call(call="podCgroup", resource=resource, cpu_shares=cpu_shares(request))
     elif resource == CPU:
@@ -233,6 +257,7 @@ def _container_call(container: ContainerResize, resource: ResourceName, *, memor
         cpu_quota=cpu_quota(limit),
         cpu_shares=cpu_shares(request),
         memory_limit=memory.limits.number(MEMORY),
+        allocated=container.allocated,
     )
 
 

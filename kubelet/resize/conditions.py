@@ -1,4 +1,4 @@
-"""The two conditions of a resize, as this process holds them: pending, and in progress.
+"""The two conditions of a resize, as the kubelet keeps them: pending, and in progress.
 
 They are written to the API with the next status. Source: kubelet 1.36, status manager; KEP-1287, "Resize
 status".
@@ -19,7 +19,7 @@ ERROR = "Error"
 class ResizeCondition:
     """One condition; `since` and `probed` in seconds since the epoch, `order` counts transitions on the node.
 
-    Two transitions may fall into the same instant; `order` tells which was first.
+    Two transitions may fall into the same instant; `order` says which was first.
     """
 
     reason: str = ""
@@ -30,52 +30,31 @@ class ResizeCondition:
     order: int = 0
 
 
-def pending(
-    old: ResizeCondition | None, *, reason: str, message: str, generation: int, now: float, order: int
-) -> tuple[ResizeCondition, bool]:
-    """The pending condition after an evaluation, and whether that is worth an event.
-
-    Every reason but Infeasible reads Deferred. The transition time moves only with the reason.
-    """
-    reason = reason if reason == INFEASIBLE else DEFERRED
-    new = ResizeCondition(
-        reason=reason, message=message, observed_generation=generation, since=now, probed=now, order=order
-    )
-    if old is not None and old.reason == reason:
-        new = replace(new, since=old.since, order=old.order)
-    told = old is not None and (old.reason, old.observed_generation) == (reason, generation)
-    return new, not told
+def pending(old: ResizeCondition | None, new: ResizeCondition) -> ResizeCondition:
+    """Return the pending condition after an evaluation: its transition time moves only with the reason."""
+    if old is not None and old.reason == new.reason:
+        return replace(new, since=old.since, order=old.order)
+    return new
 
 
-def in_progress(
-    old: ResizeCondition | None,
-    *,
-    generation: int,
-    now: float,
-    order: int,
-    reason: str = "",
-    message: str = "",
-) -> tuple[ResizeCondition, bool]:
-    """The in-progress condition, and whether that is worth an event.
+def is_new_pending(old: ResizeCondition | None, *, reason: str, generation: int) -> bool:
+    """Return whether a pending condition is worth an event: another reason, or another generation."""
+    return old is None or (old.reason, old.observed_generation) != (reason, generation)
 
-    Set again without a reason it keeps all it had; an error keeps the generation that was being actuated.
+
+def in_progress(old: ResizeCondition | None, new: ResizeCondition) -> ResizeCondition:
+    """Return the in-progress condition.
+
+    Set again without a reason it keeps all it had; an error keeps the generation that is being actuated.
     """
     if old is None:
-        return (
-            ResizeCondition(
-                reason=reason,
-                message=message,
-                observed_generation=generation,
-                since=now,
-                probed=now,
-                order=order,
-            ),
-            True,
-        )
-    if not reason and not message:
-        return replace(old, probed=now), False
-    changed = (old.reason, old.message) != (reason, message)
-    new = replace(old, reason=reason, message=message, probed=now)
-    if old.reason != reason:
-        new = replace(new, since=now, order=order)
-    return new, changed
+        return new
+    if not new.reason and not new.message:
+        return replace(old, probed=new.probed)
+    kept = replace(new, observed_generation=old.observed_generation)
+    return kept if old.reason != new.reason else replace(kept, since=old.since, order=old.order)
+
+
+def is_new_error(old: ResizeCondition | None, message: str) -> bool:
+    """Return whether an error of the actuation is worth an event."""
+    return old is None or (old.reason, old.message) != (ERROR, message)

@@ -1,102 +1,148 @@
-"""The way of a pod's resize, as a table: which cause leads from where to where.
+"""The states of a pod's resize, as two tables that drive it.
 
-The state is what a person sees of it: a pending reason wins over progress, since both conditions may exist at
-once (a newer request waits while an older one is put into force). A step that is not in the table is a
-mistake in the kubelet and is told with the pod's story.
+A resize has two conditions that exist side by side, since a newer request may wait while an older one is
+being actuated: PodResizePending (`PENDING`) and PodResizeInProgress (`IN_PROGRESS`). Each table maps a state
+and a trigger to the next state and to the effects that make it so. A trigger concerns the tables that name it
+anywhere; where such a table does not name it for the present state that is a bug (`UnknownTransitionError`).
+The diagram in docs/design/016-kubelet-core.md is printed from them by `python -m kubelet.resize.states`.
+
+Source: kubelet 1.36, allocation and status managers; KEP-1287, "Resize status".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from enum import Enum
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
 
-from kubelet.resize.conditions import ERROR, INFEASIBLE, ResizeCondition
-
-STORY_MAX = 16
-
-
-class ResizeState(Enum):
-    """Where a pod's resize is."""
-
-    SETTLED = "settled"
-    DEFERRED = "deferred"
-    INFEASIBLE = "infeasible"
-    IN_PROGRESS = "in progress"
-    FAILING = "failing"
+from kubelet.transitions import Table, Transition, diagram
 
 
-class Cause(Enum):
-    """What moves it."""
+class Pending(StrEnum):
+    """The state of PodResizePending."""
 
-    DEFER = "no room now"
-    REFUSE = "never possible here"
+    NONE = "no resize pending"
+    DEFERRED = "Deferred"
+    INFEASIBLE = "Infeasible"
+
+
+class Progress(StrEnum):
+    """The state of PodResizeInProgress."""
+
+    NONE = "no resize in progress"
+    IN_PROGRESS = "InProgress"
+    ERROR = "Error"
+
+
+class Trigger(StrEnum):
+    """What moves a resize."""
+
+    DEFER = "does not fit now"
+    REFUSE = "is infeasible on this node"
     ALLOCATE = "allocated"
-    REVERT = "desired again what is allocated"
-    UNSETTLED = "runtime differs from allocation"
-    ACTUATE = "runtime agrees with allocation"
-    FAIL = "runtime refused"
-    TERMINATE = "pod stopped"
-    TAKE_OVER = "read back after a restart"
+    REVERT = "desired resources are those allocated"
+    DIFFER = "actuated resources differ from those allocated"
+    ACTUATE = "actuated"
+    FAIL = "actuation failed"
+    TERMINATE = "pod terminated"
+    READ_DEFERRED = "read from the status: Deferred"
+    READ_INFEASIBLE = "read from the status: Infeasible"
+    READ_IN_PROGRESS = "read from the status: InProgress"
+    READ_ERROR = "read from the status: Error"
 
 
-_S = ResizeState
-_ANY = frozenset(ResizeState)
-_PENDING = (_S.DEFERRED, _S.INFEASIBLE)
-_NOT_PENDING = frozenset({_S.SETTLED, _S.IN_PROGRESS, _S.FAILING})
+class Effect(StrEnum):
+    """What is done on a transition."""
+
+    SET_PENDING = "set PodResizePending"
+    CLEAR_PENDING = "remove PodResizePending"
+    RECORD_PENDING = "record ResizeDeferred or ResizeInfeasible, if that is new"
+    START = "set PodResizeInProgress for the allocated generation"
+    SET_IN_PROGRESS = "set PodResizeInProgress, keep what it says"
+    SET_ERROR = "set PodResizeInProgress to Error"
+    CLEAR_IN_PROGRESS = "remove PodResizeInProgress"
+    RECORD_STARTED = "record ResizeStarted"
+    RECORD_COMPLETED = "record ResizeCompleted"
+    RECORD_ERROR = "record ResizeError, if that is new"
 
 
-def _all_to(*states: ResizeState) -> Mapping[ResizeState, frozenset[ResizeState]]:
-    return dict.fromkeys(_S, frozenset(states))
+_N, _P, _T, _E = Pending, Progress, Trigger, Effect
 
-
-def _stay(*states: ResizeState) -> dict[ResizeState, frozenset[ResizeState]]:
-    return {state: frozenset({state}) for state in states}
-
-
-WAY: Mapping[Cause, Mapping[ResizeState, frozenset[ResizeState]]] = {
-    Cause.DEFER: _all_to(_S.DEFERRED),
-    Cause.REFUSE: _all_to(_S.INFEASIBLE),
-    Cause.ALLOCATE: _all_to(_S.IN_PROGRESS),
-    Cause.REVERT: {**_stay(*_NOT_PENDING), **dict.fromkeys(_PENDING, _NOT_PENDING)},
-    Cause.UNSETTLED: {
-        **_stay(_S.IN_PROGRESS, _S.FAILING, *_PENDING),
-        _S.SETTLED: frozenset({_S.IN_PROGRESS}),
-    },
-    Cause.ACTUATE: {**_stay(*_PENDING), **dict.fromkeys(_NOT_PENDING, frozenset({_S.SETTLED}))},
-    Cause.FAIL: {**_stay(*_PENDING), **dict.fromkeys(_NOT_PENDING, frozenset({_S.FAILING}))},
-    Cause.TERMINATE: _all_to(_S.SETTLED),
-    Cause.TAKE_OVER: {_S.SETTLED: _ANY},
+_DEFER: Final = Transition(_N.DEFERRED, (_E.RECORD_PENDING, _E.SET_PENDING))
+_REFUSE: Final = Transition(_N.INFEASIBLE, (_E.RECORD_PENDING, _E.SET_PENDING))
+_CLEAR: Final = Transition(_N.NONE, (_E.CLEAR_PENDING,))
+_STAY: Final[Transition[Pending, Effect]] = Transition(_N.NONE)
+_WAITING: Final[Mapping[Trigger, Transition[Pending, Effect]]] = {
+    _T.DEFER: _DEFER,
+    _T.REFUSE: _REFUSE,
+    _T.ALLOCATE: _CLEAR,
+    _T.REVERT: _CLEAR,
+    _T.TERMINATE: _CLEAR,
 }
 
+PENDING: Final[Table[Pending, Trigger, Effect]] = {
+    _N.NONE: {
+        _T.DEFER: _DEFER,
+        _T.REFUSE: _REFUSE,
+        _T.ALLOCATE: _STAY,
+        _T.REVERT: _STAY,
+        _T.TERMINATE: _STAY,
+        _T.READ_DEFERRED: Transition(_N.DEFERRED, (_E.SET_PENDING,)),
+        _T.READ_INFEASIBLE: Transition(_N.INFEASIBLE, (_E.SET_PENDING,)),
+    },
+    _N.DEFERRED: _WAITING,
+    _N.INFEASIBLE: _WAITING,
+}
 
-class UnknownStepError(Exception):
-    """A step that the table does not have; the text tells the pod's story."""
+_START: Final = Transition(_P.IN_PROGRESS, (_E.START, _E.RECORD_STARTED))
+_FAIL: Final = Transition(_P.ERROR, (_E.RECORD_ERROR, _E.SET_ERROR))
+_DONE: Final = Transition(_P.NONE, (_E.RECORD_COMPLETED, _E.CLEAR_IN_PROGRESS))
+_END: Final = Transition(_P.NONE, (_E.CLEAR_IN_PROGRESS,))
+
+IN_PROGRESS: Final[Table[Progress, Trigger, Effect]] = {
+    _P.NONE: {
+        _T.ALLOCATE: _START,
+        _T.DIFFER: Transition(_P.IN_PROGRESS, (_E.SET_IN_PROGRESS,)),
+        _T.ACTUATE: Transition(_P.NONE),
+        _T.FAIL: _FAIL,
+        _T.TERMINATE: Transition(_P.NONE),
+        _T.READ_IN_PROGRESS: Transition(_P.IN_PROGRESS, (_E.SET_IN_PROGRESS,)),
+        _T.READ_ERROR: Transition(_P.ERROR, (_E.SET_ERROR,)),
+    },
+    _P.IN_PROGRESS: {
+        _T.ALLOCATE: _START,
+        _T.DIFFER: Transition(_P.IN_PROGRESS, (_E.SET_IN_PROGRESS,)),
+        _T.ACTUATE: _DONE,
+        _T.FAIL: _FAIL,
+        _T.TERMINATE: _END,
+    },
+    _P.ERROR: {
+        _T.ALLOCATE: _START,
+        _T.DIFFER: Transition(_P.ERROR, (_E.SET_IN_PROGRESS,)),
+        _T.ACTUATE: _DONE,
+        _T.FAIL: _FAIL,
+        _T.TERMINATE: _END,
+    },
+}
+
+PENDING_TRIGGERS: Final = frozenset(trigger for row in PENDING.values() for trigger in row)
+PROGRESS_TRIGGERS: Final = frozenset(trigger for row in IN_PROGRESS.values() for trigger in row)
 
 
-def state_of(pending: ResizeCondition | None, in_progress: ResizeCondition | None) -> ResizeState:
-    """Where a resize is, by its conditions."""
-    if pending is not None:
-        return _S.INFEASIBLE if pending.reason == INFEASIBLE else _S.DEFERRED
-    if in_progress is None:
-        return _S.SETTLED
-    return _S.FAILING if in_progress.reason == ERROR else _S.IN_PROGRESS
+def resize_diagram() -> str:
+    """Return both tables as one Mermaid state diagram with two concurrent regions."""
+    indent = " " * 8
+    return "\n".join(
+        [
+            "stateDiagram-v2",
+            "    state Resize {",
+            *diagram(PENDING, start=Pending.NONE, indent=indent, prefix="pending_"),
+            f"{indent}--",
+            *diagram(IN_PROGRESS, start=Progress.NONE, indent=indent, prefix="progress_"),
+            "    }",
+        ]
+    )
 
 
-def check(pod: str, before: ResizeState, cause: Cause, after: ResizeState, story: Sequence[str]) -> None:
-    """UnknownStepError for a step that is not in the table."""
-    if after not in WAY[cause].get(before, frozenset()):
-        step = f"{before.value} -> {after.value} because {cause.value}"
-        raise UnknownStepError(f"pod {pod}: {step}; before: {'; '.join(story) or 'nothing'}")
-
-
-def diagram() -> str:
-    """The table as a Mermaid state diagram, for the documentation; steps that change nothing are left out."""
-    names = [f'    state "{state.value}" as {state.name}' for state in ResizeState]
-    steps = [
-        f"    {before.name} --> {after.name}: {cause.value}"
-        for cause, way in WAY.items()
-        for before in ResizeState
-        for after in ResizeState
-        if after in way.get(before, ()) and after is not before
-    ]
-    return "\n".join(["stateDiagram-v2", *names, "    [*] --> SETTLED", *steps, ""])
+if __name__ == "__main__":
+    print(resize_diagram())

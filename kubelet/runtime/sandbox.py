@@ -200,21 +200,20 @@ def rerun(sandbox: PodSandbox, resources: PodResources, *, now: float) -> PodSan
     return replace(sandbox, containers=tuple(rows))
 
 
-def with_resources(
-    sandbox: PodSandbox,
-    resources: Mapping[str, Requirements],
-    *,
-    pod_resources: Requirements | None = None,
-) -> PodSandbox:
-    """Other resources in force, without a restart."""
+def with_resources(sandbox: PodSandbox, resources: Mapping[str, Requirements]) -> PodSandbox:
+    """Return the sandbox with other resources in force for some containers, without a restart."""
     return replace(
         sandbox,
-        pod_resources=pod_resources,
         containers=tuple(
             replace(container, resources=resources.get(container.name, container.resources))
             for container in sandbox.containers
         ),
     )
+
+
+def with_pod_resources(sandbox: PodSandbox, resources: Requirements | None) -> PodSandbox:
+    """Return the sandbox with other pod-level resources in force."""
+    return replace(sandbox, pod_resources=resources)
 
 
 def stop(sandbox: PodSandbox, *, now: float, exit_code: int = 0) -> PodSandbox:

@@ -1,63 +1,38 @@
-"""One node: keeps its allocation core, its containers and its checkpoint together.
+"""One node: its core, its runtime and its checkpoint together.
 
-Synchronous: it hears what changed, lets the core decide, and queues pods for the pod worker.
+Synchronous: it feeds events to the core, performs node instructions, and hands pod instructions to its
+caller, the pod worker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import anyio
 
 from kubelet import events, instructions
-from kubelet.allocation.feasibility import restarts_for
-from kubelet.allocation.manager import handle
 from kubelet.checkpoint import Checkpoint, CorruptCheckpointError
-from kubelet.features import StatusFeatures
-from kubelet.node import addresses
+from kubelet.instructions import NodeInstruction, PodInstruction
 from kubelet.node.node_object import Identity
-from kubelet.node.state import TERMINAL_PHASES, NodeState, PodRecord
-from kubelet.pods import deadline
-from kubelet.pods.container_events import Told
-from kubelet.pods.last_sync import LastSync
-from kubelet.resize.actuation import ContainerResize, changed_limits
-from kubelet.resources.pod_resources import PodResources
+from kubelet.node.state import NodeState
+from kubelet.pods.record import TERMINAL_PHASES
 from kubelet.runtime.adoption import adopt
-from kubelet.runtime.sandbox import PodSandbox
+from kubelet.runtime.emulated_runtime import EmulatedRuntime
 from kubelet.shell import metrics
 from kubelet.shell.checkpoint_file import CheckpointFile
 from kubelet.shell.checkpointer import Checkpointer
 from kubelet.shell.timers import Timers
-from kubelet.status.pod_status import Outcome
-from machinery.api.objects import key_of, resource_version_of
+from kubelet.sync_loop import handle
+from machinery.api.objects import key_of
 from machinery.api.pb import core
 from machinery.events.recorder import EventRecorder
-from machinery.features.gates import Version
-from machinery.resources.pod_resources import CPU, MEMORY
 from machinery.runtime import logs
 from machinery.runtime.clock import Clock
 
 
 @dataclass(slots=True)
-class Due:
-    """When the runtime is done with what it does for a pod (seconds of the monotonic clock)."""
-
-    start: float | None = None
-    ready: float | None = None
-    stop: float | None = None
-    actuate: float | None = None
-    actuates: PodResources | None = None
-    """The allocation that `actuate` is about."""
-    end: float | None = None
-    restart: float | None = None
-    deadline: float | None = None
-    deadline_seconds: int = 0
-    """The `spec.activeDeadlineSeconds` that `deadline` is about."""
-
-
-@dataclass(slots=True)
-class Surroundings:
+class Environment:
     """What all agents of a process share."""
 
     clock: Clock
@@ -67,35 +42,26 @@ class Surroundings:
     """A second one for what happens most: however many pods start, a resize's event does not wait behind."""
     enqueue: Callable[[str, str], None]
     """Queues a pod (node, uid) for the pod worker."""
-    status: StatusFeatures
-    version: Version
     disk: anyio.CapacityLimiter
 
 
 @dataclass(slots=True)
 class Agent:
-    """The state of one node and the door to its core."""
+    """A node of this process."""
 
     identity: Identity
-    state: NodeState
+    node: NodeState
     file: CheckpointFile
-    around: Surroundings
-    sandboxes: dict[str, PodSandbox] = field(default_factory=dict)
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    admitted: set[str] = field(default_factory=set)
-    due: dict[str, Due] = field(default_factory=dict)
-    written: dict[str, core.Pod] = field(default_factory=dict)
-    """The answers to our last status writes, until the watch has caught up."""
-    synced: dict[str, LastSync] = field(default_factory=dict)
-    """What the pod worker's last pass acted on."""
+    env: Environment
     stopped: bool = False
     lost_checkpoint: bool = False
+    runtime: EmulatedRuntime = field(init=False)
     checkpointer: Checkpointer = field(init=False)
     _retry_number: int = 0
-    _trigger: str = ""
 
     def __post_init__(self) -> None:
-        self.checkpointer = Checkpointer(self.file, self.snapshot, self.around.disk)
+        self.runtime = EmulatedRuntime(self.identity.number, self.identity.host_ip)
+        self.checkpointer = Checkpointer(self.file, self.snapshot, lambda: self.node.version, self.env.disk)
 
     @property
     def name(self) -> str:
@@ -104,7 +70,7 @@ class Agent:
     # Life
 
     def restore(self) -> None:
-        """Reads the checkpoint; a corrupt one is told of, set aside, and done without."""
+        """Read the checkpoint; a corrupt one is logged, set aside, and done without."""
         try:
             checkpoint = self.file.load()
         except CorruptCheckpointError as error:
@@ -120,230 +86,102 @@ class Agent:
         if checkpoint is None:
             self.lost_checkpoint = True
             return
-        self.sandboxes = dict(checkpoint.sandboxes)
-        self.send(events.AllocationsRestored(allocations=dict(checkpoint.allocations)))
+        self.runtime.sandboxes = dict(checkpoint.sandboxes)
+        self.handle(events.AllocationsRestored(allocations=checkpoint.allocations))
 
     def begin(self, pods: Iterable[core.Pod]) -> None:
-        """Takes all pods of the node as the first list shows them."""
-        known = {pod.metadata.uid: pod for pod in pods}
+        """Take all pods of the node as the first list shows them."""
+        listed = tuple(pods)
         if self.lost_checkpoint:
-            for uid, pod in known.items():
+            for pod in listed:
                 sandbox = adopt(pod) if pod.status.phase not in TERMINAL_PHASES else None
                 if sandbox is not None:
-                    self.sandboxes[uid] = sandbox
+                    self.runtime.sandboxes[sandbox.uid] = sandbox
                     self.checkpointer.changed()
-        for uid in [uid for uid in self.sandboxes if uid not in known]:
-            del self.sandboxes[uid]
+        if self.runtime.remove_orphans(pod.metadata.uid for pod in listed):
             self.checkpointer.changed()
-        orphans = [uid for uid in self.state.allocations if uid not in known]
-        for uid in orphans:
-            del self.state.allocations[uid]
-            self.checkpointer.changed()
-        self.send(events.PodsAdded(pods=tuple(known.values()), now=self.now()))
-        self.send(events.SourcesReady())
-        for uid in known:
-            self.around.enqueue(self.name, uid)
+        self.handle(events.PodsListed(pods=listed, at=self.moment()))
 
     def snapshot(self) -> Checkpoint:
+        """Return what is to be on disk."""
         return Checkpoint(
-            node=self.name, allocations=dict(self.state.allocations), sandboxes=dict(self.sandboxes)
+            node=self.name, allocations=dict(self.node.allocations), sandboxes=dict(self.runtime.sandboxes)
         )
 
-    # What changed
+    def moment(self) -> events.Moment:
+        """Return the present time."""
+        return events.Moment(self.env.clock.now(), self.env.clock.monotonic())
+
+    # Events
 
     def observe(self, changes: Iterable[tuple[str, core.Pod | None]]) -> None:
-        """Pods as the API has them now, None for one that is gone."""
-        added, removed = [], []
-        for uid, pod in changes:
-            if pod is None:
-                if uid in self.state.pods:
-                    removed.append(uid)
-            elif uid in self.state.pods:
-                self._changed(self.state.pods[uid], pod)
-            else:
-                added.append(pod)
-        if added:
-            self.send(events.PodsAdded(pods=tuple(added), now=self.now()))
-            for pod in added:
-                self.around.enqueue(self.name, pod.metadata.uid)
-        if removed:
-            self.send(events.PodsRemoved(uids=tuple(removed), now=self.now()))
-            for uid in removed:
-                self.forget(uid)
-
-    def _changed(self, record: PodRecord, pod: core.Pod) -> None:
-        old = record.pod
-        answer = self.written.get(record.uid)
-        if answer is not None and resource_version_of(pod) >= resource_version_of(answer):
-            del self.written[record.uid]
-        spec_changed = old.spec != pod.spec
-        if old.status != pod.status:
-            seen = pod
-            if spec_changed:
-                # Both at once (the watch was slow): one after the other, as a kubelet in time would see it.
-                seen = core.Pod()
-                seen.CopyFrom(pod)
-                seen.spec.CopyFrom(old.spec)
-                seen.metadata.generation = old.metadata.generation
-            self.send(events.PodReconciled(pod=seen, now=self.now()))
-        if spec_changed or old.status == pod.status:
-            self.send(events.PodUpdated(pod=pod, now=self.now()))
-        last = self.synced.get(record.uid)
-        if last is None or not last.covers(pod):
-            self.around.enqueue(self.name, record.uid)
+        """Take pods as the API has them now, None for one that is gone."""
+        self.handle(events.PodsObserved(changes=tuple(changes), at=self.moment()))
 
     def node_changed(self, node: core.Node) -> None:
-        self.send(events.NodeChanged(node=node))
+        """Take the node object as the API has it now."""
+        self.handle(events.NodeChanged(node=node))
 
-    def forget(self, uid: str) -> None:
-        """The pod is gone from the API: whatever of it still runs is killed."""
-        self.outcomes.pop(uid, None)
-        self.admitted.discard(uid)
-        self.due.pop(uid, None)
-        self.written.pop(uid, None)
-        self.synced.pop(uid, None)
-        if self.sandboxes.pop(uid, None) is not None:
-            self.checkpointer.changed()
-        self.around.enqueue(self.name, uid)  # saves the checkpoint
+    def sync(self, uid: str) -> PodInstruction | None:
+        """Begin a sync of a pod; return the first instruction that wants an answer."""
+        return self.handle(events.SyncDue(uid=uid, sandbox=self.runtime.sandboxes.get(uid), at=self.moment()))
 
-    # The core
+    def handle(self, event: events.Event) -> PodInstruction | None:
+        """Feed the core and perform its node instructions; return the one that wants an answer, if any."""
+        for instruction in handle(self.node, event):
+            if isinstance(instruction, NodeInstruction):
+                self._perform(instruction)
+            else:
+                return instruction  # always the last one
+        return None
 
-    def send(self, event: events.Event) -> None:
-        """Tells the core, and does what it wants."""
-        for action in handle(self.state, event):
-            self._perform(action)
+    # Node instructions
 
-    def _perform(self, action: instructions.Instruction) -> None:
-        match action:
-            case instructions.SaveAllocations():
-                self.checkpointer.changed()
-            case instructions.AdmitPod(uid):
-                self.admitted.add(uid)
-                self.around.enqueue(self.name, uid)
-            case instructions.RejectPod(uid, reason, message):
-                self.outcomes[uid] = Outcome(reason=reason, message=message)
-                self.around.enqueue(self.name, uid)
-            case instructions.KillPod(uid, reason, message):
-                self.outcomes[uid] = Outcome(reason=reason, message=message, preempted=True)
-                self.around.enqueue(self.name, uid)
-            case instructions.SyncPod(uid):
-                self.around.enqueue(self.name, uid)
+    def _perform(self, instruction: NodeInstruction) -> None:
+        match instruction:
+            case instructions.QueueSync(uid):
+                self.env.enqueue(self.name, uid)
+            case instructions.SyncLater(uid, seconds):
+                self.env.timers.after(seconds, lambda: self.env.enqueue(self.name, uid))
+            case instructions.RemoveSandbox(uid):
+                if self.runtime.remove(uid):
+                    self.checkpointer.changed()
             case instructions.RecordEvent(pod, type_, reason, message):
-                self.around.recorder.event(
-                    pod, type_, reason, action=reason, note=message, instance=self.name
-                )
+                self.env.recorder.event(pod, type_, reason, action=reason, note=message, instance=self.name)
+            case instructions.RecordContainerEvents(container_events):
+                for one in container_events:
+                    self.env.container_recorder.event(
+                        one.regarding, one.type, one.reason, action="", note=one.note, instance=self.name
+                    )
             case instructions.ScheduleRetry(seconds):
                 self._schedule_retry(seconds)
             case instructions.Evaluated():
-                self._evaluated(action)
-            case instructions.Retried(trigger):
-                self._trigger = trigger
+                self._evaluated(instruction)
+            case instructions.Retried():
+                pass
 
     def _schedule_retry(self, seconds: float) -> None:
-        """One timer a node: a new one makes the old one mean nothing."""
+        """Replace the node's one timer: a new one makes the old one mean nothing."""
         self._retry_number += 1
         number = self._retry_number
 
         def due() -> None:
             if number == self._retry_number and not self.stopped:
-                self.send(events.RetryDue(now=self.now()))
+                self.handle(events.RetryDue(at=self.moment()))
 
-        if self.state.queue:
-            self.around.timers.after(seconds, due)
+        if self.node.queue:
+            self.env.timers.after(seconds, due)
 
-    def _evaluated(self, action: instructions.Evaluated) -> None:
-        metrics.count(action, self._trigger)
-        record = self.state.pods.get(action.uid)
-        if record is not None and (action.operation == "resize" or not action.admitted):
+    def _evaluated(self, evaluated: instructions.Evaluated) -> None:
+        metrics.count(evaluated)
+        record = self.node.pods.get(evaluated.uid)
+        if record is not None and (evaluated.operation == "resize" or not evaluated.admitted):
             logs.get().info(
                 "Evaluated",
                 pod=key_of(record.pod),
                 node=self.name,
-                operation=action.operation,
-                admitted=action.admitted,
-                reason=action.reason,
-                message=action.message,
+                operation=evaluated.operation,
+                admitted=evaluated.admitted,
+                reason=evaluated.reason,
+                message=evaluated.message,
             )
-
-    # What the pod worker asks
-
-    def begin_sync(self, record: PodRecord) -> None:
-        """Note the pod that a pass of the worker is about to act on."""
-        self.synced[record.uid] = LastSync(record.pod)
-
-    def decide_status(self, uid: str, status: core.PodStatus) -> None:
-        """Note the status that the pass decided on, before it is written: the watch may be faster."""
-        last = self.synced.get(uid)
-        if last is not None:
-            self.synced[uid] = replace(last, status=status)
-
-    def tell(self, told: Iterable[Told]) -> None:
-        """Records what happens to containers."""
-        for each in told:
-            self.around.container_recorder.event(
-                each.regarding, each.type, each.reason, action="", note=each.note, instance=self.name
-            )
-
-    def exceed_deadline(self, record: PodRecord) -> None:
-        """End the pod: it was active for longer than its spec allows."""
-        self.outcomes[record.uid] = Outcome(reason=deadline.REASON, message=deadline.MESSAGE)
-        self.around.recorder.event(
-            record.pod,
-            "Normal",
-            deadline.REASON,
-            action=deadline.REASON,
-            note=deadline.MESSAGE,
-            instance=self.name,
-        )
-
-    def now(self) -> float:
-        return self.around.clock.now()
-
-    def set_sandbox(self, sandbox: PodSandbox) -> None:
-        self.sandboxes[sandbox.uid] = sandbox
-        self.checkpointer.changed()
-
-    def ip_for(self, pod: core.Pod) -> str:
-        """Return the node's address for a pod of the host network, else one that no pod of the node has.
-
-        The last one when all are taken.
-        """
-        if pod.spec.hostNetwork:
-            return self.identity.host_ip
-        taken = {sandbox.ip for sandbox in self.sandboxes.values()}
-        free = (addresses.pod_ip(self.identity.number, number) for number in addresses.POD_NUMBERS)
-        last = addresses.pod_ip(self.identity.number, addresses.POD_NUMBERS[-1])
-        return next((address for address in free if address not in taken), last)
-
-    def resizes(self, record: PodRecord, sandbox: PodSandbox) -> list[ContainerResize]:
-        """Each container with what it has and what it is to have."""
-        allocated = self.state.allocated(record)
-        changed = changed_limits(sandbox.pod_resources, allocated.pod)
-        found = []
-        for spec in (*record.pod.spec.initContainers, *record.pod.spec.containers):
-            container = sandbox.get(spec.name)
-            wanted = allocated.get(spec.name)
-            if container is None or wanted is None:
-                continue
-            found.append(
-                ContainerResize(
-                    name=spec.name,
-                    actuated=container.resources,
-                    allocated=wanted,
-                    restart_for=frozenset(name for name in (CPU, MEMORY) if restarts_for(spec, name)),
-                    inherits=frozenset(
-                        name
-                        for name in changed
-                        if not container.resources.limits.number(name) and not wanted.limits.number(name)
-                    ),
-                    running=container.state == "running",
-                )
-            )
-        return found
-
-    def pod_level_differs(self, record: PodRecord, sandbox: PodSandbox) -> bool:
-        """Whether the pod as a whole is allocated other resources than are in force."""
-        wanted = self.state.allocated(record).pod
-        return wanted is not None and (
-            sandbox.pod_resources is None or not wanted.same(sandbox.pod_resources)
-        )

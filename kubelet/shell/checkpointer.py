@@ -1,4 +1,4 @@
-"""Saves one node's checkpoint: many changes, few writes, and nobody acts before the write is done."""
+"""Saves one node's checkpoint: many changes, few writes, and no caller goes on before the write is done."""
 
 from __future__ import annotations
 
@@ -13,36 +13,60 @@ from kubelet.shell.points import CHECKPOINT_AFTER, CHECKPOINT_BEFORE
 
 
 class Checkpointer:
-    """`changed` marks the state as newer than the file; `saved` returns once the file has caught up."""
+    """Writes `snapshot()` when it was marked as changed.
+
+    `allocations_version()` gives the version of the allocations that a snapshot has.
+    """
 
     def __init__(
-        self, file: CheckpointFile, snapshot: Callable[[], Checkpoint], limiter: anyio.CapacityLimiter
+        self,
+        file: CheckpointFile,
+        snapshot: Callable[[], Checkpoint],
+        allocations_version: Callable[[], int],
+        limiter: anyio.CapacityLimiter,
     ) -> None:
         self._file = file
         self._snapshot = snapshot
+        self._allocations_version = allocations_version
         self._limiter = limiter
         self._lock = anyio.Lock()
         self._version = 0
         self._saved = 0
+        self._saved_allocations = 0
 
     def changed(self) -> None:
+        """Mark the state as newer than the file."""
         self._version += 1
 
+    async def save_allocations(self, version: int) -> int:
+        """Write the allocations, at least up to this version; return the version that is on disk.
+
+        Raises OSError and FailpointError.
+        """
+        if self._saved_allocations < version:
+            async with self._lock:
+                if self._saved_allocations < version:
+                    await self._write()
+        return self._saved_allocations
+
     async def saved(self) -> None:
-        """Writes what has changed up to now, unless another caller just did. OSError, FailpointError."""
+        """Write what has changed up to now, unless another caller just did. OSError, FailpointError."""
         wanted = self._version
         if self._saved >= wanted:
             return
         async with self._lock:
-            if self._saved >= wanted:
-                return
-            await CHECKPOINT_BEFORE.hit(node=self._file.node)
-            version, data = self._version, encode(self._snapshot())
-            await anyio.to_thread.run_sync(self._file.write, data, limiter=self._limiter)
-            self._saved = version
-            await CHECKPOINT_AFTER.hit(node=self._file.node)
+            if self._saved < wanted:
+                await self._write()
+
+    async def _write(self) -> None:
+        await CHECKPOINT_BEFORE.hit(node=self._file.node)
+        version, allocations = self._version, self._allocations_version()
+        data = encode(self._snapshot())
+        await anyio.to_thread.run_sync(self._file.write, data, limiter=self._limiter)
+        self._saved, self._saved_allocations = version, allocations
+        await CHECKPOINT_AFTER.hit(node=self._file.node)
 
     async def remove(self) -> None:
-        """The node is gone for good."""
+        """Remove the file: the node is gone for good."""
         async with self._lock:
             await anyio.to_thread.run_sync(self._file.remove, limiter=self._limiter)

@@ -27,13 +27,13 @@ _DETAILS = (
 )
 
 
-def count(evaluated: Evaluated, trigger: str) -> None:
-    """Counts one admission; `trigger` is what caused the retry it belongs to."""
+def count(evaluated: Evaluated) -> None:
+    """Count one admission."""
     if evaluated.operation == "add":
         if not evaluated.admitted:
             REJECTIONS.labels(evaluated.reason).inc()
     elif evaluated.admitted and evaluated.was_deferred:
-        DEFERRED_ACCEPTED_RESIZES.labels(trigger).inc()
+        DEFERRED_ACCEPTED_RESIZES.labels(evaluated.trigger).inc()
     elif evaluated.reason == conditions.INFEASIBLE:
         detail = next((name for text, name in _DETAILS if text in evaluated.message), "feature_gate_off")
         INFEASIBLE_RESIZES.labels(detail).inc()

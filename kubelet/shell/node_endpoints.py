@@ -45,7 +45,7 @@ class NodeEndpoints:
             return PlainTextResponse("this kubelet does not carry the node\n", NOT_CARRIED)
         path: str = request.path_params["path"].rstrip("/")
         if path == "pods":
-            return JSONResponse(pod_list(record.pod for record in agent.state.pods.values()))
+            return JSONResponse(pod_list(record.pod for record in agent.node.pods.values()))
         if path == "stats/summary":
             return JSONResponse(summary(agent.name, sandboxes(agent), self._clock.now()))
         if path == "metrics":
@@ -73,8 +73,8 @@ def pod_list(pods: Iterable[core.Pod]) -> dict[str, Any]:
 
 def sandboxes(agent: Agent) -> Iterator[tuple[core.Pod, PodSandbox]]:
     """Return the pods that run on a node, with what runs of them."""
-    for uid, sandbox in agent.sandboxes.items():
-        record = agent.state.pods.get(uid)
+    for uid, sandbox in agent.runtime.sandboxes.items():
+        record = agent.node.pods.get(uid)
         if record is not None:
             yield record.pod, sandbox
 
@@ -107,10 +107,10 @@ def _own_metrics(agent: Agent) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "kubelet_running_pods",
         "[ALPHA] Number of pods that have a running pod sandbox",
-        value=len(agent.sandboxes),
+        value=len(agent.runtime.sandboxes),
     )
     states: dict[str, int] = {}
-    for sandbox in agent.sandboxes.values():
+    for sandbox in agent.runtime.sandboxes.values():
         for container in sandbox.containers:
             states[container.state] = states.get(container.state, 0) + 1
     containers = GaugeMetricFamily(

@@ -21,13 +21,12 @@ from kubelet.node.state import NodeSettings, NodeState
 from kubelet.node.summary import summary
 from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.shell import metrics, node_endpoints
-from kubelet.shell.agent import Agent, Surroundings
+from kubelet.shell.agent import Agent, Environment
 from kubelet.shell.checkpoint_file import CheckpointFile
 from kubelet.shell.cloud import CloudInstance, CloudWatcher, Provider, node_name
 from kubelet.shell.pod_worker import PodWorker
 from kubelet.shell.points import ADMIT_BEFORE
 from kubelet.shell.registration import Registrar, attempt
-from kubelet.shell.status_writer import StatusWriter
 from kubelet.shell.timers import Timers
 from machinery.api import kinds
 from machinery.api.objects import key_of
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
 _CLOUD_CLIENT = "kubelets"
 WORKERS_MAX = 64
-REQUESTS_MAX = 16
 REGISTRATIONS_MAX = 8
 BEATS_MAX = 8
 DISK_THREADS_MAX = 4
@@ -114,24 +112,21 @@ class Kubelet:
             indexers={"node": lambda pod: (pod.spec.nodeName,)},
         )
         self.node_objects = Informer(client, kinds.NODE, clock=clock, rng=process.rng)
-        status = status_features(
+        self.status = status_features(
             process.version, process.gates, cpu_manager_policy=config.shape.cpu_manager_policy
         )
         facts = NodeFacts(
-            version=process.version, declared_features=status.declared_features, shape=config.shape
+            version=process.version, declared_features=self.status.declared_features, shape=config.shape
         )
         self.registrar = Registrar(client, clock, facts, config.beats, self.node_objects.get)
-        self.writer = StatusWriter(client, requests_max=REQUESTS_MAX)
-        self.worker = PodWorker(config.delays, self.writer, self.agents.get)
+        self.worker = PodWorker(client, self.agents.get)
         self.queue: WorkQueue[tuple[str, str]] = WorkQueue(clock)
-        self.around = Surroundings(
+        self.environment = Environment(
             clock=clock,
             timers=self.timers,
             recorder=self.recorder,
             container_recorder=self.container_recorder,
-            version=process.version,
             enqueue=lambda node, uid: self.queue.add((node, uid)),
-            status=status,
             disk=anyio.CapacityLimiter(DISK_THREADS_MAX),
         )
         self._inbox: dict[str, tuple[str, core.Pod | None]] = {}
@@ -198,22 +193,13 @@ class Kubelet:
 
     async def _add_node(self, identity: Identity) -> None:
         """Restores, registers and begins to run one node."""
-        shape = self.config.shape
-        gates = self.process.gates
         agent = Agent(
             identity=identity,
-            state=NodeState(
-                core.Node(),
-                NodeSettings(
-                    cpu_manager_policy=shape.cpu_manager_policy,
-                    memory_manager_policy=shape.memory_manager_policy,
-                    resizes_exclusive_cpus=gates.enabled("InPlacePodVerticalScalingExclusiveCPUs"),
-                    resizes_exclusive_memory=gates.enabled("InPlacePodVerticalScalingExclusiveMemory"),
-                ),
-                features(self.process.version, gates),
+            node=NodeState(
+                core.Node(), self._settings(identity), features(self.process.version, self.process.gates)
             ),
             file=CheckpointFile(self.checkpoints, identity.name),
-            around=self.around,
+            env=self.environment,
         )
         agent.restore()
         node = await self.registrar.register(agent)
@@ -221,6 +207,19 @@ class Kubelet:
         self.agents[identity.name] = agent
         agent.begin(self.pods.by_index("node", identity.name))
         self._start_beats(agent)
+
+    def _settings(self, identity: Identity) -> NodeSettings:
+        shape, gates = self.config.shape, self.process.gates
+        return NodeSettings(
+            host_ip=identity.host_ip,
+            version=self.process.version,
+            delays=self.config.delays,
+            status=self.status,
+            cpu_manager_policy=shape.cpu_manager_policy,
+            memory_manager_policy=shape.memory_manager_policy,
+            resizes_exclusive_cpus=gates.enabled("InPlacePodVerticalScalingExclusiveCPUs"),
+            resizes_exclusive_memory=gates.enabled("InPlacePodVerticalScalingExclusiveMemory"),
+        )
 
     @property
     def checkpoints(self) -> Path:
@@ -322,7 +321,7 @@ class Kubelet:
             return
         try:
             for uid, pod in changes:
-                if pod is not None and uid not in agent.state.pods:
+                if pod is not None and uid not in agent.node.pods:
                     await ADMIT_BEFORE.hit(pod=key_of(pod), node=node)
         except Exception as error:  # noqa: BLE001  # an armed failpoint: the pods wait, and come again
             self.process.log.warning("Admission failed, will retry", node=node, error=str(error))
@@ -338,8 +337,8 @@ class Kubelet:
 
     def _measure(self) -> None:
         """Gauges, from time to time: not in step with each event."""
-        running = sum(len(agent.sandboxes) for agent in self.agents.values())
-        metrics.measure((agent.state for agent in self.agents.values()), running)
+        running = sum(len(agent.runtime.sandboxes) for agent in self.agents.values())
+        metrics.measure((agent.node for agent in self.agents.values()), running)
         metrics.NODES.set(len(self.agents))
         self.timers.after(MEASURE_SECONDS, self._measure)
 
@@ -367,16 +366,18 @@ class Kubelet:
 
 
 def _describe(agent: Agent) -> dict[str, object]:
+    node = agent.node
     pods = {}
-    for uid, record in agent.state.pods.items():
-        sandbox = agent.sandboxes.get(uid)
+    for uid, record in node.pods.items():
+        sandbox = agent.runtime.sandboxes.get(uid)
         pods[str(key_of(record.pod))] = {
             "uid": uid,
-            "allocated": agent.state.allocated(record).to_json(),
+            "state": record.state,
+            "allocated": node.allocated(record).to_json(),
             "actuated": sandbox.actuated().to_json() if sandbox is not None else None,
             "pending": record.pending.reason if record.pending is not None else "",
             "inProgress": record.in_progress is not None,
-            "story": record.story or [],
+            "transitions": record.log or [],
         }
-    waiting = [agent.state.pods[uid].pod for uid in agent.state.queue if uid in agent.state.pods]
+    waiting = [node.pods[uid].pod for uid in node.queue if uid in node.pods]
     return {"pods": pods, "queue": [str(key_of(pod)) for pod in waiting]}

@@ -9,10 +9,8 @@ from collections.abc import Callable
 
 import anyio
 
+from kubelet.pods.step import EARLY_SECONDS_MAX
 from machinery.runtime.clock import Clock
-
-EARLY_SECONDS_MAX = 1e-6
-"""So much too early is on time: a clock need not resolve more, and a wait of less might not move it."""
 
 
 class Timers:

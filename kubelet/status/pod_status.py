@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from kubelet.features import StatusFeatures
+from kubelet.pods.record import Outcome
 from kubelet.resize.conditions import DEFERRED, ResizeCondition
 from kubelet.resources.pod_resources import PodResources
 from kubelet.runtime import crash_loop
@@ -42,15 +43,6 @@ _CONDITION_ORDER = {
     )
 }
 PREEMPTED_CONDITION = "Pod was preempted by Kubelet to accommodate a critical pod."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """Why this kubelet ended a pod, or would not start it."""
-
-    reason: str
-    message: str
-    preempted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,25 +1,34 @@
-"""Plays a sequence of kubelet.jsonl through the allocation core.
+"""Plays a sequence of kubelet.jsonl through the kubelet's core.
 
-The player is what the harness of the golden data was: the API server's objects, the pod workers and the
-runtime. Pods are real messages, and their status is written by the kubelet's own code.
+The steps become the core's events, and its instructions are performed in memory. What is left to the player
+is what the recorder chose and Kubernetes does not say: admitted pods start at once; one `sync` is one sync of
+the pod worker, and its status comes back at once; an actuation is done at `actuate` and never before; a
+preempted or rejected pod is Failed in the API at once; the checkpoint is written with the allocation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubelet import events, instructions
-from kubelet.allocation.manager import handle
-from kubelet.node.state import NodeSettings, NodeState, PodRecord
+from kubelet.features import status_features
+from kubelet.instructions import NodeInstruction, PodInstruction, SyncCause
+from kubelet.node.state import NodeSettings
+from kubelet.options import Delays
+from kubelet.pods.record import PodRecord
 from kubelet.resources.pod_resources import PodResources, desired_resources
-from kubelet.runtime.sandbox import Container, PodSandbox
+from kubelet.runtime import sandbox as runtime
 from kubelet.status.resize_conditions import write_resize_conditions
-from kubelet.status.resource_status import write_resources
 from machinery.api.pb import core
+from machinery.features.gates import Gates, Version
+from machinery.wire import presence
+from tests.kubelet.executor import Executor, name, uid
 from tests.kubelet.golden import Case
 
 CREATED = 1_700_000_000
+VERSION = Version(1, 36)
+NEVER_SECONDS = 1e9
 
 
 @dataclass
@@ -33,30 +42,33 @@ class Seen:
     trigger: str | None = None
 
 
-class Player:
+class Player(Executor):
     """One node, driven by the steps of a sequence."""
 
     def __init__(self, case: Case) -> None:
         row = case["node"]
         self.swapping: set[str] = set()
-        self.settings = NodeSettings(
+        self.states: dict[str, tuple[str, str, str]] = {}
+        self.seen = Seen()
+        self.error = ""
+        self.waits, self.waited = 0, 0.0
+        settings = NodeSettings(
+            version=VERSION,
+            status=status_features(VERSION, Gates("kubelet", VERSION)),
+            delays=Delays(actuation=NEVER_SECONDS),
             cpu_manager_policy=row.get("cpuManagerPolicy", "none"),
             memory_manager_policy=row.get("memoryManagerPolicy", "None"),
             uses_swap=lambda pod, container: container in self.swapping,
         )
-        self.node = NodeState(node_message(row, None), self.settings, sources_ready=True)
-        self.api: dict[str, core.Pod] = {}
-        self.actuated: dict[str, PodResources] = {}
-        self.states: dict[str, tuple[str, str, str]] = {}
-        self.now = float(CREATED)
-        self.seen = Seen()
+        super().__init__(node_message(row, None), settings)
+        self.node.sources_ready = True
 
     def step(self, step: Case) -> Case:
-        """Plays one step and returns what the golden file tells of it."""
+        """Play one step and return what the golden file says of it."""
         self.seen = Seen()
         self.now += 1.0
         getattr(self, f"op_{step['op']}")(step)
-        result: Case = {"expect": self.expectations(), "queue": [self.name(uid) for uid in self.node.queue]}
+        result: Case = {"expect": self.expectations(), "queue": [name(one) for one in self.node.queue]}
         for key in ("evaluated", "syncs", "events", "preempted", "trigger"):
             if getattr(self.seen, key):
                 result[key] = getattr(self.seen, key)
@@ -65,82 +77,128 @@ class Player:
     # The steps
 
     def op_add(self, step: Case) -> None:
-        pods = [self.pod_message(row) for row in step["pods"]]
-        for pod in pods:
-            self.api[pod.metadata.name] = pod
-        self.add(pods)
+        pods = [self.store(self.pod_message(row)) for row in step["pods"]]
+        self.observe(*(pod.metadata.name for pod in pods))
+        self.start(pods)
 
     def op_resize(self, step: Case) -> None:
-        pod = self.change(step)
-        self.send(events.PodUpdated(pod=pod, now=self.now))
+        self.change(step)
+        self.observe(step["pod"])
 
     def op_api_resize_while_down(self, step: Case) -> None:
         self.change(step)
 
     def op_sync(self, step: Case) -> None:
-        for name in step["names"]:
-            self.sync(name)
+        for pod in step["names"]:
+            if self.record(pod) is not None:
+                self.sync(uid(pod))
+                self.observe(pod)
 
     def op_actuate(self, step: Case) -> None:
-        for name in step["names"]:
-            record = self.record(name)
+        for pod in step["names"]:
+            record = self.record(pod)
             if record is not None:
-                self.actuated[record.uid] = self.node.allocated(record)
-            self.sync(name)
+                self.actuate_outside(record)
+                self.sync_at_once(pod)
+                self.observe(pod)
 
     def op_actuate_error(self, step: Case) -> None:
-        self.send(events.ActuationFailed(uid=f"uid-{step['pod']}", error=step["error"], now=self.now))
+        """The runtime refuses the first call; the status is not written before the next sync."""
+        self.error = step["error"]
+        self.sync_at_once(step["pod"])
+        assert isinstance(self.performed[-2], instructions.Actuate)
+        self.error = ""
 
     def op_terminate(self, step: Case) -> None:
-        name = step["pod"]
-        self.send(events.PodTerminated(uid=f"uid-{name}", now=self.now))
-        self.states[name] = ("terminal", "", "")
-        pod = self.copy(name)
-        pod.status.phase = step["phase"]
-        self.reconcile(pod)
+        """All containers exit by themselves."""
+        pod, code = step["pod"], 0 if step["phase"] == "Succeeded" else 1
+        sandbox = self.runtime.sandboxes[uid(pod)]
+        self.runtime.sandboxes[uid(pod)] = runtime.stop(sandbox, now=self.now, exit_code=code)
+        self.states[pod] = ("terminal", "", "")
+        self.sync(uid(pod))
+        self.observe(pod)
 
     def op_remove(self, step: Case) -> None:
-        for name in step["names"]:
-            self.api.pop(name, None)
-            self.actuated.pop(f"uid-{name}", None)
-            self.states.pop(name, None)
-        self.send(events.PodsRemoved(uids=tuple(f"uid-{name}" for name in step["names"]), now=self.now))
+        for pod in step["names"]:
+            self.api.pop(pod, None)
+            self.states.pop(pod, None)
+        self.observe(*step["names"])
 
     def op_tick(self, step: Case) -> None:
-        self.send(events.RetryDue(now=self.now))
+        self.handle(events.RetryDue(at=self.moment()))
 
     def op_node(self, step: Case) -> None:
-        self.send(events.NodeChanged(node=node_message(step["node"], self.node.node)))
+        self.handle(events.NodeChanged(node=node_message(step["node"], self.node.node)))
 
     def op_restart(self, step: Case, *, keep: bool = True) -> None:
-        allocations = dict(self.node.allocations) if keep else {}
-        self.node = NodeState(self.node.node, self.settings)
-        self.send(events.AllocationsRestored(allocations=allocations))
-        self.add(list(self.api.values()))
-        self.send(events.SourcesReady())
+        self.save()
+        self.node_object = self.node.node
+        self.start_process()
+        if not keep:
+            self.handle(events.AllocationsRestored(allocations={}))
+        self.list_pods()
+        self.start(list(self.api.values()))
 
     def op_restart_lost_checkpoint(self, step: Case) -> None:
         self.op_restart(step, keep=False)
 
     def op_cleanup(self, step: Case) -> None:
-        gone = [uid for uid in self.node.allocations if uid not in self.node.pods]
+        gone = [one for one in self.node.allocations if one not in self.node.pods]
         assert not gone
 
-    # What the harness around the core does
+    # What the recorder chose
 
-    def add(self, pods: list[core.Pod]) -> None:
-        known = set(self.actuated)
-        self.send(events.PodsAdded(pods=tuple(pods), now=self.now))
+    def start(self, pods: list[core.Pod]) -> None:
+        """Start admitted pods that the runtime does not have."""
         for pod in pods:
             record = self.node.pods[pod.metadata.uid]
-            if record.failed or not record.active or record.uid in known:
-                continue
-            self.states[pod.metadata.name] = ("active", "", "")
-            self.actuated[record.uid] = self.node.allocated(record)
-            self.write_status(pod.metadata.name)
-            record.pod, record.counted = self.api[pod.metadata.name], None
+            if record.active and record.uid not in self.runtime.sandboxes:
+                self.states[pod.metadata.name] = ("active", "", "")
+                self.sync(record.uid)
+                self.observe(pod.metadata.name)
 
-    def change(self, step: Case) -> core.Pod:
+    def sync_at_once(self, pod: str) -> None:
+        """Sync a pod when the time of its actuation has come."""
+        self.waits += 1
+        self.waited = 2 * NEVER_SECONDS * self.waits
+        self.node.settings = replace(self.settings, delays=Delays())
+        self.sync(uid(pod))
+        self.node.settings, self.waited = self.settings, 0.0
+
+    def moment(self) -> events.Moment:
+        return events.Moment(self.now, self.now + self.waited)
+
+    def actuate_outside(self, record: PodRecord) -> None:
+        """Let the runtime have what no sync of the kubelet actuates, and the recorder's actuation did.
+
+        Those are the resources of init containers that have exited, and all resources of a pod whose resize
+        no sync has found to be in progress: the recorder actuates before its sync, the kubelet looks first.
+        """
+        allocated = self.node.allocated(record)
+        sandbox = self.runtime.sandboxes[record.uid]
+        exited = {one.name for one in sandbox.containers if one.state == "exited"}
+        resources = {
+            container: requirements
+            for container, requirements in allocated.containers
+            if record.in_progress is None or container in exited
+        }
+        sandbox = runtime.with_resources(sandbox, resources)
+        if record.in_progress is None:
+            sandbox = runtime.with_pod_resources(sandbox, allocated.pod)
+        self.runtime.sandboxes[record.uid] = sandbox
+
+    def perform(self, instruction: PodInstruction) -> events.Result:
+        pod, at = instruction.uid, self.moment()
+        sandbox = self.runtime.sandboxes.get(pod)
+        if self.error and isinstance(instruction, instructions.Actuate):
+            self.performed.append(instruction)
+            return events.CallRefused(uid=pod, error=self.error, sandbox=sandbox, at=at)
+        if self.error and isinstance(instruction, instructions.PatchStatus):
+            self.performed.append(instruction)
+            return events.InstructionFailed(uid=pod, sandbox=sandbox, at=at)
+        return super().perform(instruction)
+
+    def change(self, step: Case) -> None:
         pod = self.copy(step["pod"])
         before = desired_resources(pod)
         for container in (*pod.spec.initContainers, *pod.spec.containers):
@@ -151,86 +209,56 @@ class Player:
             fill_resources(pod.spec.resources, step["podResources"])
         if not desired_resources(pod).same(before):
             pod.metadata.generation += 1
-        self.api[step["pod"]] = pod
-        return pod
+        self.store(pod)
 
-    def sync(self, name: str) -> None:
-        record = self.record(name)
-        if record is None:
-            return
-        if record.active:
-            settled = self.actuated[record.uid].same(self.node.allocated(record))
-            self.send(events.PodSynced(uid=record.uid, settled=settled, now=self.now))
-        elif not record.terminated:
-            self.send(events.PodTerminated(uid=record.uid, now=self.now))
-        self.reconcile(self.write_status(name))
-
-    def write_status(self, name: str) -> core.Pod:
-        record = self.record(name)
-        assert record is not None
-        pod = self.copy(name)
-        state, reason, message = self.states[name]
-        if state in ("rejected", "preempted"):
-            pod.status.phase, pod.status.reason, pod.status.message = "Failed", reason, message
-        write_resize_conditions(pod.status, record.pending, record.in_progress)
-        if record.active:
-            pod.status.phase = "Running"
-            write_containers(pod, self.node.allocated(record), self.actuated[record.uid])
-        self.api[name] = pod
-        return pod
-
-    def reconcile(self, pod: core.Pod) -> None:
-        self.api[pod.metadata.name] = pod
-        self.send(events.PodReconciled(pod=pod, now=self.now))
-
-    def send(self, event: events.Event) -> None:
-        for action in handle(self.node, event):
-            self.perform(action)
-
-    def perform(self, action: instructions.Instruction) -> None:
+    def note(self, instruction: NodeInstruction) -> None:
+        super().note(instruction)
         seen = self.seen
-        match action:
+        match instruction:
             case instructions.Evaluated():
                 row: Case = {
-                    "pod": self.name(action.uid),
-                    "operation": action.operation,
-                    "admit": action.admitted,
+                    "pod": name(instruction.uid),
+                    "operation": instruction.operation,
+                    "admit": instruction.admitted,
                 }
-                if not action.admitted:
-                    row |= {"reason": action.reason, "message": action.message}
+                if not instruction.admitted:
+                    row |= {"reason": instruction.reason, "message": instruction.message}
                 seen.evaluated.append(row)
-            case instructions.SyncPod(uid):
-                seen.syncs.append(self.name(uid))
-            case instructions.RecordEvent():
-                name = action.pod.metadata.name
-                seen.events.append(f"{name} {action.type} {action.reason} {action.message}")
+            case instructions.RecordEvent(pod, type_, reason, message):
+                seen.events.append(f"{pod.metadata.name} {type_} {reason} {message}")
             case instructions.Retried(trigger):
                 seen.trigger = trigger
-            case instructions.KillPod(uid, reason, message):
-                seen.preempted.append(self.name(uid))
-                self.fail(self.name(uid), "preempted", reason, message)
-            case instructions.RejectPod(uid, reason, message):
-                self.fail(self.name(uid), "rejected", reason, message)
+            case instructions.QueueSync(pod_uid, SyncCause.RESIZE):
+                seen.syncs.append(name(pod_uid))
+            case instructions.QueueSync(pod_uid, SyncCause.PREEMPTED):
+                seen.preempted.append(name(pod_uid))
+                self.fail(name(pod_uid), "preempted")
+            case instructions.QueueSync(pod_uid, SyncCause.REJECTED):
+                self.fail(name(pod_uid), "rejected")
             case _:
                 pass
 
-    def fail(self, name: str, state: str, reason: str, message: str) -> None:
-        self.states[name] = (state, reason, message)
-        pod = self.copy(name)
-        pod.status.phase, pod.status.reason, pod.status.message = "Failed", reason, message
+    def fail(self, pod_name: str, state: str) -> None:
+        record = self.record(pod_name)
+        assert record is not None
+        assert record.outcome is not None
+        self.states[pod_name] = (state, record.outcome.reason, record.outcome.message)
+        pod = self.copy(pod_name)
+        pod.status.phase = "Failed"
+        pod.status.reason, pod.status.message = record.outcome.reason, record.outcome.message
         write_resize_conditions(pod.status, None, None)  # a terminating pod's status has none
-        self.api[name] = pod
+        self.store(pod)
 
     # What is compared
 
     def expectations(self) -> Case:
-        return {name: self.expectation(name) for name in sorted(self.api)}
+        return {pod: self.expectation(pod) for pod in sorted(self.api)}
 
-    def expectation(self, name: str) -> Case:
-        record = self.record(name)
+    def expectation(self, pod: str) -> Case:
+        record = self.record(pod)
         assert record is not None
-        state, reason, message = self.states.get(name, ("active", "", ""))
-        row: Case = {"state": state, "generation": self.api[name].metadata.generation, "resize": "none"}
+        state, reason, message = self.states.get(pod, ("active", "", ""))
+        row: Case = {"state": state, "generation": self.api[pod].metadata.generation, "resize": "none"}
         if reason:
             row["reason"] = reason
         for key, held in (("inProgress", record.in_progress), ("pending", record.pending)):
@@ -249,28 +277,27 @@ class Player:
         row["allocated"] = {} if allocation is None else shown(allocation)
         if allocation is not None and allocation.pod is not None:
             row["podAllocated"] = allocation.pod.to_json()
-        actuated = self.actuated.get(record.uid)
-        if actuated is not None and allocation is not None and not actuated.same(allocation):
-            row["actuated"] = {
-                container: requirements.to_json()
-                for container, requirements in actuated.containers
-                if not requirements.same(allocation.of(container))
+        sandbox = self.runtime.sandboxes.get(record.uid)
+        if sandbox is not None and allocation is not None:
+            actuated = sandbox.actuated()
+            differing = {
+                container: actuated.of(container).to_json()
+                for container, requirements in allocation.containers
+                if not requirements.same(actuated.of(container))
             }
+            if differing:
+                row["actuated"] = differing
         return row
 
     # Small things
 
-    def record(self, name: str) -> PodRecord | None:
-        return self.node.pods.get(f"uid-{name}")
+    def record(self, pod: str) -> PodRecord | None:
+        return self.node.pods.get(uid(pod))
 
-    def copy(self, name: str) -> core.Pod:
-        pod = core.Pod()
-        pod.CopyFrom(self.api[name])
-        return pod
-
-    @staticmethod
-    def name(uid: str) -> str:
-        return uid.removeprefix("uid-")
+    def copy(self, pod: str) -> core.Pod:
+        found = core.Pod()
+        found.CopyFrom(self.api[pod])
+        return found
 
     def pod_message(self, row: Case) -> core.Pod:
         pod = core.Pod()
@@ -282,8 +309,8 @@ class Player:
             pod.spec.priority = row["priority"]
         if row.get("static"):
             pod.metadata.annotations["kubernetes.io/config.source"] = "file"
-        for name, text in row.get("overhead", {}).items():
-            pod.spec.overhead[name].string = text
+        for resource, text in row.get("overhead", {}).items():
+            pod.spec.overhead[resource].string = text
         for key, value in row.get("nodeSelector", {}).items():
             pod.spec.nodeSelector[key] = value
         for toleration in row.get("tolerations", []):
@@ -301,6 +328,7 @@ class Player:
                 container.resizePolicy.add(resourceName=resource, restartPolicy=policy)
             if entry.get("swap"):
                 self.swapping.add(entry["name"])
+        presence.fill(pod)
         return pod
 
 
@@ -321,27 +349,10 @@ def fill_resources(message: core.ResourceRequirements, row: Case) -> None:
 def node_message(row: Case, old: core.Node | None) -> core.Node:
     node = core.Node()
     node.metadata.name = "node"
-    for name, text in row["allocatable"].items():
-        node.status.allocatable[name].string = text
+    for resource, text in row["allocatable"].items():
+        node.status.allocatable[resource].string = text
     labels = row.get("labels", dict(old.metadata.labels) if old is not None else {})
     node.metadata.labels.update(labels)
     for taint in row.get("taints", []):
         node.spec.taints.add(**taint)
     return node
-
-
-def write_containers(pod: core.Pod, allocated: PodResources, actuated: PodResources) -> None:
-    """Container statuses with resources, as of containers that run."""
-    for specs, rows in (
-        (pod.spec.initContainers, pod.status.initContainerStatuses),
-        (pod.spec.containers, pod.status.containerStatuses),
-    ):
-        del rows[:]
-        for container in specs:
-            rows.add(name=container.name)
-    containers = tuple(
-        Container(name=name, state="running", resources=requirements)
-        for name, requirements in actuated.containers
-    )
-    sandbox = PodSandbox(uid=pod.metadata.uid, started=0.0, containers=containers, pod_resources=actuated.pod)
-    write_resources(pod, pod.status, allocated, sandbox)

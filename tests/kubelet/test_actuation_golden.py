@@ -1,27 +1,57 @@
-"""The order of actuation against kubelet_actuation.jsonl (real computePodActions and doPodResizeAction)."""
+"""The order of actuation against kubelet_actuation.jsonl (real computePodActions and doPodResizeAction).
+
+Each case is one sync of a pod through the kubelet's core; the runtime refuses the nth container update. The
+recorder listed the containers to restart and did not start them.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import pytest
 
-from kubelet.resize.actuation import Call, ContainerResize, after, in_progress, plan
+from kubelet import events
+from kubelet.instructions import Actuate, PodInstruction, RuntimeCall
+from kubelet.node.state import NodeSettings
+from kubelet.pods.record import PodRecord
+from kubelet.pods.resize_step import container_resizes
+from kubelet.resize import actuation, conditions
+from kubelet.resize.actuation import Call, RestartContainers
+from kubelet.resources.pod_resources import PodResources
 from kubelet.resources.requirements import Requirements
+from kubelet.runtime.sandbox import Container, PodSandbox
+from machinery.api.pb import core
+from tests.kubelet.executor import NOW, Executor, uid
 from tests.kubelet.golden import Case, cases
 
 CASES = cases("kubelet_actuation.jsonl")
 REFUSED = "runtime refused"
+POD = "p"
+CAPACITY = {"cpu": "1000", "memory": "1Ti", "pods": "1"}
 
 
-def container_resize(row: Case) -> ContainerResize:
-    policy = row.get("resizePolicy", {})
-    return ContainerResize(
-        name=row["name"],
-        actuated=Requirements.from_json(row["actuated"]),
-        allocated=Requirements.from_json(row["allocated"]),
-        restart_for=frozenset(name for name, value in policy.items() if value == "RestartContainer"),
-        running=not row.get("exited", False),
-        memory_usage=row["memoryUsageBytes"],
-    )
+@dataclass
+class Runtime(Executor):
+    """A node whose runtime refuses a container update (a number from 1), and restarts no container."""
+
+    refuses: int | None = None
+    done: list[Case] = field(default_factory=list)
+
+    def perform(self, instruction: PodInstruction) -> events.Result:
+        if isinstance(instruction, Actuate) and isinstance(instruction.call, RestartContainers):
+            sandbox = self.runtime.sandboxes[instruction.uid]
+            return events.InstructionFailed(uid=instruction.uid, sandbox=sandbox, at=self.moment())
+        return super().perform(instruction)
+
+    def call(self, call: RuntimeCall) -> events.Result:
+        if not isinstance(call, Actuate) or not isinstance(call.call, Call):
+            return super().call(call)
+        self.done.append(shown(call.call))
+        if sum("container" in row for row in self.done) == self.refuses and call.call.container:
+            self.done[-1]["failed"] = True
+            sandbox = self.runtime.sandboxes[call.uid]
+            return events.CallRefused(uid=call.uid, error=REFUSED, sandbox=sandbox, at=self.moment())
+        return super().call(call)
 
 
 def shown(call: Call) -> Case:
@@ -38,40 +68,68 @@ def shown(call: Call) -> Case:
     return row
 
 
-def play(case: Case) -> Case:
-    """Carries the plan out on a runtime that refuses the nth container update."""
-    containers = [container_resize(row) for row in case["containers"]]
-    result: Case = {"inProgressBefore": in_progress(containers)}
-    found = plan(containers, pod_memory_usage=case["podMemoryUsageBytes"])
-    if found.restart:
-        result |= {"restart": list(found.restart), "updatePodCgroups": True}
-    if found.update:
-        result["update"] = {resource: list(names) for resource, names in found.update.items()}
-    result["resizeActionRun"] = found.needed
-    done: list[Call] = []
-    rows: list[Case] = []
-    error = found.error
-    for call in found.calls:
-        rows.append(shown(call))
-        updates = sum(1 for one in done if one.call == "container")
-        if call.call == "container" and updates + 1 == case.get("failContainerCall"):
-            rows[-1]["failed"] = True
-            error = REFUSED
-            break
-        done.append(call)
-    if rows:
-        result["calls"] = rows
-    if error:
-        result["error"] = error
-    result["actuatedAfter"] = {one.name: after(one, done).to_json() for one in containers}
-    result["inProgressAfter"] = in_progress(
-        [
-            ContainerResize(
-                name=one.name, actuated=after(one, done), allocated=one.allocated, running=one.running
+def runtime_of(case: Case) -> Runtime:
+    """A node that was just started and has the case's pod."""
+    rows = case["containers"]
+    node, pod = core.Node(), core.Pod()
+    for resource, text in CAPACITY.items():
+        node.status.allocatable[resource].string = text
+    pod.metadata.name, pod.metadata.uid = POD, uid(POD)
+    for row in rows:
+        container = pod.spec.containers.add(name=row["name"])
+        Requirements.from_json(row["allocated"]).write(container.resources)
+        for resource, policy in row.get("resizePolicy", {}).items():
+            container.resizePolicy.add(resourceName=resource, restartPolicy=policy)
+    usage = {row["name"]: row["memoryUsageBytes"] for row in rows} | {"": case["podMemoryUsageBytes"]}
+    settings = NodeSettings(memory_usage=lambda _, container: usage[container])
+    here = Runtime(node, settings, api={POD: pod}, refuses=case.get("failContainerCall"))
+    here.runtime.sandboxes[uid(POD)] = PodSandbox(
+        uid=uid(POD),
+        started=NOW,
+        ip="10.0.0.1",
+        containers=tuple(
+            Container(
+                name=row["name"],
+                state="exited" if row.get("exited") else "running",
+                id="x",
+                ready=True,
+                resources=Requirements.from_json(row["actuated"]),
             )
-            for one in containers
-        ]
+            for row in rows
+        ),
     )
+    allocated = PodResources(tuple((row["name"], Requirements.from_json(row["allocated"])) for row in rows))
+    here.handle(events.AllocationsRestored(allocations={uid(POD): allocated}))
+    here.save()
+    here.list_pods()
+    return here
+
+
+def in_progress(here: Runtime, record: PodRecord) -> bool:
+    return actuation.in_progress(container_resizes(here.node, record))
+
+
+def play(case: Case) -> Case:
+    """Sync the pod; what it did is compared."""
+    here = runtime_of(case)
+    record = here.node.pods[uid(POD)]
+    record.sandbox = here.runtime.sandboxes[uid(POD)]
+    result: Case = {"inProgressBefore": in_progress(here, record)}
+    plan = actuation.plan(container_resizes(here.node, record), pod_memory_usage=case["podMemoryUsageBytes"])
+    if plan.restart:
+        result |= {"restart": list(plan.restart), "updatePodCgroups": True}
+    if plan.update:
+        result["update"] = {resource: list(names) for resource, names in plan.update.items()}
+    result["resizeActionRun"] = plan.needed
+    here.sync(uid(POD))
+    if here.done:
+        result["calls"] = here.done
+    if record.in_progress is not None and record.in_progress.reason == conditions.ERROR:
+        result["error"] = record.in_progress.message
+    result["actuatedAfter"] = {
+        name: requirements.to_json() for name, requirements in record.sandbox.actuated().containers
+    }
+    result["inProgressAfter"] = in_progress(here, record)
     return result
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from kubelet import events
 from kubelet.allocation import predicates
-from kubelet.node.state import PodRecord
+from kubelet.instructions import QueueSync, SyncCause
+from kubelet.pods.record import PodRecord
 from kubelet.resize import actuation
 from kubelet.resources.pod_resources import PodResources
 from kubelet.resources.requirements import Requirements
@@ -105,16 +106,15 @@ def test_a_node_may_forbid_preemption_for_a_resize() -> None:
     policy = core.Node()
     policy.CopyFrom(here.node.node)
     policy.spec.podPreemptionPolicy.disableResizePreemption.append("example.com/operator")
-    here.send(events.NodeChanged(node=policy))
+    here.handle(events.NodeChanged(node=policy))
     seen = here.step(resize("k", "3"))
     assert seen["expect"]["k"]["pending"]["message"].startswith("Node didn't have enough resource: cpu")
     assert seen["expect"]["a"]["state"] == "active"
     policy = core.Node()
     policy.CopyFrom(here.node.node)
     policy.spec.ClearField("podPreemptionPolicy")
-    here.seen.syncs.clear()
-    here.send(events.NodeChanged(node=policy))
-    assert here.seen.syncs == ["k"], "its status must lose the condition"
+    here.handle(events.NodeChanged(node=policy))
+    assert here.noted[-1] == QueueSync("uid-k", SyncCause.NODE_POLICY), "its status must lose the condition"
     assert here.step({"op": "tick"})["preempted"] == ["a"]
 
 

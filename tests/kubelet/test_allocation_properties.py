@@ -1,4 +1,4 @@
-"""What holds of the allocation core whatever happens: a state machine that tries."""
+"""Invariants of the core, over random sequences of events: a state machine."""
 
 from __future__ import annotations
 
@@ -56,13 +56,15 @@ class Allocation(RuleBasedStateMachine):
     @rule(data=st.data(), op=st.sampled_from(["sync", "actuate"]))
     def work(self, data: st.DataObject, op: str) -> None:
         name = data.draw(st.sampled_from(self.names()))
-        if f"uid-{name}" in self.player.actuated:
+        if f"uid-{name}" in self.player.runtime.sandboxes:
             self.step(op, names=[name])
 
     @precondition(lambda self: self.player.api)
     @rule(data=st.data())
     def terminate(self, data: st.DataObject) -> None:
-        self.step("terminate", pod=data.draw(st.sampled_from(self.names())), phase="Failed")
+        name = data.draw(st.sampled_from(self.names()))
+        if f"uid-{name}" in self.player.runtime.sandboxes:
+            self.step("terminate", pod=name, phase="Failed")
 
     @precondition(lambda self: self.player.api)
     @rule(data=st.data())
@@ -81,7 +83,7 @@ class Allocation(RuleBasedStateMachine):
         self.step("restart")
 
     @invariant()
-    def what_is_allocated_fits(self) -> None:
+    def allocations_fit(self) -> None:
         node = self.player.node
         for resource in ("cpu", "memory"):
             total = sum(
@@ -97,7 +99,7 @@ class Allocation(RuleBasedStateMachine):
         assert all(record.uid in node.allocations for record in node.active_pods())
 
     @invariant()
-    def whoever_waits_is_queued(self) -> None:
+    def deferred_resizes_are_queued(self) -> None:
         """A deferred resize of a pod that runs would otherwise never be tried again."""
         node = self.player.node
         for record in node.active_pods():
@@ -105,7 +107,7 @@ class Allocation(RuleBasedStateMachine):
                 assert record.uid in node.queue
 
     @invariant()
-    def the_queue_has_no_doubles(self) -> None:
+    def the_queue_has_each_pod_once(self) -> None:
         assert len(set(self.player.node.queue)) == len(self.player.node.queue)
 
 

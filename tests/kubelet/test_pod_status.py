@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from kubelet.features import features, status_features
+from kubelet.pods.record import Outcome
 from kubelet.resize.conditions import ResizeCondition
 from kubelet.resources.pod_resources import PodResources, desired_resources
 from kubelet.resources.requirements import Requirements, ResourceList
 from kubelet.runtime import sandbox as runtime
-from kubelet.status.pod_status import Outcome, View, build
+from kubelet.status.pod_status import View, build
 from machinery.api import objects
 from machinery.api.pb import core
 from machinery.features.gates import Gates, Version

@@ -1,50 +1,62 @@
-"""The kubelet's choice of victims against kubelet_preemption.jsonl."""
+"""The kubelet's own preemption for critical pods against kubelet_preemption.jsonl."""
 
 from __future__ import annotations
 
 import pytest
 
-from kubelet.allocation.preemption import (
-    Candidate,
-    NoVictimsError,
-    Shortage,
-    choose_victims,
-    is_critical_priority,
-)
+from kubelet.allocation.admission import recover
+from kubelet.allocation.predicates import Failure
+from kubelet.allocation.preemption import NoVictimsError, Shortage
+from kubelet.node.state import NodeState
+from kubelet.pods.record import PodRecord
+from machinery.api.pb import core
+from tests.kubelet.executor import name, uid
 from tests.kubelet.golden import Case, cases
 
 CASES = cases("kubelet_preemption.jsonl")
 
 
-def candidate(row: Case) -> Candidate:
-    priority = row.get("priority")
-    return Candidate(
-        key=row["name"],
-        qos=row["qos"],
-        priority=priority,
-        critical=is_critical_priority(priority),
-        requests={"cpu": row["cpuMillis"], "memory": row["memoryBytes"]},
-    )
+def record(node: NodeState, row: Case) -> PodRecord:
+    """An active pod with a row's requests."""
+    pod = core.Pod()
+    pod.metadata.name, pod.metadata.uid = row["name"], uid(row["name"])
+    pod.status.qosClass = row["qos"]
+    if "priority" in row:
+        pod.spec.priority = row["priority"]
+    requests = pod.spec.containers.add(name="c").resources.requests
+    if row["cpuMillis"]:
+        requests["cpu"].string = f"{row['cpuMillis']}m"
+    if row["memoryBytes"]:
+        requests["memory"].string = str(row["memoryBytes"])
+    return PodRecord(pod, node.desired_of(pod))
+
+
+def failures(case: Case) -> list[Failure]:
+    found = [
+        Failure(
+            reason=f"OutOf{row['resource']}",
+            description=f"Insufficient {row['resource']}",
+            message="",
+            shortage=Shortage(row["resource"], row["insufficient"]),
+        )
+        for row in case["failures"]
+    ]
+    if other := case.get("otherFailure"):
+        found.append(Failure(reason="Other", description=other, message=""))
+    return found
 
 
 def play(case: Case) -> Case:
-    """The handler around the choice: only critical pods preempt, and only for room."""
-    preemptor = candidate(case["admitPod"])
-    descriptions = [f"Insufficient {failure['resource']}" for failure in case["failures"]]
-    other = case.get("otherFailure")
-    if not preemptor.critical:
-        return {"victims": [], "remainingReasons": descriptions + ([other] if other else [])}
-    if other:
-        return {"victims": [], "remainingReasons": [other]}
-    shortages = [Shortage(failure["resource"], failure["insufficient"]) for failure in case["failures"]]
+    node = NodeState(core.Node())
+    pods = [record(node, row) for row in case["pods"]]
     try:
-        victims = choose_victims(preemptor, [candidate(row) for row in case["pods"]], shortages)
+        recovery = recover(node, record(node, case["admitPod"]), failures(case), pods)
     except NoVictimsError as error:
-        return {
-            "victims": [],
-            "error": f"preemption: error finding a set of pods to preempt: {error}",
-        }
-    return {"victims": [victim.key for victim in victims]}
+        return {"victims": [], "error": str(error)}
+    result: Case = {"victims": [name(victim) for victim in recovery.victims]}
+    if recovery.failures:
+        result["remainingReasons"] = [failure.description for failure in recovery.failures]
+    return result
 
 
 def test_there_are_cases() -> None:

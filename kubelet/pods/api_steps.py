@@ -1,0 +1,80 @@
+"""The steps that the API server sees: the pod's status, and its deletion. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kubelet import instructions
+from kubelet.instructions import PodInstruction
+from kubelet.pods.record import TERMINAL_PHASES, PodRecord
+from kubelet.pods.step import Pass
+from kubelet.status.patch import status_patch
+from kubelet.status.pod_status import View, build
+from machinery.api.objects import is_terminating, key_of, resource_version_of
+from machinery.api.pb import core
+from machinery.wire import presence
+
+
+def report(p: Pass) -> PodInstruction | None:
+    """Write the status, unless the API server has it already."""
+    record, sync = p.record, p.record.sync
+    if record.pod.status.phase in TERMINAL_PHASES:
+        return None  # it never comes back
+    base = _newest(record)
+    status = build(view(p, base.status), p.node.settings.status)
+    presence.fill(status)  # as the API server stores it, so that equal statuses are equal messages
+    patch = None if status == base.status else status_patch(base, status)
+    if sync.last is not None:
+        # Before it is written: the watch may be faster.
+        sync.last = replace(sync.last, status=base.status if patch is None else status)
+    if patch is None:
+        return None
+    return instructions.PatchStatus(record.uid, key_of(record.pod), patch, status)
+
+
+def delete(p: Pass) -> PodInstruction | None:
+    """Delete a pod that has stopped, if its deletion has begun."""
+    pod = p.record.pod
+    if is_terminating(pod) and not _waits_for_finalizers(pod):
+        return instructions.DeletePod(p.record.uid, key_of(pod))
+    return None
+
+
+def take_answer(record: PodRecord, answer: core.Pod | None) -> None:
+    """Keep the API server's answer to a status write until the watch has caught up."""
+    if answer is not None and resource_version_of(record.pod) < resource_version_of(answer):
+        record.sync.written = answer
+
+
+def view(p: Pass, base: core.PodStatus) -> View:
+    """Return all that the pod's status is made of, as it is now."""
+    record, node = p.record, p.node
+    return View(
+        pod=record.pod,
+        base=base,
+        host_ip=node.settings.host_ip,
+        now=p.at.now,
+        sandbox=record.sandbox,
+        allocated=node.allocated(record),
+        pending=record.pending,
+        in_progress=record.in_progress,
+        preemption_disabled=node.resize_preemption_disabled,
+        outcome=record.outcome,
+        terminal=record.terminated,
+    )
+
+
+def _newest(record: PodRecord) -> core.Pod:
+    """Return the pod as the watch shows it, or as the answer to the last write, if that is newer."""
+    answer = record.sync.written
+    if answer is None or resource_version_of(record.pod) >= resource_version_of(answer):
+        return record.pod
+    return answer
+
+
+def _waits_for_finalizers(pod: core.Pod) -> bool:
+    """Return whether the deletion without grace was made already.
+
+    The rest is up to the owners of the finalizers.
+    """
+    return bool(pod.metadata.finalizers) and pod.metadata.deletionGracePeriodSeconds == 0

@@ -1,0 +1,97 @@
+"""One pod, as the kubelet's core keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+
+from kubelet.instructions import PodInstruction
+from kubelet.pods.last_sync import LastSync
+from kubelet.pods.states import State, Step, Trigger
+from kubelet.resize.actuation import ActuationCall
+from kubelet.resize.conditions import ResizeCondition
+from kubelet.resources.pod_resources import PodResources
+from kubelet.runtime.sandbox import PodSandbox
+from kubelet.transitions import append
+from machinery.api.pb import core
+from machinery.resources.pod_resources import Resources
+
+TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Why this kubelet ended a pod, or would not start it."""
+
+    reason: str
+    message: str
+    preempted: bool = False
+
+
+@dataclass(slots=True)
+class Sync:
+    """The pod worker's part of a record: the sync that is under way, and what it waits for."""
+
+    steps: tuple[Step, ...] = ()
+    """The steps that are left, the present one first."""
+    in_flight: PodInstruction | None = None
+    """The instruction whose result is awaited."""
+    due: dict[Step, float] | None = None
+    """When a step may be taken, in seconds of the monotonic clock; None while no step waits."""
+    deadline_seconds: int = 0
+    """The `spec.activeDeadlineSeconds` that its due time is about."""
+    actuates: PodResources | None = None
+    """The allocation that the due time of the resize is about."""
+    calls: tuple[ActuationCall, ...] = ()
+    """Of the actuation under way, the calls that are left."""
+    last: LastSync | None = None
+    """What the last sync acted on."""
+    written: core.Pod | None = None
+    """The API server's answer to the last status write, until the watch has caught up."""
+
+
+@dataclass(slots=True)
+class PodRecord:
+    """One pod. `pod` is the API's object, shared: never changed here."""
+
+    pod: core.Pod
+    desired: PodResources
+    state: State = State.NEW
+    sandbox: PodSandbox | None = None
+    """What the runtime had of the pod when it was last asked."""
+    outcome: Outcome | None = None
+    sync: Sync = field(default_factory=Sync)
+    pending: ResizeCondition | None = None
+    in_progress: ResizeCondition | None = None
+    allocation_version: int = 0
+    """The version of the node's allocations that has this pod's."""
+    failed: bool = False
+    """Rejected or preempted by this kubelet, whatever the API says yet."""
+    counted: Resources | None = None
+    """What the pod counts for on the node; None when it must be counted again."""
+    log: list[str] | None = None
+    """The last transitions of the pod and of its resize; None while there was none."""
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the pod's containers have stopped for good."""
+        return self.state is State.TERMINATED
+
+    @property
+    def active(self) -> bool:
+        """Whether the pod takes room."""
+        return not (self.failed or self.terminated or self.pod.status.phase in TERMINAL_PHASES)
+
+    def note(self, entry: str) -> None:
+        """Append to the transition log."""
+        self.log = append(self.log, entry)
+
+
+@cache
+def entry(to: State, trigger: Trigger) -> str:
+    """Return the log's text for a transition of the pod."""
+    return f"{to} ({trigger})"

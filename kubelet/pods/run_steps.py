@@ -1,0 +1,113 @@
+"""The steps that bring a pod into the runtime and keep it running. Pure."""
+
+from __future__ import annotations
+
+from kubelet import instructions
+from kubelet.instructions import PodInstruction, RecordContainerEvents, RecordEvent
+from kubelet.options import exit_code, run_duration
+from kubelet.pods import container_events, deadline
+from kubelet.pods.record import Outcome
+from kubelet.pods.states import Step, Trigger
+from kubelet.pods.step import Pass
+from kubelet.runtime import crash_loop
+from kubelet.runtime.sandbox import PodSandbox
+
+
+def check_deadline(p: Pass) -> Trigger | None:
+    """End a pod that was active for longer than its activeDeadlineSeconds."""
+    record, sync = p.record, p.record.sync
+    taken = None if record.sandbox is None else record.sandbox.started
+    left = deadline.seconds_left(record.pod, taken=taken, now=p.at.now)
+    if left is None:
+        return None
+    seconds = record.pod.spec.activeDeadlineSeconds
+    if sync.deadline_seconds != seconds:
+        p.forget(Step.CHECK_DEADLINE)
+        sync.deadline_seconds = seconds
+    if p.waits(Step.CHECK_DEADLINE, left):
+        return None
+    record.outcome = Outcome(reason=deadline.REASON, message=deadline.MESSAGE)
+    p.out.append(RecordEvent(record.pod, "Normal", deadline.REASON, deadline.MESSAGE))
+    return Trigger.END
+
+
+def create(p: Pass) -> Trigger | PodInstruction:
+    """Create the sandbox, unless an earlier process did."""
+    if p.record.sandbox is not None:
+        return Trigger.SANDBOX_CREATED
+    return instructions.CreateSandbox(p.record.uid, p.record.pod)
+
+
+def start(p: Pass) -> Trigger | PodInstruction | None:
+    """Start the containers once their time has come, unless an earlier process did."""
+    record = p.record
+    if sandbox(p).begun:
+        return Trigger.STARTED
+    if p.waits(Step.START, p.node.settings.delays.of(record.pod).start):
+        return None
+    return instructions.StartContainers(record.uid, record.pod, p.node.allocated(record))
+
+
+def restart(p: Pass) -> PodInstruction | None:
+    """Start crashed containers again, once their back-off is over."""
+    record, crashed = p.record, sandbox(p).crashed
+    if not crashed:
+        return None
+    names = tuple(container.name for container in crashed)
+    until = max(one.last_finished + crash_loop.seconds(one.crashes) for one in crashed)
+    begins = p.due(Step.RESTART) is None
+    if p.waits(Step.RESTART, max(until - p.at.now, 0.0)):
+        if begins:
+            p.out.append(RecordContainerEvents(tuple(container_events.backing_off(record.pod, names))))
+        return None
+    p.forget(Step.PROBE)
+    return instructions.StartCrashedContainers(record.uid, names, p.node.allocated(record))
+
+
+def probe(p: Pass) -> PodInstruction | None:
+    """Let containers that run become ready, once their time has come."""
+    record = p.record
+    if all(one.ready for one in sandbox(p).containers if one.state == "running"):
+        return None
+    if p.waits(Step.PROBE, p.node.settings.delays.of(record.pod).ready):
+        return None
+    return instructions.ProbeContainers(record.uid)
+
+
+def exit_(p: Pass) -> Trigger | PodInstruction | None:
+    """End containers whose pod's annotation says so: the pod, or for its restartPolicy only this run."""
+    record, own = p.record, sandbox(p)
+    if not own.running:
+        return None if own.crashed else Trigger.EXITED
+    duration, code = run_duration(record.pod), exit_code(record.pod)
+    if duration is None or p.waits(Step.EXIT, duration):
+        return None
+    policy = record.pod.spec.restartPolicy
+    if policy == "Always" or (policy == "OnFailure" and code):
+        return instructions.CrashContainers(record.uid, code)
+    return instructions.ExitContainers(record.uid, code)
+
+
+def debug(p: Pass) -> PodInstruction | None:
+    """Start the ephemeral containers that are new in a running pod (kubectl debug)."""
+    record = p.record
+    if not record.pod.spec.ephemeralContainers:
+        return None
+    own = sandbox(p)
+    known = {container.name for container in own.ephemeral}
+    names = (one.ephemeralContainerCommon.name for one in record.pod.spec.ephemeralContainers)
+    added = tuple(name for name in names if name not in known)
+    if not added or not own.running:
+        return None
+    return instructions.StartEphemeralContainers(record.uid, added)
+
+
+def sandbox(p: Pass) -> PodSandbox:
+    """Return the pod's sandbox.
+
+    Raises:
+        LookupError: the runtime has none, which must not be in the pod's state.
+    """
+    if p.record.sandbox is None:
+        raise LookupError(f"pod {p.record.uid} has no sandbox in state {p.record.state!r}")
+    return p.record.sandbox

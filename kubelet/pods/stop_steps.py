@@ -1,0 +1,55 @@
+"""The steps that end a pod: its containers get their grace period and are stopped. Pure."""
+
+from __future__ import annotations
+
+from kubelet import instructions
+from kubelet.allocation import manager
+from kubelet.instructions import PodInstruction, SyncLater
+from kubelet.options import pre_stop_sleep
+from kubelet.pods.states import Step, Trigger
+from kubelet.pods.step import EARLY_SECONDS_MAX, Pass
+from machinery.api.objects import is_terminating
+
+
+def stop(p: Pass) -> Trigger | PodInstruction | None:
+    """Signal the containers, and stop them once their time is over."""
+    record, sandbox = p.record, p.record.sandbox
+    if sandbox is None or not (sandbox.running or sandbox.crashed):
+        return Trigger.STOPPED
+    if not sandbox.running:
+        return instructions.StopContainers(record.uid)
+    if p.due(Step.STOP) is None:
+        every = (*sandbox.containers, *sandbox.ephemeral)
+        running = tuple(one.name for one in every if one.state == "running")
+        return instructions.SignalContainers(record.uid, running)
+    return None if _has_time(p) else instructions.StopContainers(record.uid)
+
+
+def begin_grace_period(p: Pass) -> None:
+    """Set when the containers will have stopped by themselves: their own delay, after the preStop hook."""
+    pod = p.record.pod
+    p.wait(Step.STOP, p.node.settings.delays.of(pod).stop + pre_stop_sleep(pod))
+
+
+def release(p: Pass) -> None:
+    """Clear the resize of a pod that has stopped; it takes no room any more."""
+    manager.on_pod_terminated(p.node, p.record, now=p.at.now, out=p.out)
+
+
+def _has_time(p: Pass) -> bool:
+    """Return whether the containers still have time: never beyond the grace period."""
+    pod, due = p.record.pod, p.due(Step.STOP)
+    assert due is not None
+    # The whole period from when this kubelet learned of it, as upstream's: deletionTimestamp has whole
+    # seconds only, so that counting down to it would take up to a second of the grace away.
+    seconds = (
+        pod.metadata.deletionGracePeriodSeconds
+        if is_terminating(pod)
+        else pod.spec.terminationGracePeriodSeconds
+    )
+    left = min(due - p.at.monotonic, max(float(seconds), 0.0))
+    if left <= EARLY_SECONDS_MAX:
+        return False
+    p.wait(Step.STOP, left)
+    p.out.append(SyncLater(p.record.uid, left))
+    return True

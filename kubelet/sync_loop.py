@@ -1,0 +1,130 @@
+"""The kubelet's core: everything that happens to a node enters here, and leaves as what is to be done.
+
+`handle(node, event)` changes the node's state and returns instructions, in order. No I/O, no clock, no
+randomness: time is in the events. Source: kubelet 1.36, syncLoopIteration and its handlers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kubelet import events, instructions
+from kubelet.allocation import manager
+from kubelet.instructions import Instruction, QueueSync, SyncCause
+from kubelet.node.state import NodeState
+from kubelet.pods import sync
+from kubelet.pods.record import PodRecord
+from machinery.api.objects import resource_version_of
+from machinery.api.pb import core
+
+
+def handle(node: NodeState, event: events.Event) -> list[Instruction]:
+    """Apply an event and return what is to be done, in order.
+
+    At most one of it is a pod instruction, the last one: its result is the next event of that pod's sync.
+
+    Raises:
+        UnknownTransitionError: a state table does not allow what the event means.
+        UnexpectedResultError: a result of no instruction that is under way.
+    """
+    out: list[Instruction] = []
+    _HANDLERS[type(event)](node, event, out)
+    return out
+
+
+def _on_pods_listed(node: NodeState, event: events.PodsListed, out: list[Instruction]) -> None:
+    """Take all pods of the node; drop the allocations of pods that are gone."""
+    known = {pod.metadata.uid for pod in event.pods}
+    for uid in [uid for uid in node.allocations if uid not in known]:
+        node.release(uid)
+    manager.on_pods_added(node, events.PodsAdded(pods=event.pods, at=event.at), out)
+    node.sources_ready = True
+    out += [QueueSync(uid, SyncCause.LISTED) for uid in known]
+
+
+def _on_pods_observed(node: NodeState, event: events.PodsObserved, out: list[Instruction]) -> None:
+    """Sort what the watch brought into additions, updates, reconciliations and removals."""
+    added, removed = [], []
+    for uid, pod in event.changes:
+        if pod is None:
+            if uid in node.pods:
+                removed.append(uid)
+        elif uid in node.pods:
+            _on_change(node, node.pods[uid], pod, event.at, out)
+        else:
+            added.append(pod)
+    if added:
+        manager.on_pods_added(node, events.PodsAdded(pods=tuple(added), at=event.at), out)
+        out += [QueueSync(pod.metadata.uid, SyncCause.CHANGED) for pod in added]
+    if removed:
+        _on_pods_removed(node, events.PodsRemoved(uids=tuple(removed), at=event.at), out)
+
+
+def _on_change(
+    node: NodeState, record: PodRecord, pod: core.Pod, at: events.Moment, out: list[Instruction]
+) -> None:
+    old, answer = record.pod, record.sync.written
+    if answer is not None and resource_version_of(pod) >= resource_version_of(answer):
+        record.sync.written = None
+    spec_changed = old.spec != pod.spec
+    if old.status != pod.status:
+        reconciled = pod
+        if spec_changed:
+            # Both at once (the watch was slow): one after the other, as a kubelet in time would see it.
+            reconciled = core.Pod()
+            reconciled.CopyFrom(pod)
+            reconciled.spec.CopyFrom(old.spec)
+            reconciled.metadata.generation = old.metadata.generation
+        manager.on_pod_reconciled(node, events.PodReconciled(pod=reconciled, at=at), out)
+    if spec_changed or old.status == pod.status:
+        manager.on_pod_updated(node, events.PodUpdated(pod=pod, at=at), out)
+    last = record.sync.last
+    if last is None or not last.covers(pod):
+        out.append(QueueSync(record.uid, SyncCause.CHANGED))
+
+
+def _on_pods_removed(node: NodeState, event: events.PodsRemoved, out: list[Instruction]) -> None:
+    """Forget pods; what still runs of them is killed, and the allocations are saved without them."""
+    manager.on_pods_removed(node, event, out)
+    for uid in event.uids:
+        out += [instructions.RemoveSandbox(uid), QueueSync(uid, SyncCause.REMOVED)]
+
+
+def _on_sources_ready(node: NodeState, event: events.SourcesReady, out: list[Instruction]) -> None:
+    node.sources_ready = True
+
+
+def _on_allocations_restored(
+    node: NodeState, event: events.AllocationsRestored, out: list[Instruction]
+) -> None:
+    node.allocations = dict(event.allocations)
+
+
+def _on_sync_due(node: NodeState, event: events.SyncDue, out: list[Instruction]) -> None:
+    out += sync.begin(node, event)
+
+
+def _on_result(node: NodeState, event: events.Result, out: list[Instruction]) -> None:
+    out += sync.resume(node, event)
+
+
+_HANDLERS: Final[Mapping[type, Callable[[NodeState, Any, list[Instruction]], None]]] = {
+    events.PodsListed: _on_pods_listed,
+    events.PodsObserved: _on_pods_observed,
+    events.PodsAdded: manager.on_pods_added,
+    events.PodUpdated: manager.on_pod_updated,
+    events.PodReconciled: manager.on_pod_reconciled,
+    events.PodsRemoved: _on_pods_removed,
+    events.RetryDue: manager.on_retry_due,
+    events.NodeChanged: manager.on_node_changed,
+    events.SourcesReady: _on_sources_ready,
+    events.AllocationsRestored: _on_allocations_restored,
+    events.SyncDue: _on_sync_due,
+    events.CheckpointSaved: _on_result,
+    events.CallDone: _on_result,
+    events.CallRefused: _on_result,
+    events.StatusWritten: _on_result,
+    events.PodDeleted: _on_result,
+    events.InstructionFailed: _on_result,
+}
