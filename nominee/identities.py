@@ -17,7 +17,7 @@ from nominee.supervisor.spec import ProcessSpec
 MASTERS, NODES = "system:masters", "system:nodes"
 ADMIN = Identity("kubernetes-admin", (MASTERS,))
 KUBELETS = Identity("nominee:kubelets")
-"""All kubelet processes, to the cloud: it tells them which machines run (autoscaler.cloud.access)."""
+"""All kubelet processes, to the cloud: they ask which machines run (autoscaler.cloud.access)."""
 _COMPONENTS = {
     "scheduler": Identity("system:kube-scheduler"),
     "controllers": Identity("system:kube-controller-manager"),

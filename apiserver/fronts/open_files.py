@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from machinery.client.api_client import CONNECTION_OPTIONS
 
 REST_MAX = 10_000
-"""Watches count; beyond it a connection is told 503."""
+"""Watches count; beyond it a connection gets 503."""
 GRPC_MAX = int(dict(CONNECTION_OPTIONS)["grpc.max_allowed_incoming_connections"])
 """A component has one or two; beyond it a new connection is closed. 50 KB each while TLS is set up."""
 _OTHER_FILES = 256

@@ -19,7 +19,7 @@ _BEARER = b"bearer "
 
 
 def foreign(headers: Headers) -> str:
-    """Return why a request may come from a foreign page, or "". A client without either header is none."""
+    """Return why a request may come from a foreign page, or ""; one with neither header does not."""
     host = origin = None
     for name, value in headers:
         if name == b"host":
@@ -34,7 +34,7 @@ def foreign(headers: Headers) -> str:
 
 
 def _is_this_machine(host: str) -> bool:
-    """Whether a Host header cannot be a name that somebody else may bind to this machine's address."""
+    """Whether a Host header cannot be a name that a foreign site may bind to this machine's address."""
     name = urlsplit(f"//{host}").hostname or ""
     if name in ("localhost", socket.gethostname().lower()):
         return True

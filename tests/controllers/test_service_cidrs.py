@@ -52,7 +52,7 @@ def test_which_range_may_go(others: list[str], given: list[str], may: bool) -> N
     leaving = cidr("leaving", "10.1.0.0/24")
     assert may_be_deleted(leaving, found, [address(each) for each in given]) is may
     # Addresses of other clients hold nothing.
-    assert may_be_deleted(leaving, found, [address(each, "somebody") for each in given])
+    assert may_be_deleted(leaving, found, [address(each, "another-controller") for each in given])
 
 
 def test_both_families_must_be_left_with_a_range() -> None:

@@ -26,7 +26,7 @@ def static_part(size: int, *, least: int, most: int, share: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AddressRange:
-    """A range of IPv4 addresses; its first (the network) and last (broadcast) are nobody's."""
+    """A range of IPv4 addresses; its first (the network) and last (broadcast) are never given."""
 
     network: ipaddress.IPv4Network
 

@@ -2,7 +2,7 @@
 
 An address is a Service's by an IPAddress of that name, which only one server can create; node ports are bits
 of one RangeAllocation, changed by compare-and-swap. Both are taken before the Service is written. Where that
-fails they are given back; where a server ends in between, or nobody knows whether the Service was written,
+fails they are given back; where a server ends in between, or the outcome of the write is not known,
 `repair` finds them later. Source: kube-apiserver 1.36, registry/core/service/storage (alloc.go), ipallocator,
 portallocator.
 """

@@ -22,8 +22,8 @@ _ATTEMPTS_MAX = 64
 class PortStore:
     """Reads and changes the taken ports of a range. `new_uid` makes each write's bytes its own.
 
-    Storage tells by its bytes whether a write whose answer was lost had been carried out: two servers that
-    take the same port write the same bits, and one of them has failed.
+    By its bytes storage recognizes a write that was carried out although its answer was lost: two servers
+    that take the same port would write the same bits, and only one of them has succeeded.
     """
 
     def __init__(self, storage: Storage, ports: PortRange, new_uid: Callable[[], str]) -> None:

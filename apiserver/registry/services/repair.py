@@ -179,7 +179,7 @@ class Repair:
     async def _repair_ports(self) -> None:
         sightings = dict(self._leaks.sightings)
         for _ in range(_ATTEMPTS_MAX):
-            # First the ports, as above; whoever takes one in between makes the write below fail.
+            # First the ports, as above; a port that is taken in between makes the write below fail.
             stored, revision = await self._ports.read()
             self._leaks.sightings = dict(sightings)
             rebuilt = self._leaks.rebuilt(await self._services(), stored)

@@ -118,7 +118,7 @@ def test_ports_of_a_changed_service() -> None:
     new = spec("NodePort", (80, 30001, "TCP"), (82, 0, "TCP"))
     made = node_ports.change(new, old, taken, random.Random(1))
     assert (made.allocated, made.released) == ([new.ports[1].nodePort], [30002])
-    # Ports are given back once the write is done: until then nobody else may have them.
+    # Ports are given back once the write is done: until then no other Service may have them.
     assert 30002 in made.taken
     with pytest.raises(PortRefused):
         node_ports.change(spec("NodePort", (80, 30003, "TCP")), old, taken, random.Random(1))

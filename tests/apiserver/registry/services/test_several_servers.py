@@ -97,6 +97,15 @@ async def test_services_are_created_at_once_on_two_servers(clusters: list[Cluste
         (refused,) = [each for each in outcomes if each is not None]
         assert "provided IP is already allocated" in refused.message
 
+        # A Service that is refused after that gives back what was taken for it.
+        before = {each.metadata.name for each in (await clients[0].list(kinds.IP_ADDRESS)).items}
+        unnamed = service("unnamed")
+        unnamed.spec.ports.add(port=81)
+        refusal = await failure(clients[0].create(unnamed))
+        assert refusal is not None
+        assert "spec.ports[0].name: Required value" in refusal.message
+        assert {each.metadata.name for each in (await clients[0].list(kinds.IP_ADDRESS)).items} == before
+
         # What is deleted on one server is given back for both.
         for number, each in enumerate(made):
             await clients[number % SERVERS].delete(kinds.SERVICE, each.metadata.name, "default")
@@ -139,7 +148,7 @@ async def test_a_server_that_ends_between_two_writes_gives_nothing_twice(
             else clients[0].delete(kinds.SERVICE, "kept", "default")
         )
         await first.exited("apiserver")
-        # What it had taken is nobody's yet.
+        # What it had taken is not given to another Service.
         taken = (await clients[1].list(kinds.IP_ADDRESS)).items
         assert len(taken) == len((await clients[1].list(kinds.SERVICE)).items) + 1
         for index in range(20):
