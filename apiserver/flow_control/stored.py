@@ -70,7 +70,7 @@ async def _ensured(registry: RegistryAPI, cache: WatchCache) -> bool:
             if cache.get(kind, "", name) is not None:
                 continue
             try:
-                await registry.create(kind, "", name, "", obj)
+                await registry.create(kind, "", obj)
             except StatusError as error:
                 if not errors.is_already_exists(error):
                     _log.warning("flow control's objects are not written yet", error=str(error))

@@ -1,24 +1,26 @@
-"""What the fronts (gRPC now, REST later) ask of the registry, and what it answers.
+"""The options and results of requests, and the registry's interface (`RegistryAPI`).
 
-`RegistryAPI` is implemented by `apiserver.registry.Registry`. Bodies come in as messages that the callee may
-change, and objects go out as `CachedObject`s, which are both bytes and message. Every method raises
-`machinery.api.errors.StatusError`, nothing else. The kind is the one asked for: events.k8s.io's Event is
-converted from and to the core Event that is stored.
+The request chain calls it, and so do the parts of the server that write objects themselves. A body comes in
+as a message that the registry may change; an object goes out as a `CachedObject`, which is bytes and message.
+Every method raises `machinery.api.errors.StatusError` and nothing else. The kind is the one of the request:
+events.k8s.io's Event is converted from and to the core Event that is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
 
 from google.protobuf.message import Message
+from k8s.io.api.authentication.v1 import generated_pb2 as authentication
+from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.watcher import Watcher
 from machinery.api.kinds import Kind
-from machinery.api.pb import meta
+from machinery.api.pb import core, meta, policy
 
 
 class PatchKind(IntEnum):
@@ -64,33 +66,47 @@ class WatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What every write may ask for; `warn` is told what the client should know although it is done.
+    """The options of a write.
 
-    `force` is for applies alone; None where the client did not say. `field_manager` is who changes fields;
-    where it is "", `agent` tells the client's user agent. `tracked`: a new object's fields are managed from
-    the beginning. `made` is called where an apply creates. `track` says otherwise than by its endpoint whose
-    the fields are that a change changes: (live, new, now).
+    `force` is for apply only; None where the client did not set it. `field_manager` owns the fields that the
+    write sets; where it is "", the manager's name comes from `user_agent`. With `tracked` a new object has
+    managedFields from its creation. With `warn` the client gets warnings; without, they are not computed.
     """
 
     dry_run: bool = False
     field_manager: str = ""
     force: bool | None = None
     field_validation: str = ""
-    warn: Callable[[str], None] | None = None
+    warn: bool = False
     tracked: bool = False
-    agent: Callable[[], str] | None = None
-    made: Callable[[], None] | None = None
-    track: Callable[[Any, Any, meta.Time], None] | None = None
+    user_agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """The object that a write created or changed, and the warnings for the client.
+
+    `object` is the response's: a Scale for the scale subresource, a TokenRequest with its token, the pod for
+    a binding or an eviction. A write that fails has its warnings in `StatusError.warnings`.
+    """
+
+    object: CachedObject
+    created: bool = False
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """A page of objects in key order; `remaining` is None where it is not known."""
+    """A page of objects in key order; `remaining` is None where it is not known.
+
+    `warnings` are those of deleting a collection.
+    """
 
     items: Sequence[CachedObject]
     resource_version: str
     continue_token: str = ""
     remaining: int | None = None
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +115,7 @@ class DeleteResult:
 
     object: CachedObject
     deleted: bool
+    warnings: Sequence[str] = ()
 
 
 NO_OPTIONS = WriteOptions()
@@ -122,19 +139,8 @@ class RegistryAPI(Protocol):
     async def watch(self, kind: Kind[Any], namespace: str, options: WatchOptions) -> Watcher: ...
 
     async def create(
-        self,
-        kind: Kind[Any],
-        namespace: str,
-        name: str,
-        subresource: str,
-        body: Message,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> CachedObject:
-        """Create `body`, or act by a subresource of `name` (binding: a core.Binding, eviction: an Eviction).
-
-        A subresource's answer is the object that it acted on.
-        """
-        ...
+        self, kind: Kind[Any], namespace: str, body: Message, options: WriteOptions = NO_OPTIONS
+    ) -> WriteResult: ...
 
     async def update(
         self,
@@ -144,7 +150,7 @@ class RegistryAPI(Protocol):
         subresource: str,
         body: Message,
         options: WriteOptions = NO_OPTIONS,
-    ) -> CachedObject: ...
+    ) -> WriteResult: ...
 
     async def patch(
         self,
@@ -153,10 +159,43 @@ class RegistryAPI(Protocol):
         name: str,
         subresource: str,
         patch_kind: PatchKind,
-        patch: bytes,
+        data: bytes,
         options: WriteOptions = NO_OPTIONS,
-    ) -> CachedObject: ...
+    ) -> WriteResult: ...
 
     async def delete(
         self, kind: Kind[Any], namespace: str, name: str, options: meta.DeleteOptions
     ) -> DeleteResult: ...
+
+    async def get_scale(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject: ...
+
+    async def update_scale(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        body: autoscaling.Scale,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> WriteResult: ...
+
+    async def patch_scale(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        patch_kind: PatchKind,
+        data: bytes,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> WriteResult: ...
+
+    async def bind(
+        self, namespace: str, name: str, body: core.Binding, options: WriteOptions = NO_OPTIONS
+    ) -> WriteResult: ...
+
+    async def evict(
+        self, namespace: str, name: str, body: policy.Eviction, options: WriteOptions = NO_OPTIONS
+    ) -> WriteResult: ...
+
+    async def issue_token(
+        self, namespace: str, name: str, body: authentication.TokenRequest
+    ) -> WriteResult: ...

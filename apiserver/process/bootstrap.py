@@ -40,7 +40,7 @@ async def _ensure(
     registry: Registry, obj: core.Namespace | scheduling.PriorityClass | core.ConfigMap
 ) -> None:
     try:
-        await registry.create(kinds.of(obj), obj.metadata.namespace, obj.metadata.name, "", obj)
+        await registry.create(kinds.of(obj), obj.metadata.namespace, obj)
     except StatusError as error:
         if not errors.is_already_exists(error):
             raise

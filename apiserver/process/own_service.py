@@ -143,7 +143,7 @@ async def _make(registry: RegistryAPI, wanted: Any) -> None:
     made = type(wanted)()
     made.CopyFrom(wanted)
     try:
-        await registry.create(kinds.of(wanted), NAMESPACE, "", "", made)
+        await registry.create(kinds.of(wanted), NAMESPACE, made)
     except StatusError as error:
         if not errors.is_already_exists(error):
             raise

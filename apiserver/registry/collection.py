@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.kinds.table import strategy_of
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import ListOptions, ListPage, RegistryAPI
+from apiserver.registry import deletion
 from machinery.api import errors
 from machinery.api.errors import StatusError
 from machinery.api.kinds import NAMESPACE, Kind
@@ -28,11 +30,17 @@ async def delete_collection(
     listing: ListOptions,
     options: meta.DeleteOptions,
 ) -> ListPage:
-    """The objects that were deleted, as they were listed; who is gone meanwhile does not matter.
+    """Delete each object that `listing` selects; returns those that were deleted.
 
-    Raises StatusError with the first object that may not be deleted; those before it are.
+    An object that is gone meanwhile does not matter. Raises: StatusError of the first object that may not be
+    deleted; those before it are.
     """
-    page = await registry.list(kind, namespace, listing)
+    warnings = deletion.warnings(strategy_of(kind), options)
+    try:
+        page = await registry.list(kind, namespace, listing)
+    except StatusError as error:
+        error.warnings = warnings
+        raise
     deleted: list[CachedObject] = []
     for found in page.items[:DELETED_AT_ONCE_MAX]:
         each = meta.DeleteOptions()
@@ -43,4 +51,4 @@ async def delete_collection(
             if not errors.is_not_found(error):
                 raise
         deleted.append(found)
-    return ListPage(deleted, page.resource_version)
+    return ListPage(deleted, page.resource_version, warnings=warnings)

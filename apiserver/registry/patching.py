@@ -39,16 +39,12 @@ def validation_of(options: WriteOptions, version: Version) -> Validation | None:
     """Return the field validation of a patch; None where it would be seen by no client."""
     if options.field_validation == "Strict":
         return Validation(version, strict=True)
-    wanted = options.field_validation != "Ignore" and options.warn is not None
-    return Validation(version) if wanted else None
+    return Validation(version) if options.warn and options.field_validation != "Ignore" else None
 
 
-def warn(validation: Validation | None, options: WriteOptions) -> None:
-    """Report what field validation found, unless it is an error."""
-    if validation is None or validation.strict or options.warn is None:
-        return
-    for text in validation.found:
-        options.warn(text)
+def warnings(validation: Validation | None) -> list[str]:
+    """Return what field validation found, unless it is an error."""
+    return [] if validation is None or validation.strict else validation.found
 
 
 def parse(patch_kind: PatchKind, patch: bytes, validation: Validation | None = None) -> Any:

@@ -42,6 +42,13 @@ def check_size(kind: Kind[Any], new: Any) -> None:
         raise errors.request_too_large(f"the object has {size} bytes, limit is {VALUE_BYTES_MAX}")
 
 
+def warn_of_double_owners(new: meta.ObjectMeta, options: WriteOptions, warnings: list[str]) -> None:
+    """Remove duplicate owner references in place, adding a warning if the client gets warnings."""
+    text = without_double_owners(new)
+    if text and options.warn:
+        warnings.append(text)
+
+
 def without_double_owners(new: meta.ObjectMeta, *, patched: bool = False) -> str:
     """Takes out owner references that come twice, in place; a warning about them, or ""."""
     references = new.ownerReferences

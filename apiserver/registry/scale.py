@@ -6,27 +6,30 @@ Source: kube-apiserver 1.36, registry/apps/replicaset/storage (ScaleREST).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
 from apiserver.kinds.autoscaling.scales import SCALE
-from apiserver.kinds.table import strategy_of
-from apiserver.objects.requests import PatchKind, RegistryAPI, WriteOptions
-from apiserver.registry import patching, rules, tracking
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import PatchKind, WriteOptions
+from apiserver.registry import patching, read, rules, tracking
 from apiserver.registry.body_checks import check_name, check_namespace
+from apiserver.registry.context import RegistryContext, Target
+from apiserver.registry.update import change_object
 from apiserver.schema import version_fields
 from apiserver.validation import field, metadata, names
 from machinery.api import errors
 from machinery.api.errors import GroupResource, StatusError
 from machinery.api.kinds import Kind
+from machinery.api.objects import resource_version_number
 from machinery.api.pb import meta
 from machinery.api.selectors import LabelSelector, SelectorError
+from machinery.wire import envelope, presence
 
 
 def of(obj: Any) -> autoscaling.Scale:
-    """A workload's Scale."""
+    """Return a workload's Scale."""
     made = autoscaling.Scale()
     metadata = obj.metadata
     made.metadata.name, made.metadata.namespace = metadata.name, metadata.namespace
@@ -36,6 +39,17 @@ def of(obj: Any) -> autoscaling.Scale:
     made.status.replicas = obj.status.replicas
     made.status.selector = _selector(obj.spec.selector)
     return made
+
+
+def as_object(scale: autoscaling.Scale) -> CachedObject:
+    """Return a Scale as the fronts encode objects; its revision is the workload's."""
+    metadata = scale.metadata
+    revision = resource_version_number(metadata.resourceVersion)
+    metadata.resourceVersion = ""
+    presence.fill(scale)
+    stored = envelope.wrap(SCALE, scale.SerializeToString(deterministic=True))
+    metadata.resourceVersion = str(revision)
+    return CachedObject(SCALE, metadata.namespace, metadata.name, revision, stored=stored, message=scale)
 
 
 def _selector(selector: Any) -> str:
@@ -48,52 +62,56 @@ def _selector(selector: Any) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
 
 
-async def put(
-    registry: RegistryAPI,
-    kind: Kind[Any],
-    namespace: str,
-    name: str,
-    scale: Any,
+async def get(context: RegistryContext, kind: Kind[Any], namespace: str, name: str) -> CachedObject:
+    """Return a workload's Scale. Raises: StatusError 400, 404."""
+    found = await read.get(context, kind, namespace, name, "", "")
+    return as_object(of(found.message))
+
+
+async def update(
+    context: RegistryContext,
+    target: Target,
+    body: autoscaling.Scale,
     options: WriteOptions,
-) -> autoscaling.Scale:
-    """PUT of a Scale. Raises 400, 404, 409, 422."""
+    warnings: list[str],
+) -> CachedObject:
+    """Replace a Scale. Raises: StatusError 400, 404, 409, 422."""
     rules.check_options("UpdateOptions", options)
-    _check_place(kind, namespace, name, scale)
-    return await _write(registry, kind, namespace, name, options, lambda _live: scale)
+    _check_place(target, body)
+    return await _write(context, target, options, warnings, lambda _live: body)
 
 
 async def patch(
-    registry: RegistryAPI,
-    kind: Kind[Any],
-    namespace: str,
-    name: str,
+    context: RegistryContext,
+    target: Target,
     patch_kind: PatchKind,
-    patch: bytes,
+    data: bytes,
     options: WriteOptions,
-) -> autoscaling.Scale:
-    """PATCH of a Scale, applied to the newest one. Raises 400, 404, 409, 422."""
+    warnings: list[str],
+) -> CachedObject:
+    """Patch a Scale, on the newest version. Raises: StatusError 400, 404, 409, 422."""
     applies = patch_kind is PatchKind.APPLY
     rules.check_options("PatchOptions", options, force=applies)
     if applies:
-        return await _apply(registry, kind, namespace, name, patch, options)
+        return await _apply(context, target, data, options, warnings)
     validation = patching.validation_of(options, version_fields.TABLE_VERSION)
-    change = patching.parse(patch_kind, patch, validation)
+    document = patching.parse(patch_kind, data, validation)
 
-    def changed(live: autoscaling.Scale) -> Any:
-        new = patching.apply(SCALE, patch_kind, change, live, validation)
-        _check_place(kind, namespace, name, new)
+    def changed(live: autoscaling.Scale) -> autoscaling.Scale:
+        new: autoscaling.Scale = patching.apply(SCALE, patch_kind, document, live, validation)
+        _check_place(target, new)
         return new
 
     try:
-        return await _write(registry, kind, namespace, name, options, changed)
+        return await _write(context, target, options, warnings, changed)
     finally:
-        patching.warn(validation, options)
+        warnings.extend(patching.warnings(validation))
 
 
-def _check_place(kind: Kind[Any], namespace: str, name: str, scale: autoscaling.Scale) -> None:
-    """A Scale has its workload's namespace and name; 400."""
-    check_namespace(strategy_of(kind), namespace, scale.metadata)
-    check_name(name, scale.metadata)
+def _check_place(target: Target, scale: autoscaling.Scale) -> None:
+    """Check that a Scale has its workload's namespace and name. Raises: StatusError 400."""
+    check_namespace(target.strategy, target.namespace, scale.metadata)
+    check_name(target.name, scale.metadata)
 
 
 def _check(kind: Kind[Any], live: Any, scale: autoscaling.Scale) -> None:
@@ -112,66 +130,73 @@ def _check(kind: Kind[Any], live: Any, scale: autoscaling.Scale) -> None:
 
 
 async def _write(
-    registry: RegistryAPI,
-    kind: Kind[Any],
-    namespace: str,
-    name: str,
+    context: RegistryContext,
+    target: Target,
     options: WriteOptions,
-    make: Callable[[autoscaling.Scale], Any],
-) -> autoscaling.Scale:
-    """Change a workload's replicas to those of the Scale that `make` makes of the newest one."""
+    warnings: list[str],
+    make: Callable[[autoscaling.Scale], autoscaling.Scale],
+) -> CachedObject:
+    """Set a workload's replicas to those of the Scale that `make` returns for the newest one."""
 
-    def track(live: Any, new: Any, now: meta.Time) -> None:
+    def change(live: Any, new: Any, now: meta.Time) -> None:
         before = of(live)
         after = make(before)
-        _check(kind, live, after)
+        _check(target.kind, live, after)
         _take_over(new, after)
         if not live.metadata.managedFields:
             return
         from apiserver.managed_fields import scaling
         from apiserver.managed_fields.manager import Endpoint
 
-        scaling.track(Endpoint(kind), live, new, before, of(new), tracking.who(options, now))
+        scaling.track(Endpoint(target.kind), live, new, before, of(new), tracking.who(options, now))
 
-    return await _patched(registry, kind, namespace, name, options, track)
+    return await _change_workload(context, target, options, warnings, change)
 
 
 async def _apply(
-    registry: RegistryAPI, kind: Kind[Any], namespace: str, name: str, patch: bytes, options: WriteOptions
-) -> autoscaling.Scale:
-    """Server-side apply of a Scale: the owners of the workload's replicas are the Scale's."""
+    context: RegistryContext, target: Target, data: bytes, options: WriteOptions, warnings: list[str]
+) -> CachedObject:
+    """Apply a Scale: the owners of the workload's replicas are the Scale's."""
     from apiserver.managed_fields import scaling
     from apiserver.managed_fields.manager import Endpoint
 
-    config, duplicates = tracking.configuration(patch)
+    config = tracking.configuration(data)
 
-    def track(live: Any, new: Any, now: meta.Time) -> None:
-        parent, who = Endpoint(kind), tracking.who(options, now)
-        made = scaling.apply(parent, live, of(live), config, who, force=bool(options.force))
-        tracking.tell_duplicates(duplicates, options)
-        _check_place(kind, namespace, name, made)
-        _check(kind, live, made)
+    def change(live: Any, new: Any, now: meta.Time) -> None:
+        parent, who = Endpoint(target.kind), tracking.who(options, now)
+        made = scaling.apply(parent, live, of(live), config.document, who, force=bool(options.force))
+        tracking.check_duplicates(config, options)
+        warnings[:] = tracking.duplicate_warnings(config, options)
+        _check_place(target, made)
+        _check(target.kind, live, made)
         _take_over(new, made)
         scaling.take_back(parent, live, new, made)
 
-    return await _patched(registry, kind, namespace, name, options, track)
+    return await _change_workload(context, target, options, warnings, change)
 
 
 def _take_over(new: Any, scale: autoscaling.Scale) -> None:
-    """Move what a Scale says into the workload; storage compares the resource version."""
+    """Copy what a Scale sets into the workload; storage compares the resource version."""
     new.spec.replicas = scale.spec.replicas
     new.metadata.resourceVersion = scale.metadata.resourceVersion
 
 
-async def _patched(
-    registry: RegistryAPI,
-    kind: Kind[Any],
-    namespace: str,
-    name: str,
+async def _change_workload(
+    context: RegistryContext,
+    target: Target,
     options: WriteOptions,
-    track: Callable[[Any, Any, meta.Time], None],
-) -> autoscaling.Scale:
-    """The change itself is done by `track`, on the newest version of the workload."""
-    plain = replace(options, force=None, field_validation="Ignore", track=track)
-    changed = await registry.patch(kind, namespace, name, "", PatchKind.MERGE, b"{}", plain)
-    return of(changed.message)
+    warnings: list[str],
+    change: Callable[[Any, Any, meta.Time], None],
+) -> CachedObject:
+    """Change a workload by `change(live, new, now)`, which sets replicas and managedFields of `new`."""
+    now = context.environment().now
+
+    async def changed(current: CachedObject) -> Any:
+        new = target.kind.message()
+        new.CopyFrom(current.message)
+        context.complete(target.kind, new)
+        change(current.message, new, now)
+        return new
+
+    workload = await change_object(context, target, changed, options, warnings)
+    return as_object(of(workload.message))

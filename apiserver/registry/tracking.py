@@ -7,6 +7,8 @@ object that is not tracked costs two looks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from apiserver.objects.requests import WriteOptions
@@ -24,6 +26,14 @@ if TYPE_CHECKING:
 MANAGER_BYTES_MAX = 128
 
 
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The body of a server-side apply; `duplicates` describe the keys that occur twice in an object."""
+
+    document: dict[str, Any]
+    duplicates: Sequence[str] = ()
+
+
 def create(kind: Kind[Any], new: Any, options: WriteOptions, now: meta.Time) -> None:
     """A new object's managedFields; before admission, which nobody manages."""
     if not options.tracked and not new.metadata.managedFields:
@@ -37,9 +47,6 @@ def update(
     kind: Kind[Any], subresource: str, live: Any, new: Any, options: WriteOptions, now: meta.Time
 ) -> None:
     """A changed object's managedFields."""
-    if options.track is not None:
-        options.track(live, new, now)
-        return
     if not live.metadata.managedFields and not new.metadata.managedFields:
         return
     from apiserver.managed_fields.manager import Endpoint, track_update
@@ -72,32 +79,34 @@ def apply(
     kind: Kind[Any],
     subresource: str,
     live: Any | None,
-    configured: tuple[dict[str, Any], list[str]],
+    config: Configuration,
     options: WriteOptions,
     now: meta.Time,
 ) -> Any:
-    """Server-side apply of a `configuration` to an object, or to nothing. Raises 400, 409, 500."""
+    """Apply a configuration to an object, or to no object. Raises: StatusError 400, 409, 500."""
     from apiserver.managed_fields.manager import Endpoint, apply
 
-    config, duplicates = configured
-    made = apply(Endpoint(kind, subresource), live, config, who(options, now), force=bool(options.force))
-    tell_duplicates(duplicates, options)
+    endpoint, manager = Endpoint(kind, subresource), who(options, now)
+    made = apply(endpoint, live, config.document, manager, force=bool(options.force))
+    check_duplicates(config, options)
     return made
 
 
-def tell_duplicates(duplicates: list[str], options: WriteOptions) -> None:
-    """Field validation of an applied body: 400 where it is strict, else warnings."""
-    if duplicates and options.field_validation == "Strict":
-        lines = "\n".join(f"  {text}" for text in duplicates)
+def check_duplicates(config: Configuration, options: WriteOptions) -> None:
+    """Refuse keys that occur twice where field validation is strict. Raises: StatusError 400."""
+    if config.duplicates and options.field_validation == "Strict":
+        lines = "\n".join(f"  {text}" for text in config.duplicates)
         problem = f"error converting YAML to JSON: yaml: unmarshal errors:\n{lines}"
         raise bad_request(f"error strict decoding YAML: {problem}")
-    if options.warn is not None and options.field_validation != "Ignore":
-        for text in duplicates:
-            options.warn(text)
 
 
-def configuration(patch: bytes) -> tuple[dict[str, Any], list[str]]:
-    """(what is applied, keys that come twice)."""
+def duplicate_warnings(config: Configuration, options: WriteOptions) -> Sequence[str]:
+    """Return the warnings for keys that occur twice."""
+    return config.duplicates if options.warn and options.field_validation != "Ignore" else ()
+
+
+def configuration(patch: bytes) -> Configuration:
+    """Return the configuration in the body of an apply. Raises: StatusError 400."""
     try:
         document = parse_yaml(patch.decode("utf-8", "replace"))
     except SyntaxProblem as problem:
@@ -106,27 +115,24 @@ def configuration(patch: bytes) -> tuple[dict[str, Any], list[str]]:
     if not isinstance(config, dict):
         text = f"json: cannot unmarshal {json_type(config)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")
-    return config, document.duplicates
+    return Configuration(config, document.duplicates)
 
 
-def check_size(kind: Kind[Any], configured: tuple[dict[str, Any], list[str]]) -> None:
+def check_size(kind: Kind[Any], config: Configuration) -> None:
     """Refuse a configuration that is too large by itself before it is merged. Raises: StatusError 413."""
     try:
-        message = codec.from_json(kind.message, configured[0])
+        message = codec.from_json(kind.message, config.document)
     except codec.DecodeError:
-        # To apply it says what is wrong.
+        # Applying it reports what is wrong.
         return
     rules.check_size(kind, message)
 
 
 def who(options: WriteOptions, now: meta.Time) -> Who:
-    """The manager that a request is."""
+    """Return the manager of a write, for its managedFields."""
     from apiserver.managed_fields.manager import Who
 
-    name = options.field_manager
-    if not name and options.agent is not None:
-        name = manager_of(options.agent())
-    return Who(name, now)
+    return Who(options.field_manager or manager_of(options.user_agent), now)
 
 
 def manager_of(user_agent: str) -> str:

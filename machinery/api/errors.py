@@ -68,7 +68,10 @@ class Cause:
 
 
 class StatusError(Exception):
-    """A failed request: HTTP's `code` (404), Kubernetes' `reason` ("NotFound"; may be "") and the text."""
+    """A failed request: HTTP's `code` (404), Kubernetes' `reason` ("NotFound"; may be "") and the text.
+
+    `warnings` are for the client besides the Status, as those of a write that is done.
+    """
 
     def __init__(
         self,
@@ -92,6 +95,7 @@ class StatusError(Exception):
             for cause in causes:
                 details.causes.add(reason=cause.reason, message=cause.message, field=cause.field)
         self.details = details
+        self.warnings: Sequence[str] = ()
 
     def __repr__(self) -> str:
         return f"StatusError({self.code}, {self.reason!r}, {self.message!r})"

@@ -19,6 +19,7 @@ from apiserver.objects.requests import (
     PatchKind,
     WatchOptions,
     WriteOptions,
+    WriteResult,
 )
 from apiserver.objects.watcher import Watcher
 from apiserver.storage.etcd_storage import EtcdStorage
@@ -61,18 +62,17 @@ class PlainRegistry:
         self,
         kind: Kind[Any],
         namespace: str,
-        name: str,
-        subresource: str,
         body: Message,
         options: WriteOptions = NO_OPTIONS,
-    ) -> CachedObject:
+    ) -> WriteResult:
         metadata = metadata_of(body)
         data = envelope.encode(body)
         try:
             revision = await self._storage.create(kind.key(metadata.namespace, metadata.name), data)
         except KeyExists:
             raise errors.already_exists(kind, metadata.name) from None
-        return CachedObject(kind, metadata.namespace, metadata.name, revision, stored=data)
+        made = CachedObject(kind, metadata.namespace, metadata.name, revision, stored=data)
+        return WriteResult(made, created=True)
 
     async def update(
         self,
@@ -82,7 +82,7 @@ class PlainRegistry:
         subresource: str,
         body: Message,
         options: WriteOptions = NO_OPTIONS,
-    ) -> CachedObject:
+    ) -> WriteResult:
         metadata = metadata_of(body)
         expected = int(metadata.resourceVersion)
         metadata.resourceVersion = ""
@@ -91,7 +91,7 @@ class PlainRegistry:
             revision = await self._storage.update(kind.key(namespace, name), data, expected_revision=expected)
         except RevisionMismatch:
             raise errors.conflict(kind, name) from None
-        return CachedObject(kind, namespace, name, revision, stored=data)
+        return WriteResult(CachedObject(kind, namespace, name, revision, stored=data))
 
     async def patch(
         self,
@@ -100,14 +100,14 @@ class PlainRegistry:
         name: str,
         subresource: str,
         patch_kind: PatchKind,
-        patch: bytes,
+        data: bytes,
         options: WriteOptions = NO_OPTIONS,
-    ) -> CachedObject:
+    ) -> WriteResult:
         """Only labels, by a merge patch."""
         current = await self.get(kind, namespace, name)
         changed = kind.message()
         changed.CopyFrom(current.message)
-        changed.metadata.labels.update(json.loads(patch)["metadata"]["labels"])
+        changed.metadata.labels.update(json.loads(data)["metadata"]["labels"])
         return await self.update(kind, namespace, name, "", changed)
 
     async def delete(
@@ -116,3 +116,13 @@ class PlainRegistry:
         current = await self.get(kind, namespace, name)
         revision = await self._storage.delete(current.key, expected_revision=current.revision)
         return DeleteResult(current.at_revision(revision), deleted=True)
+
+    # Subresources that are objects of their own are not served.
+
+    async def get_scale(self, *_: object, **__: object) -> CachedObject:
+        raise errors.unknown_resource()
+
+    async def _not_served(self, *_: object, **__: object) -> WriteResult:
+        raise errors.unknown_resource()
+
+    update_scale = patch_scale = bind = evict = issue_token = _not_served

@@ -70,7 +70,7 @@ def _subject(subject: Any) -> tuple[str, str, str]:
 
 async def _create(registry: RegistryAPI, kind: Kind[Any], obj: Any) -> None:
     try:
-        await registry.create(kind, obj.metadata.namespace, obj.metadata.name, "", obj)
+        await registry.create(kind, obj.metadata.namespace, obj)
     except StatusError as error:
         if not errors.is_already_exists(error):
             raise

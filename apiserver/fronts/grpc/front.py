@@ -30,8 +30,6 @@ from apiserver.flow_control.controller import FlowControl
 from apiserver.fronts.grpc import attributes as grpc_attributes
 from apiserver.fronts.grpc import bodies
 from apiserver.fronts.grpc import reviews as grpc_reviews
-from apiserver.kinds.autoscaling import scales
-from apiserver.kinds.table import strategy_of
 from apiserver.objects import served
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import (
@@ -43,17 +41,15 @@ from apiserver.objects.requests import (
     WriteOptions,
 )
 from apiserver.objects.watcher import Watcher, WatchEvent
-from apiserver.registry import deletion, scale
 from apiserver.registry.collection import delete_collection, is_deletable
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
-from machinery.api import errors
+from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
 from machinery.api.pb import meta
 from machinery.runtime import failpoints, logs
 from machinery.runtime.clock import Clock
-from machinery.wire import envelope, presence
 
 BODY_BYTES_MAX = 3 << 20
 """Of a request that writes, as of a REST request's body."""
@@ -270,8 +266,7 @@ class GrpcFront:
     async def _get(self, request: api.GetRequest, kind: Kind[Any]) -> bytes:
         target = request.target
         if _scales(target, kind):
-            found = await self._registry.get(kind, target.namespace, target.name)
-            return _scale(scale.of(found.message))
+            return _object(await self._registry.get_scale(kind, target.namespace, target.name))
         found = await self._registry.get(
             kind,
             target.namespace,
@@ -286,42 +281,47 @@ class GrpcFront:
         return _page(page)
 
     async def _create(self, request: api.CreateRequest, kind: Kind[Any]) -> bytes:
-        target, warnings = request.target, list[str]()
-        options = _options(request.options, "CreateOptions", warnings)
-        body = bodies.decode(kind, target.subresource, request.body)
-        made = await self._registry.create(
-            kind, target.namespace, target.name, target.subresource, body, options
-        )
-        return _object(made, warnings)
+        target = request.target
+        options = _options(request.options, "CreateOptions")
+        body: Any = bodies.decode(kind, target.subresource, request.body)
+        where = target.namespace, target.name
+        match kind, target.subresource:
+            case _, "":
+                made = await self._registry.create(kind, target.namespace, body, options)
+            case kinds.POD, "binding":
+                made = await self._registry.bind(*where, body, options)
+            case kinds.POD, "eviction":
+                made = await self._registry.evict(*where, body, options)
+            case kinds.SERVICE_ACCOUNT, "token":
+                made = await self._registry.issue_token(*where, body)
+            case _:
+                raise errors.unknown_resource()
+        return _object(made.object, made.warnings)
 
     async def _update(self, request: api.UpdateRequest, kind: Kind[Any]) -> bytes:
-        target, warnings = request.target, list[str]()
-        options = _options(request.options, "UpdateOptions", warnings)
-        body = bodies.decode(kind, target.subresource, request.body)
+        target = request.target
+        options = _options(request.options, "UpdateOptions")
+        body: Any = bodies.decode(kind, target.subresource, request.body)
+        where = kind, target.namespace, target.name
         if _scales(target, kind):
-            scaled = await scale.put(self._registry, kind, target.namespace, target.name, body, options)
-            return _scale(scaled, warnings)
-        changed = await self._registry.update(
-            kind, target.namespace, target.name, target.subresource, body, options
-        )
-        return _object(changed, warnings)
+            changed = await self._registry.update_scale(*where, body, options)
+        else:
+            changed = await self._registry.update(*where, target.subresource, body, options)
+        return _object(changed.object, changed.warnings)
 
     async def _patch(self, request: api.PatchRequest, kind: Kind[Any]) -> bytes:
-        target, warnings = request.target, list[str]()
+        target = request.target
         try:
             patch_kind = PatchKind(request.type)
         except ValueError:
             raise errors.bad_request(f"unknown patch type {request.type}") from None
-        options = _options(request.options, "PatchOptions", warnings)
+        options = _options(request.options, "PatchOptions")
+        where, patch = (kind, target.namespace, target.name), request.patch
         if _scales(target, kind):
-            scaled = await scale.patch(
-                self._registry, kind, target.namespace, target.name, patch_kind, request.patch, options
-            )
-            return _scale(scaled, warnings)
-        changed = await self._registry.patch(
-            kind, target.namespace, target.name, target.subresource, patch_kind, request.patch, options
-        )
-        return _object(changed, warnings)
+            changed = await self._registry.patch_scale(*where, patch_kind, patch, options)
+        else:
+            changed = await self._registry.patch(*where, target.subresource, patch_kind, patch, options)
+        return _object(changed.object, changed.warnings)
 
     async def _delete(self, request: api.DeleteRequest, kind: Kind[Any]) -> bytes:
         target = request.target
@@ -332,7 +332,7 @@ class GrpcFront:
         return api.DeleteResponse(
             body=result.object.data,
             deleted=result.deleted,
-            warnings=deletion.warnings(strategy_of(kind), options),
+            warnings=result.warnings,
         ).SerializeToString()
 
     async def _delete_collection(self, request: api.DeleteCollectionRequest, kind: Kind[Any]) -> bytes:
@@ -341,7 +341,7 @@ class GrpcFront:
         if not is_deletable(kind, request.target.namespace):
             raise errors.method_not_allowed(kind, "delete collection")
         deleted = await delete_collection(self._registry, kind, request.target.namespace, listing, options)
-        return _page(deleted, deletion.warnings(strategy_of(kind), options))
+        return _page(deleted)
 
     async def _server_info(self, data: bytes, context: _Context) -> bytes:
         async def read() -> int:
@@ -444,13 +444,6 @@ def _scales(target: api.Target, kind: Kind[Any]) -> bool:
     return target.subresource == "scale" and "scale" in kind.subresources
 
 
-def _scale(made: Message, warnings: Sequence[str] = ()) -> bytes:
-    """A Scale in its envelope."""
-    presence.fill(made)
-    body = envelope.wrap(scales.SCALE, made.SerializeToString(deterministic=True))
-    return api.Object(body=body, warnings=warnings).SerializeToString()
-
-
 def _delete_options(data: bytes) -> meta.DeleteOptions:
     options = bodies.delete_options(data)
     request_options.check_dry_run(options.dryRun, "DeleteOptions")
@@ -469,9 +462,9 @@ def _list_options(request: api.ListRequest) -> ListOptions:
     )
 
 
-def _page(page: ListPage, warnings: Sequence[str] = ()) -> bytes:
+def _page(page: ListPage) -> bytes:
     answer = api.ListResponse(
-        warnings=warnings,
+        warnings=page.warnings,
         items=[item.data for item in page.items],
         resource_version=page.resource_version,
         remaining_item_count=page.remaining,
@@ -480,19 +473,19 @@ def _page(page: ListPage, warnings: Sequence[str] = ()) -> bytes:
     return answer.SerializeToString()
 
 
-def _options(options: api.WriteOptions, kind: str, warnings: list[str]) -> WriteOptions:
+def _options(options: api.WriteOptions, kind: str) -> WriteOptions:
     request_options.check_field_validation(options.field_validation, kind)
     return WriteOptions(
         dry_run=options.dry_run,
         field_manager=options.field_manager,
         force=options.force if options.HasField("force") else None,
         field_validation=options.field_validation,
-        warn=warnings.append,
-        agent=_agent,
+        warn=True,
+        user_agent="" if options.field_manager else _user_agent(),
     )
 
 
-def _agent() -> str:
+def _user_agent() -> str:
     """The client's user agent, as `machinery.client.api_client` sets it; gRPC adds its own behind a blank."""
     context = _CONTEXT.get()
     for key, value in (context.invocation_metadata() or ()) if context is not None else ():

@@ -169,6 +169,7 @@ class RestFront:
 
     def _failed(self, request: Request, error: StatusError) -> Answer:
         """The Status of a failure, in the form that was asked for."""
+        request.warnings.extend(error.warnings)
         media = negotiate(request.header("accept"))
         form = Media(media.form if media is not None else JSON)
         body = answers.of_message(

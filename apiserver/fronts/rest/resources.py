@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +26,9 @@ from apiserver.fronts.rest.media import (
 )
 from apiserver.fronts.rest.node_proxy import NodeSource
 from apiserver.fronts.rest.target import Target
-from apiserver.kinds.autoscaling import scales
 from apiserver.kinds.rules import DeleteResponse
 from apiserver.kinds.strategy import read_only
-from apiserver.kinds.table import rules_of, strategy_of
+from apiserver.kinds.table import rules_of
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.list_options import parse_selectors
 from apiserver.objects.requests import (
@@ -39,15 +38,14 @@ from apiserver.objects.requests import (
     RegistryAPI,
     WatchOptions,
     WriteOptions,
+    WriteResult,
 )
 from apiserver.objects.watcher import Watcher
-from apiserver.registry import deletion
 from apiserver.registry.collection import delete_collection, is_deletable
 from apiserver.schema import large_bodies, version_fields
-from machinery.api import errors, kinds
+from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
-from machinery.api.objects import resource_version_number
 from machinery.api.pb import meta
 from machinery.features.gates import Version
 from machinery.runtime import failpoints
@@ -151,10 +149,9 @@ class Resources:
             raise problems.method_not_allowed()
         media = _negotiated(request, _SHOWN_OBJECT)
         if target.subresource == "scale":
-            from apiserver.registry import scale
-
-            found = await self._registry.get(kind, target.namespace, target.name)
-            return self._scale(request, media, scale.of(found.message))
+            return self._object(
+                request, media, await self._registry.get_scale(kind, target.namespace, target.name)
+            )
         found = await self._registry.get(
             kind,
             target.namespace,
@@ -213,69 +210,45 @@ class Resources:
         media = _negotiated(request, _SHOWN_OBJECT)
         options = _write_options(request, "CreateOptions")
         body = await self._decoded(request, bodies.of_kind(kind))
-        made = await self._registry.create(kind, target.namespace, "", "", body.message, options)
-        await _AFTER_WRITE.hit(verb="POST", resource=kind.plural, object=f"{target.namespace}/{made.name}")
-        return self._object(request, media, made, code=201)
+        made = await self._registry.create(kind, target.namespace, body.message, options)
+        named = f"{target.namespace}/{made.object.name}"
+        await _AFTER_WRITE.hit(verb="POST", resource=kind.plural, object=named)
+        return self._written(request, media, made)
 
     async def _act(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
         """Binding and eviction; the answer says only that it is done."""
         media = _negotiated(request, _ONLY_SELF)
         options = _write_options(request, "CreateOptions")
         body = await self._decoded(request, bodies.expected(kind, target.subresource))
-        if target.subresource == "eviction" and "All" in body.message.deleteOptions.dryRun:
-            options = WriteOptions(True, options.field_manager, options.force, options.field_validation)
-        if target.subresource == "binding" and body.message.metadata.name not in ("", target.name):
-            raise errors.bad_request("name in URL does not match name in Binding object")
-        await self._registry.create(
-            kind, target.namespace, target.name, target.subresource, body.message, options
-        )
+        if target.subresource == "eviction":
+            await self._registry.evict(target.namespace, target.name, body.message, options)
+        else:
+            await self._registry.bind(target.namespace, target.name, body.message, options)
         done = meta.Status(status="Success", code=201)
         return _message(request, media, _STATUS, done, code=201)
 
     async def _token(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
         """A token for a service account."""
         media = _negotiated(request, _ONLY_SELF)
-        options = _write_options(request, "CreateOptions")
+        _write_options(request, "CreateOptions")
         wanted = bodies.expected(kind, target.subresource)
         body = await self._decoded(request, wanted)
-        made = await self._registry.create(
-            kind, target.namespace, target.name, target.subresource, body.message, options
-        )
-        return _message(request, media, wanted, made.message, code=201)
+        made = await self._registry.issue_token(target.namespace, target.name, body.message)
+        return _message(request, media, wanted, made.object.message, code=201)
 
     async def _update(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
         if target.subresource in ("binding", "eviction", "token"):
             raise problems.method_not_allowed()
         options = _write_options(request, "UpdateOptions")
-        if target.subresource == "scale":
-            from apiserver.registry import scale
-
-            media = _negotiated(request, _SHOWN_OBJECT)
-            body = await self._decoded(request, bodies.scale())
-            scaled = await scale.put(
-                self._registry, kind, target.namespace, target.name, body.message, options
-            )
-            return self._scale(request, media, scaled)
         media = _negotiated(request, _SHOWN_OBJECT)
-        body = await self._decoded(request, bodies.of_kind(kind))
-        code = 200
-        metadata = body.message.metadata
-        may_create = rules_of(kind).created_by_update and not target.subresource
-        if may_create and not metadata.resourceVersion and not metadata.uid:
-            code = 200 if await self._exists(kind, target) else 201
-        changed = await self._registry.update(
-            kind, target.namespace, target.name, target.subresource, body.message, options
-        )
-        return self._object(request, media, changed, code=code)
-
-    async def _exists(self, kind: Kind[Any], target: Target) -> bool:
-        try:
-            await self._registry.get(kind, target.namespace, target.name)
-        except StatusError as error:
-            if errors.is_not_found(error):
-                return False
-            raise
-        return True
+        where = kind, target.namespace, target.name
+        if target.subresource == "scale":
+            body = await self._decoded(request, bodies.scale())
+            changed = await self._registry.update_scale(*where, body.message, options)
+        else:
+            body = await self._decoded(request, bodies.of_kind(kind))
+            changed = await self._registry.update(*where, target.subresource, body.message, options)
+        return self._written(request, media, changed)
 
     async def _patch(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
         if target.subresource in ("binding", "eviction", "finalize", "token"):
@@ -286,33 +259,20 @@ class Resources:
             raise problems.unsupported_patch_type()
         options = _write_options(request, "PatchOptions")
         patch = await request.body()
-        if target.subresource == "scale":
-            from apiserver.registry import scale
-
-            media = _negotiated(request, _SHOWN_OBJECT)
-            scaled = await scale.patch(
-                self._registry, kind, target.namespace, target.name, patch_kind, patch, options
-            )
-            return self._scale(request, media, scaled)
         media = _negotiated(request, _SHOWN_OBJECT)
-        code = 200
-
-        def made() -> None:
-            nonlocal code
-            code = 201
-
-        options = replace(options, made=made)
-        changed = await self._registry.patch(
-            kind, target.namespace, target.name, target.subresource, patch_kind, patch, options
-        )
-        return self._object(request, media, changed, code=code)
+        where = kind, target.namespace, target.name
+        if target.subresource == "scale":
+            changed = await self._registry.patch_scale(*where, patch_kind, patch, options)
+        else:
+            changed = await self._registry.patch(*where, target.subresource, patch_kind, patch, options)
+        return self._written(request, media, changed)
 
     async def _delete(self, request: Request, target: Target, kind: Kind[Any]) -> Answer:
         media = _negotiated(request, _ONLY_SELF)
         options = bodies.delete_options(await request.body(), request.header("content-type"), request.asked)
         request_options.check_dry_run(options.dryRun, "DeleteOptions")
-        request.warnings.extend(deletion.warnings(strategy_of(kind), options))
         result = await self._registry.delete(kind, target.namespace, target.name, options)
+        request.warnings.extend(result.warnings)
         if result.deleted and rules_of(kind).delete_response is DeleteResponse.STATUS:
             done = meta.Status(status="Success")
             uid = result.object.message.metadata.uid
@@ -332,8 +292,8 @@ class Resources:
         options = bodies.delete_options(data, request.header("content-type"), request.asked)
         request_options.check_dry_run(options.dryRun, "DeleteOptions")
         listing = _list_options(request)
-        request.warnings.extend(deletion.warnings(strategy_of(kind), options))
         deleted = await delete_collection(self._registry, kind, target.namespace, listing, options)
+        request.warnings.extend(deleted.warnings)
         return self._page(request, media, kind, deleted)
 
     async def _decoded(self, request: Request, wanted: bodies.Expected) -> bodies.Body:
@@ -355,14 +315,9 @@ class Resources:
         body = answers.of_object(media, found, pretty=request.pretty)
         return Answer(body, code, media.form)
 
-    def _scale(self, request: Request, media: Media, made: Any) -> Answer:
-        """A Scale, which nobody stores, in all forms that objects have."""
-        if not media.shown_as:
-            return _message(request, media, bodies.scale(), made)
-        named = made.metadata
-        revision = resource_version_number(named.resourceVersion)
-        shown = CachedObject(scales.SCALE, named.namespace, named.name, revision, stored=b"", message=made)
-        return self._object(request, media, shown)
+    def _written(self, request: Request, media: Media, result: WriteResult) -> Answer:
+        request.warnings.extend(result.warnings)
+        return self._object(request, media, result.object, code=201 if result.created else 200)
 
     def _page(self, request: Request, media: Media, kind: Kind[Any], page: ListPage) -> Answer:
         include, now = request.asked("includeObject"), self._clock.now()
@@ -406,7 +361,7 @@ class Resources:
         options = _write_options(request, "CreateOptions")
         body = await self._decoded(request, bodies.BINDING)
         name = body.message.metadata.name
-        await self._registry.create(kinds.POD, target.namespace, name, "binding", body.message, options)
+        await self._registry.bind(target.namespace, name, body.message, options)
         done = meta.Status(status="Success", code=201)
         return _message(request, media, _STATUS, done, code=201)
 
@@ -474,9 +429,9 @@ def _write_options(request: Request, kind: str) -> WriteOptions:
         field_manager=request.asked("fieldManager"),
         force=request.flag("force") if "force" in request.query else None,
         field_validation=validation,
-        warn=request.warnings.append,
+        warn=True,
         tracked=True,
-        agent=lambda: request.header("user-agent"),
+        user_agent=request.header("user-agent"),
     )
 
 

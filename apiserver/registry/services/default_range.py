@@ -43,7 +43,7 @@ async def ensure(
         made.metadata.name = NAME
         made.spec.cidrs.append(str(network))
         try:
-            found = (await registry.create(kinds.SERVICE_CIDR, "", "", "", made)).message
+            found = (await registry.create(kinds.SERVICE_CIDR, "", made)).object.message
         except StatusError as error:
             if not errors.is_already_exists(error):
                 raise

@@ -41,7 +41,7 @@ class ServerObjects:
 
     async def create(self, made: networking.IPAddress) -> None:
         with _as_server():
-            await self._registry.create(kinds.IP_ADDRESS, "", "", "", made)
+            await self._registry.create(kinds.IP_ADDRESS, "", made)
 
     async def find(self, address: str) -> CachedObject | None:
         return await self._store.newest(kinds.IP_ADDRESS, "", address)

@@ -109,7 +109,7 @@ async def test_an_address_that_is_taken_is_no_end(registry: Registry, clock: Fak
     other = kinds.SERVICE.message()
     other.metadata.name, other.spec.clusterIP = "other", "10.0.0.1"
     other.spec.ports.add(port=80)
-    await registry.create(kinds.SERVICE, "default", "", "", other)
+    await registry.create(kinds.SERVICE, "default", other)
     async with kept(registry, clock, "192.0.2.7:6443"):
         with pytest.raises(StatusError, match="not found"):
             await read(registry, kinds.SERVICE)

@@ -194,8 +194,14 @@ class Player:
             if "deleteOptions" in document:
                 document["deleteOptions"] = self._options(document["deleteOptions"], revision)
             body = codec.from_json(_BODIES.get(subresource, core.Pod), document)
-            call = registry.create if request["verb"] == "POST" else registry.update
-            await call(kinds.POD, NAMESPACE, name, subresource, body, options)
+            if request["verb"] != "POST":
+                await registry.update(kinds.POD, NAMESPACE, name, subresource, body, options)
+            elif subresource == "binding":
+                await registry.bind(NAMESPACE, name, body, options)
+            elif subresource == "eviction":
+                await registry.evict(NAMESPACE, name, body, options)
+            else:
+                await registry.create(kinds.POD, NAMESPACE, body, options)
         except StatusError as error:
             return error
         return None

@@ -25,7 +25,7 @@ FORBIDDEN = (
 
 async def made(registry: Registry, obj: Any) -> Any:
     kind = kinds.of(obj)
-    return (await registry.create(kind, obj.metadata.namespace, "", "", obj)).message
+    return (await registry.create(kind, obj.metadata.namespace, obj)).object.message
 
 
 async def test_admin_access_needs_the_namespaces_label_and_selectors_compile(etcd: ThrowawayEtcd) -> None:

@@ -36,7 +36,7 @@ async def test_a_conflict_on_the_budget_is_tried_again(
         bench.storage = Meddled(bench.storage, conflicts)  # type: ignore[assignment]  # wraps it
         registry = registry_of(bench, clock=clock)
         body = codec.from_json(policy.Eviction, evict()["body"])
-        await registry.create(kinds.POD, "default", "p", "eviction", body)
+        await registry.evict("default", "p", body)
         assert clock.slept == slept
 
 
@@ -50,7 +50,7 @@ async def test_after_twenty_conflicts_on_the_budget_the_conflict_is_the_answer(e
         registry = registry_of(bench, clock=clock)
         body = codec.from_json(policy.Eviction, evict()["body"])
         with pytest.raises(StatusError) as caught:
-            await registry.create(kinds.POD, "default", "p", "eviction", body)
+            await registry.evict("default", "p", body)
         assert errors.is_conflict(caught.value)
         assert caught.value.message.startswith(
             'Operation cannot be fulfilled on poddisruptionbudgets.policy "b": the object has been modified'
@@ -64,7 +64,7 @@ async def test_what_is_stored_is_byte_for_byte_a_whole_encoding(etcd: ThrowawayE
         registry = registry_of(bench)
         pod = codec.from_json(core.Pod, PENDING)
         pod.metadata.resourceVersion = ""
-        await registry.create(kinds.POD, "default", "", "", pod)
+        await registry.create(kinds.POD, "default", pod)
 
         async def check() -> core.Pod:
             value = await bench.storage.get(kinds.POD.key("default", "p"))
@@ -74,7 +74,7 @@ async def test_what_is_stored_is_byte_for_byte_a_whole_encoding(etcd: ThrowawayE
 
         await check()
         binding = codec.from_json(core.Binding, bind()["body"])
-        await registry.create(kinds.POD, "default", "p", "binding", binding)
+        await registry.bind("default", "p", binding)
         bound = await check()
         bound.status.conditions.add(type="Ready", status="True")
         bound.status.containerStatuses.add(name="foo").state.running.SetInParent()

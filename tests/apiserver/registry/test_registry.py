@@ -37,11 +37,13 @@ async def started(bench: Bench, version: Version = DEFAULT, **more: Any) -> Regi
 async def create(registry: Registry, kind: Kind[Any], document: dict[str, Any], **options: Any) -> Any:
     obj = codec.from_json(kind.message, document)
     namespace = "default" if kind.namespaced else ""
-    return (await registry.create(kind, namespace, "", "", obj, WriteOptions(**options))).message
+    return (await registry.create(kind, namespace, obj, WriteOptions(**options))).object.message
 
 
 async def put(registry: Registry, kind: Kind[Any], obj: Any, subresource: str = "") -> Any:
-    return (await registry.update(kind, obj.metadata.namespace, obj.metadata.name, subresource, obj)).message
+    return (
+        await registry.update(kind, obj.metadata.namespace, obj.metadata.name, subresource, obj)
+    ).object.message
 
 
 def own(obj: Any) -> Any:
@@ -159,7 +161,7 @@ async def test_a_namespace_goes_when_its_finalizer_does_and_takes_nothing_new(et
     async with running(etcd) as bench:
         registry = await started(bench)
         with pytest.raises(StatusError) as missing:
-            await registry.create(kinds.CONFIG_MAP, "team", "", "", codec.from_json(
+            await registry.create(kinds.CONFIG_MAP, "team", codec.from_json(
                 core.ConfigMap, {"metadata": {"name": "c"}}))  # fmt: skip
         assert missing.value.message == 'namespaces "team" not found'
         await create(registry, kinds.NAMESPACE, {"metadata": {"name": "team"}})
@@ -167,7 +169,7 @@ async def test_a_namespace_goes_when_its_finalizer_does_and_takes_nothing_new(et
         assert not result.deleted
         assert result.object.message.status.phase == "Terminating"
         with pytest.raises(StatusError) as refused:
-            await registry.create(kinds.CONFIG_MAP, "team", "", "", codec.from_json(
+            await registry.create(kinds.CONFIG_MAP, "team", codec.from_json(
                 core.ConfigMap, {"metadata": {"name": "c"}}))  # fmt: skip
         assert refused.value.message == (
             'configmaps "c" is forbidden: unable to create new content in namespace team because it is being'
@@ -203,7 +205,7 @@ async def test_events_of_both_groups_are_one_store(etcd: ThrowawayEtcd) -> None:
             "action": "Binding", "type": "Normal", "note": "bound", "reportingController": "scheduler",
             "reportingInstance": "s-1", "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
             "series": {"count": 2, "lastObservedTime": "2026-11-21T04:05:07.000000Z"}})  # fmt: skip
-        made = await registry.create(kinds.EVENTS_EVENT, "default", "", "", event)
+        made = (await registry.create(kinds.EVENTS_EVENT, "default", event)).object
         assert made.message.note == "bound"
         value = await bench.storage.get("/registry/events/default/e")
         assert value is not None
@@ -212,7 +214,9 @@ async def test_events_of_both_groups_are_one_store(etcd: ThrowawayEtcd) -> None:
         shown = (await registry.get(kinds.EVENTS_EVENT, "default", "e")).message
         assert (shown.regarding.name, shown.series.count, shown.reportingController) == ("p", 2, "scheduler")
         patch = b'{"series":{"count":3}}'
-        patched = await registry.patch(kinds.EVENTS_EVENT, "default", "e", "", PatchKind.MERGE, patch)
+        patched = (
+            await registry.patch(kinds.EVENTS_EVENT, "default", "e", "", PatchKind.MERGE, patch)
+        ).object
         assert patched.message.series.count == 3
         with pytest.raises(StatusError, match="does not match event"):
             await create(registry, kinds.EVENT, {
@@ -286,11 +290,13 @@ async def test_patches_apply_to_the_newest_object_and_respect_a_version(etcd: Th
         patch = (
             b'{"status":{"nominatedNodeName":"n1","conditions":[{"type":"PodScheduled","status":"False"}]}}'
         )
-        done = await registry.patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, patch)
+        done = (await registry.patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, patch)).object
         assert done.message.status.nominatedNodeName == "n1"
         before = done.revision
         cleared = b'{"status":{"nominatedNodeName":null}}'
-        done = await registry.patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, cleared)
+        done = (
+            await registry.patch(kinds.POD, "default", "p", "status", PatchKind.STRATEGIC, cleared)
+        ).object
         assert done.message.status.nominatedNodeName == ""
         assert done.message.status.conditions[0].type == "PodScheduled"
         stale = b'{"metadata":{"resourceVersion":"%d"},"status":{"message":"m"}}' % before
@@ -321,7 +327,7 @@ async def test_an_older_server_drops_fields_that_it_does_not_know(
         node = core.Node()
         node.metadata.name = "n"
         node.spec.podPreemptionPolicy.SetInParent()
-        made = (await registry.create(kinds.NODE, "", "", "", node)).message
+        made = (await registry.create(kinds.NODE, "", node)).object.message
         assert made.spec.HasField("podPreemptionPolicy") == kept
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import re
 from collections import Counter
 from typing import Any
@@ -17,21 +18,19 @@ from machinery.api import kinds
 from machinery.features.gates import Gates
 from machinery.runtime.clock import SystemClock
 from tests.apiserver.cache.test_watch_cache import Bench, running
-from tests.apiserver.registry.rules_player import registry_of
 from tests.apiserver.rest.asgi import VERSION, Rest, front_over, golden
 from tests.support.etcd import ThrowawayEtcd
 
 
 async def started(bench: Bench) -> Rest:
     """The whole registry on a real etcd."""
-    made = registry_of(bench, version=VERSION, disabled=(), clock=SystemClock())
     registry = Registry(
         bench.storage,
         bench.cache,
         Reads(bench.storage, bench.cache, fields_of),
         gates=Gates("apiserver", VERSION),
         clock=SystemClock(),
-        rng=made._rng,
+        rng=random.Random(1),
     )
     await bootstrap(registry)
     return front_over(registry, SystemClock())

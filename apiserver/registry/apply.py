@@ -1,0 +1,92 @@
+"""Server-side apply of a configuration to an object; creates an object that does not exist.
+
+Source: kube-apiserver 1.36, endpoints/handlers/patch.go (applyPatcher).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from apiserver.kinds import conversion
+from apiserver.kinds.strategy import Environment
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import WriteOptions
+from apiserver.registry import rules, tracking
+from apiserver.registry.body_checks import check_name, check_namespace
+from apiserver.registry.context import RegistryContext, Target
+from apiserver.registry.create import create_completed
+from apiserver.registry.tracking import Configuration
+from apiserver.registry.update import change_object
+from apiserver.schema import large_bodies
+from apiserver.storage.interface import VALUE_BYTES_MAX
+from machinery.api import errors
+from machinery.api.errors import StatusError
+
+ATTEMPTS_MAX = 5
+"""Of an apply to an object that others delete and create meanwhile."""
+
+
+async def apply(
+    context: RegistryContext, target: Target, data: bytes, options: WriteOptions, warnings: list[str]
+) -> tuple[CachedObject, bool]:
+    """Apply a configuration; returns the object, and whether it was created.
+
+    Raises: StatusError 400, 403, 404, 409, 413, 422, 500.
+    """
+    kind = target.kind
+    rules.check_options("PatchOptions", options, force=True)
+    env = context.environment()
+    config = await large_bodies.decoded(len(data), partial(tracking.configuration, data), yaml=True)
+    if len(data) > VALUE_BYTES_MAX:
+        await large_bodies.decoded(len(data), partial(tracking.check_size, kind, config))
+
+    def applied(live: Any | None) -> Any:
+        return _applied(context, target, live, config, options, env)
+
+    async def change(current: CachedObject) -> Any:
+        new = applied(conversion.shown(kind, current).message)
+        warnings[:] = tracking.duplicate_warnings(config, options)
+        return new
+
+    for attempt in range(ATTEMPTS_MAX):
+        try:
+            changed = await change_object(context, target, change, options, warnings)
+            return conversion.shown(kind, changed), False
+        except StatusError as error:
+            if target.subresource or not errors.is_not_found(error):
+                raise
+        new = applied(None)
+        warnings[:] = tracking.duplicate_warnings(config, options)
+        new.metadata.resourceVersion = ""
+        rules.fill_metadata(new.metadata, context.new_uid(), env)
+        try:
+            context.check_may_create(kind, target.namespace, target.name)
+            made = await create_completed(context, kind, target.strategy, new, options, env, warnings)
+        except StatusError as error:
+            if not errors.is_already_exists(error) or attempt + 1 == ATTEMPTS_MAX:
+                raise
+            continue
+        return made, True
+    raise AssertionError("unreachable")
+
+
+def _applied(
+    context: RegistryContext,
+    target: Target,
+    live: Any | None,
+    config: Configuration,
+    options: WriteOptions,
+    env: Environment,
+) -> Any:
+    """Return the object, as stored, that the configuration makes of `live`, or of no object."""
+    kind, strategy = target.kind, target.strategy
+    made = tracking.apply(kind, target.subresource, live, config, options, env.now)
+    new = conversion.as_stored(kind, made)
+    if live is None and new.metadata.uid:
+        problem = f"uid mismatch: the provided object specified uid {new.metadata.uid}"
+        raise errors.conflict(kind, target.name, f"{problem}, and no existing object was found")
+    check_namespace(strategy, target.namespace, new.metadata)
+    check_name(target.name, new.metadata)
+    context.complete(strategy.kind, new)
+    return new

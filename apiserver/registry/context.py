@@ -1,0 +1,149 @@
+"""What the requests of a registry share: storage, cache, admission, gates and clock, and the steps they have
+in common.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.access.attributes import Attributes
+from apiserver.access.service_accounts import ServiceAccountTokens
+from apiserver.access.user import current_user
+from apiserver.admission.chain import Chain
+from apiserver.admission.interface import Operation, Request
+from apiserver.kinds.core.pods.resize import RESIZE_SINCE
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.kinds.table import rules_of, strategy_of
+from apiserver.objects.cached_object import CachedObject
+from apiserver.registry import rules
+from apiserver.registry.lookups import Lookups
+from apiserver.registry.reading import Cache, Reader
+from apiserver.registry.services.allocation import Allocator
+from apiserver.registry.store import Store
+from apiserver.schema import version_fields
+from machinery import defaults
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.features.gates import Gates
+from machinery.runtime.clock import Clock, to_time
+
+
+def new_uid(rng: random.Random, clock: Clock) -> str:
+    """Return a random uid. A server that restarts with the same seed does not repeat those of its past."""
+    bits = rng.getrandbits(128) ^ int(clock.now() * 1_000_000)
+    return str(uuid.UUID(int=bits, version=4))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The object of a change: `kind` is the request's, `strategy` the endpoint's, for the stored kind."""
+
+    kind: Kind[Any]
+    strategy: Strategy[Any]
+    namespace: str
+    name: str
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryContext:
+    """The dependencies of a registry, and the steps that its requests share.
+
+    Without a `cache` (tests of rules) everything is read from storage; without `reads` nothing can be listed
+    or watched. `authorize` checks the current user; None allows everything.
+    """
+
+    store: Store
+    cache: Cache | None
+    reads: Reader | None
+    lookups: Lookups
+    admission: Chain
+    services: Allocator
+    gates: Gates
+    clock: Clock
+    rng: random.Random
+    event_ttl_seconds: int
+    accounts: ServiceAccountTokens | None
+    authorize: Callable[[Attributes], None] | None
+
+    def environment(self) -> Environment:
+        """Return the environment of one request's rules: gates, the time in whole seconds, the user."""
+        return Environment(self.gates, to_time(self.clock.now()), current_user())
+
+    def new_uid(self) -> str:
+        """Return the uid of a new object."""
+        return new_uid(self.rng, self.clock)
+
+    def strategy(self, kind: Kind[Any], subresource: str) -> Strategy[Any]:
+        """Return the strategy of an endpoint. Raises: StatusError 404 of a subresource that is not served."""
+        strategy = strategy_of(kind)
+        if not subresource:
+            return strategy
+        found = strategy.subresources.get(subresource)
+        if found is None or (
+            subresource == "resize"
+            and (self.gates.version < RESIZE_SINCE or not self.gates.enabled("InPlacePodVerticalScaling"))
+        ):
+            raise errors.unknown_resource()
+        return found
+
+    def target(self, kind: Kind[Any], namespace: str, name: str, subresource: str) -> Target:
+        """Return the object of a change. Raises: StatusError 404 of a subresource that is not served."""
+        return Target(kind, self.strategy(kind, subresource), namespace, name, subresource)
+
+    def complete(self, kind: Kind[Any], obj: Any) -> None:
+        """Set defaults and drop fields that this version does not know, in place. Raises: StatusError 413."""
+        rules.check_size(kind, obj)
+        defaults.apply(kind, obj, self.gates)
+        version_fields.drop(self.gates.version, obj)
+
+    def check_may_create(self, kind: Kind[Any], namespace: str, name: str) -> None:
+        """Authorize the creation that an update or apply turns into. Raises: StatusError 403."""
+        if self.authorize is not None:
+            where = namespace if kind.namespaced else ""
+            self.authorize(Attributes("create", kind.plural, kind.group, kind.version, "", where, name))
+
+    def lease_seconds(self, strategy: Strategy[Any]) -> int:
+        """Return the time to live of the strategy's objects; 0 for no limit."""
+        return self.event_ttl_seconds if strategy.expires else 0
+
+    async def admit(
+        self, operation: Operation, kind: Kind[Any], obj: Any, old: Any, subresource: str = ""
+    ) -> None:
+        """Run the mutating admission plugins of a write."""
+        if self.admission.handling(kind, operation, subresource):
+            metadata = obj.metadata
+            await self.admission.admit(
+                Request(operation, kind, metadata.namespace, metadata.name, subresource, obj, old)
+            )
+
+    async def validate(
+        self, operation: Operation, kind: Kind[Any], subresource: str, obj: Any, old: Any, dry_run: bool
+    ) -> None:
+        """Run the validating admission plugins of a write."""
+        if self.admission.handling(kind, operation, subresource):
+            namespace, name = obj.metadata.namespace, obj.metadata.name
+            await self.admission.validate(
+                Request(operation, kind, namespace, name, subresource, obj, old, dry_run)
+            )
+
+    async def settle(self, kind: Kind[Any], written: CachedObject) -> None:
+        """Wait until the cache has a write that the rules of the next request read from there."""
+        if self.cache is None or not rules_of(kind).read_your_write or not written.revision:
+            return
+        try:
+            await self.cache.wait_until(written.revision)
+        except StatusError as error:
+            # The write is in etcd; the cache gets it later.
+            if not errors.is_timeout(error):
+                raise
+
+    async def release(self, kind: Kind[Any], gone: CachedObject, *, dry_run: bool) -> None:
+        """Free the cluster addresses and node ports of a deleted Service."""
+        if kind is kinds.SERVICE and not dry_run:
+            await self.services.release(gone.message)

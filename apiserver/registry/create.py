@@ -1,0 +1,115 @@
+"""POST of an object: defaults, admission, the strategy's rules, one write.
+
+Source: kube-apiserver 1.36, registry/rest/create.go, endpoints/handlers/create.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.kinds import conversion
+from apiserver.kinds.strategy import Environment, Strategy
+from apiserver.kinds.table import strategy_of
+from apiserver.objects import generate_name
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import WriteOptions
+from apiserver.registry import rules, tracking
+from apiserver.registry.body_checks import check_namespace
+from apiserver.registry.context import RegistryContext
+from apiserver.registry.services.allocation import Claims
+from machinery import defaults
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+
+
+async def create(
+    context: RegistryContext,
+    kind: Kind[Any],
+    namespace: str,
+    body: Any,
+    options: WriteOptions,
+    warnings: list[str],
+) -> CachedObject:
+    """Create `body`, adding to `warnings`. Raises: StatusError 400, 403, 409, 413, 422."""
+    strategy = strategy_of(kind)
+    rules.check_options("CreateOptions", options)
+    obj = conversion.as_stored(kind, body)
+    check_namespace(strategy, namespace, obj.metadata)
+    env = context.environment()
+    context.complete(strategy.kind, obj)
+    rules.fill_metadata(obj.metadata, context.new_uid(), env)
+    rules.warn_of_double_owners(obj.metadata, options, warnings)
+    tracking.create(strategy.kind, obj, options, env.now)
+    return await create_completed(context, kind, strategy, obj, options, env, warnings)
+
+
+async def create_completed(
+    context: RegistryContext,
+    kind: Kind[Any],
+    strategy: Strategy[Any],
+    obj: Any,
+    options: WriteOptions,
+    env: Environment,
+    warnings: list[str],
+) -> CachedObject:
+    """Create an object that has its defaults, uid and managedFields; generates its name where asked to."""
+    await context.admit("CREATE", kind, obj, None)
+    prefix = "" if obj.metadata.name else obj.metadata.generateName
+    if not prefix:
+        return conversion.shown(kind, await _create(context, strategy, obj, options, env, warnings))
+    for attempt in range(generate_name.ATTEMPTS_MAX):
+        trial = strategy.kind.message()
+        trial.CopyFrom(obj)
+        trial.metadata.name = generate_name.generate(prefix, context.rng)
+        before = len(warnings)
+        try:
+            return conversion.shown(kind, await _create(context, strategy, trial, options, env, warnings))
+        except StatusError as error:
+            if not errors.is_already_exists(error):
+                raise
+            if attempt + 1 == generate_name.ATTEMPTS_MAX:
+                raise errors.generate_name_conflict(strategy.kind, trial.metadata.name) from error
+        del warnings[before:]
+    raise AssertionError("unreachable")
+
+
+async def _create(
+    context: RegistryContext,
+    strategy: Strategy[Any],
+    obj: Any,
+    options: WriteOptions,
+    env: Environment,
+    warnings: list[str],
+) -> CachedObject:
+    """Allocate what only the server can give, and write."""
+    kind = strategy.kind
+    if kind is kinds.NAMESPACE:
+        obj.metadata.labels[defaults.NAMESPACE_NAME_LABEL] = obj.metadata.name
+    if kind is not kinds.SERVICE:
+        return await _check_and_write(context, strategy, obj, options, env, warnings)
+    async with Claims(context.services, dry_run=options.dry_run) as claims:
+        await claims.renew(obj, None)
+        return await _check_and_write(context, strategy, obj, options, env, warnings)
+
+
+async def _check_and_write(
+    context: RegistryContext,
+    strategy: Strategy[Any],
+    obj: Any,
+    options: WriteOptions,
+    env: Environment,
+    warnings: list[str],
+) -> CachedObject:
+    kind = strategy.kind
+    if options.warn:
+        warnings.extend(strategy.early_warnings(obj))
+    rules.before_create(strategy, obj, env)
+    if options.warn:
+        warnings.extend(strategy.warnings(obj, None))
+    await context.validate("CREATE", kind, "", obj, None, options.dry_run)
+    created = await context.store.create(
+        kind, obj, dry_run=options.dry_run, lease_seconds=context.lease_seconds(strategy)
+    )
+    await context.settle(kind, created)
+    return created

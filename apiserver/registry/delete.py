@@ -1,0 +1,46 @@
+"""DELETE of an object: admission, the strategy's rules, then `deletion` or the namespace's own.
+
+Source: kube-apiserver 1.36, registry/generic/registry/store.go (Delete).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.admission.interface import Request
+from apiserver.kinds import conversion
+from apiserver.kinds.table import strategy_of
+from apiserver.objects.cached_object import CachedObject
+from apiserver.registry import namespace_deletion
+from apiserver.registry.body_checks import check_segment
+from apiserver.registry.context import RegistryContext
+from apiserver.registry.deletion import Deletion
+from machinery.api import errors, kinds
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
+
+
+async def delete(
+    context: RegistryContext, kind: Kind[Any], namespace: str, name: str, options: meta.DeleteOptions
+) -> tuple[CachedObject, bool]:
+    """Delete an object at once or gracefully; returns it, and whether it is gone.
+
+    Raises: StatusError 400, 403, 404, 409, 422.
+    """
+    check_segment(name)
+    strategy = strategy_of(kind)
+    env = context.environment()
+    if context.admission.handling(kind, "DELETE", ""):
+        await context.admission.admit(Request("DELETE", kind, namespace, name, "", None))
+    problem = strategy.undeletable(name)
+    if problem:
+        raise errors.forbidden(kind, name, problem)
+    if kind is kinds.NAMESPACE:
+        found, gone = await namespace_deletion.delete(context.store, strategy, name, options, env)
+    else:
+        where = namespace if kind.namespaced else ""
+        found, gone = await Deletion(context.store, strategy, where, name, options, env).run()
+    if gone:
+        await context.release(strategy.kind, found, dry_run=bool(options.dryRun))
+    await context.settle(strategy.kind, found)
+    return conversion.shown(kind, found), gone

@@ -1,0 +1,54 @@
+"""PATCH of an object: JSON, merge and strategic merge patches, on the newest version.
+
+Source: kube-apiserver 1.36, endpoints/handlers/patch.go.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from apiserver.kinds import conversion
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import PatchKind, WriteOptions
+from apiserver.registry import patching, rules, tracking
+from apiserver.registry.body_checks import check_name, check_namespace
+from apiserver.registry.context import RegistryContext, Target
+from apiserver.registry.update import change_object
+from apiserver.schema import large_bodies
+
+
+async def patch(
+    context: RegistryContext,
+    target: Target,
+    patch_kind: PatchKind,
+    data: bytes,
+    options: WriteOptions,
+    warnings: list[str],
+) -> CachedObject:
+    """Patch an object. Raises: StatusError 400, 403, 404, 409, 413, 415, 422."""
+    kind, strategy = target.kind, target.strategy
+    rules.check_options("PatchOptions", options)
+    validation = patching.validation_of(options, context.gates.version)
+    now = context.environment().now
+    parse = partial(patching.parse, patch_kind, data, validation)
+    document = await large_bodies.decoded(len(data), parse)
+
+    async def change(current: CachedObject) -> Any:
+        shown = conversion.shown(kind, current).message
+        apply = partial(patching.apply, kind, patch_kind, document, shown, validation)
+        new = conversion.as_stored(kind, await large_bodies.decoded(len(data), apply))
+        check_namespace(strategy, target.namespace, new.metadata)
+        check_name(target.name, new.metadata)
+        if not new.metadata.resourceVersion:
+            new.metadata.resourceVersion = str(current.revision)
+        context.complete(strategy.kind, new)
+        tracking.update(strategy.kind, target.subresource, current.message, new, options, now)
+        return new
+
+    try:
+        changed = await change_object(context, target, change, options, warnings)
+    finally:
+        # Also where it fails: an unknown field may be why.
+        warnings.extend(patching.warnings(validation))
+    return conversion.shown(kind, changed)

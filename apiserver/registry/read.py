@@ -1,0 +1,57 @@
+"""GET, list and watch of objects, converted to the kind that was asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.kinds import conversion
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import ListOptions, ListPage, WatchOptions
+from apiserver.objects.watcher import Watcher
+from apiserver.registry.body_checks import check_scope, check_segment
+from apiserver.registry.context import RegistryContext
+from apiserver.registry.reading import Reader
+from machinery.api import errors
+from machinery.api.kinds import Kind
+
+
+async def get(
+    context: RegistryContext,
+    kind: Kind[Any],
+    namespace: str,
+    name: str,
+    subresource: str,
+    resource_version: str,
+) -> CachedObject:
+    """Return one object; its subresources return the same. Raises: StatusError 400, 404."""
+    check_segment(name)
+    if subresource:
+        context.strategy(kind, subresource)
+    stored = conversion.stored_kind(kind)
+    if context.reads is not None:
+        found = await context.reads.get(stored, namespace, name, resource_version=resource_version)
+    else:
+        found = await context.store.newest(stored, namespace, name)
+    if found is None:
+        raise errors.not_found(kind, name)
+    return conversion.shown(kind, found)
+
+
+async def list_objects(
+    context: RegistryContext, kind: Kind[Any], namespace: str, options: ListOptions
+) -> ListPage:
+    """Return a page of objects. Raises: StatusError 400, 404, 410, 422, 503."""
+    check_scope(kind, namespace)
+    return await _reads(context).list(kind, namespace, options, convert=conversion.conversion(kind))
+
+
+async def watch(context: RegistryContext, kind: Kind[Any], namespace: str, options: WatchOptions) -> Watcher:
+    """Begin a watch. Raises: StatusError 400, 404, 410, 503, 504."""
+    check_scope(kind, namespace)
+    return await _reads(context).watch(kind, namespace, options, convert=conversion.conversion(kind))
+
+
+def _reads(context: RegistryContext) -> Reader:
+    if context.reads is None:
+        raise errors.service_unavailable("this server cannot list or watch: it has no cache")
+    return context.reads

@@ -1,0 +1,128 @@
+"""PUT of an object, and the change that PUT, PATCH, apply and scale have in common.
+
+Source: kube-apiserver 1.36, registry/rest/update.go, registry/generic/registry/store.go (Update).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from apiserver.kinds import conversion
+from apiserver.kinds.table import rules_of
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import WriteOptions
+from apiserver.registry import rules, tracking
+from apiserver.registry.body_checks import check_name, check_namespace, check_revision, check_segment
+from apiserver.registry.context import RegistryContext, Target
+from apiserver.registry.create import create
+from apiserver.registry.services.allocation import Claims
+from apiserver.registry.store import NO_PRECONDITIONS, DeleteInstead, Preconditions
+from machinery.api import errors, kinds
+from machinery.api.errors import StatusError
+
+Change = Callable[[CachedObject], Awaitable[Any]]
+"""Returns the new message for the stored object, which it leaves as it is; may be called several times."""
+_NOTHING = nullcontext()
+
+
+async def update(
+    context: RegistryContext, target: Target, body: Any, options: WriteOptions, warnings: list[str]
+) -> tuple[CachedObject, bool]:
+    """Replace an object; returns it, and whether it was created.
+
+    Raises: StatusError 400, 403, 404, 409, 413, 422.
+    """
+    kind, strategy, subresource = target.kind, target.strategy, target.subresource
+    rules.check_options("UpdateOptions", options)
+    obj = conversion.as_stored(kind, body)
+    check_namespace(strategy, target.namespace, obj.metadata)
+    check_name(target.name, obj.metadata)
+    context.complete(strategy.kind, obj)
+    rules.warn_of_double_owners(obj.metadata, options, warnings)
+    now = context.environment().now
+
+    async def change(current: CachedObject) -> Any:
+        new = strategy.kind.message()
+        new.CopyFrom(obj)
+        tracking.update(strategy.kind, subresource, current.message, new, options, now)
+        return new
+
+    preconditions = Preconditions(uid=obj.metadata.uid)
+    try:
+        changed = await change_object(context, target, change, options, warnings, preconditions)
+    except StatusError as error:
+        if not (rules_of(kind).created_by_update and errors.is_not_found(error) and not subresource):
+            raise
+        if obj.metadata.resourceVersion or obj.metadata.uid:
+            raise
+    else:
+        return conversion.shown(kind, changed), False
+    context.check_may_create(kind, target.namespace, target.name)
+    return await create(context, kind, target.namespace, obj, options, warnings), True
+
+
+async def change_object(
+    context: RegistryContext,
+    target: Target,
+    change: Change,
+    options: WriteOptions,
+    warnings: list[str],
+    preconditions: Preconditions = NO_PRECONDITIONS,
+) -> CachedObject:
+    """Change the stored object by the endpoint's rules; returns it as stored.
+
+    Deletes the object where the change removes its last finalizer. The strategy's warnings are added once the
+    object is written.
+    """
+    check_segment(target.name)
+    env = context.environment()
+    kind, strategy, subresource = target.kind, target.strategy, target.subresource
+    stored = strategy.kind
+    deleting: CachedObject | None = None
+    found: Sequence[str] = ()
+
+    async def mutate(current: CachedObject) -> Any:
+        nonlocal deleting, found
+        new = await change(current)
+        check_revision(strategy, new.metadata, current)
+        await context.admit("UPDATE", kind, new, current.message, subresource)
+        double = rules.without_double_owners(new.metadata, patched=True)
+        if claims is not None:
+            await claims.renew(new, current.message)
+        rules.before_update(strategy, new, current.message, env)
+        tracking.keep_times(new, current.message)
+        if options.warn:
+            found = strategy.warnings(new, current.message)
+            if double:
+                found = [double, *found]
+        await context.validate("UPDATE", kind, subresource, new, current.message, options.dry_run)
+        if strategy.deleted_by_update(new, current.message):
+            deleting = current
+            raise DeleteInstead
+        return new
+
+    where = target.namespace if stored.namespaced else ""
+    claims = None
+    if stored is kinds.SERVICE and not subresource:
+        claims = Claims(context.services, dry_run=options.dry_run)
+    async with claims or _NOTHING:
+        try:
+            changed = await context.store.update(
+                stored,
+                where,
+                target.name,
+                mutate,
+                preconditions=preconditions,
+                dry_run=options.dry_run,
+                lease_seconds=context.lease_seconds(strategy),
+            )
+        except DeleteInstead:
+            dry_run = options.dry_run
+            gone = await context.store.delete(stored, where, target.name, dry_run=dry_run, at=deleting)
+            await context.release(stored, gone, dry_run=dry_run)
+            return gone
+        await context.settle(stored, changed)
+    warnings.extend(found)
+    return changed
