@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from machinery.features.gates import Gates, Version
@@ -21,24 +18,12 @@ __all__ = [
     "ListLister",
     "World",
     "build_world",
-    "golden_folder",
     "options_of",
-    "read_lines",
     "read_object",
 ]
 
 GOLDEN_VERSION = Version(1, 36)
 NOW_SECONDS = 1_800_000_000.0  # later than anything in the data
-
-
-def golden_folder() -> Path:
-    return Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))
-
-
-def read_lines(name: str) -> Iterator[dict[str, Any]]:
-    with (golden_folder() / name).open() as file:
-        for line in file:
-            yield json.loads(line)
 
 
 def build_world(

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
 from google.protobuf.message import Message
 
-from machinery.api.pb import core, storage
-from machinery.wire import codec
+from machinery.api.pb import core
+from machinery.features.gates import GateError, Gates
 from scheduler.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from scheduler.framework.interface import Plugin
+from scheduler.framework.interface import EnqueueExtensions
 from scheduler.framework.types import PodInfo
+from scheduler.object_changes import node_changes, pod_changes
 from scheduler.plugins.registry import IN_TREE
-from tests.scheduler.golden import World, build_world, read_lines, read_object
+from scheduler.queue.hints import HintMap
+from tests.scheduler.golden import GOLDEN_VERSION, World, build_world, read_object
+from tests.scheduler.queue.own_plugins import own_registrations
+from tests.support.recordings import read
 
-LINES = list(read_lines("hints.jsonl"))
-REGISTRY, CASES = LINES[0], LINES[1:]
+REGISTRY, *CASES = read("hints.jsonl")
 
 
 def event_of(document: Mapping[str, Any]) -> ClusterEvent:
@@ -27,17 +30,13 @@ def event_of(document: Mapping[str, Any]) -> ClusterEvent:
     return ClusterEvent(EventResource(document["resource"]), action)
 
 
-def is_served(document: Mapping[str, Any] | None) -> bool:
-    return document is None or read_any(document) is not None
-
-
-def read_any(document: Mapping[str, Any]) -> Message | None:
-    """Also kinds that only hints know."""
-    known: dict[str, type[Message]] = {"CSINode": storage.CSINode, "CSIDriver": storage.CSIDriver}
-    known["CSIStorageCapacity"] = storage.CSIStorageCapacity
-    if document["kind"] in known:
-        return codec.from_json(known[document["kind"]], document)
-    return read_object(document)
+def read_changed(document: Mapping[str, Any] | None) -> Message | None:
+    """Return the object of an event; None for the old object of an addition and the new one of a deletion."""
+    if document is None:
+        return None
+    changed = read_object(document)
+    assert changed is not None, f"kind {document['kind']} is not served"
+    return changed
 
 
 def world_of(case: Mapping[str, Any]) -> World:
@@ -60,8 +59,7 @@ def verdict(case: Mapping[str, Any]) -> dict[str, Any]:
     pod = read_object(case["pod"])
     assert isinstance(pod, core.Pod)
     hints = []
-    old = None if case["old"] is None else read_any(case["old"])
-    new = None if case["new"] is None else read_any(case["new"])
+    old, new = read_changed(case["old"]), read_changed(case["new"])
     for registration in matching:
         if registration.hint is None:
             hints.append(("Queue", "default"))
@@ -74,16 +72,37 @@ def verdict(case: Mapping[str, Any]) -> dict[str, Any]:
     return {"registered": True, "hint": said[0], "via": said[1]}
 
 
-MINE = [c for c in CASES if c["plugin"] in IN_TREE and is_served(c["old"]) and is_served(c["new"])]
-
-
-@pytest.mark.parametrize("case", MINE, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_hint(case: Mapping[str, Any]) -> None:
+    assert case["plugin"] in IN_TREE
     assert verdict(case) == {k: case[k] for k in ("registered", "hint", "via") if k in case}
 
 
-def test_enough_cases() -> None:
-    assert len(MINE) > 150
+@pytest.mark.parametrize("case", [case for case in CASES if "derived" in case], ids=lambda case: case["name"])
+def test_events_of_the_change(case: Mapping[str, Any]) -> None:
+    old, new = read_changed(case["old"]), read_changed(case["new"])
+    if isinstance(old, core.Pod) and isinstance(new, core.Pod):
+        events = pod_changes(old, new)
+    else:
+        assert isinstance(old, core.Node)
+        assert isinstance(new, core.Node)
+        events = node_changes(old, new)
+    assert list(events) == [event_of(each) for each in case["derived"]]
+
+
+def test_gates() -> None:
+    gates = Gates("scheduler", GOLDEN_VERSION)
+    recorded = {name: value for name, value in REGISTRY["gates"].items() if isinstance(value, bool)}
+    assert {name: gates.enabled(name) for name in recorded} == recorded
+    unknown = {name for name in REGISTRY["gates"] if name not in recorded}
+    assert unknown == {"InPlacePodVerticalScalingSchedulerPreemption"}
+    with pytest.raises(GateError, match=r"PreAlpha at emulated version 1\.36"):
+        Gates("scheduler", GOLDEN_VERSION, dict.fromkeys(unknown, True))
+
+
+def test_pre_enqueue_plugins() -> None:
+    framework = build_world([]).framework
+    assert [plugin.name for plugin in framework.pre_enqueue_plugins] == REGISTRY["preEnqueuePlugins"]
 
 
 def test_action_bits() -> None:
@@ -93,18 +112,40 @@ def test_action_bits() -> None:
     } == REGISTRY["actionBits"]
 
 
-@pytest.mark.parametrize("plugin", [p for p in REGISTRY["plugins"] if p in IN_TREE])
-def test_registrations(plugin: str) -> None:
-    world = build_world([])
-    found = sorted(
-        (r.event.resource.value, int(r.event.action), "default" if r.hint is None else "plugin")
-        for r in registrations(world, plugin)
+Row = tuple[str, int, str]
+
+
+def rows(registered: Iterable[ClusterEventWithHint], without_hint: str) -> list[Row]:
+    return sorted(
+        (each.event.resource.value, int(each.event.action), "plugin" if each.hint else without_hint)
+        for each in registered
     )
-    wanted = sorted((e["resource"], int(event_of(e).action), e["hint"]) for e in REGISTRY["plugins"][plugin])
-    assert found == wanted
 
 
-def test_every_plugin_with_registrations_is_known_to_the_golden_data() -> None:
-    registered = build_world([]).framework.events_to_register()
-    assert set(registered) <= set(REGISTRY["plugins"])
-    assert all(isinstance(IN_TREE[name], type) and issubclass(IN_TREE[name], Plugin) for name in registered)
+def recorded_rows(events: Iterable[Mapping[str, Any]]) -> list[Row]:
+    return sorted((each["resource"], int(event_of(each).action), each["hint"]) for each in events)
+
+
+@pytest.mark.parametrize("name", REGISTRY["plugins"])
+def test_registrations(name: str) -> None:
+    world = build_world([])
+    assert rows(registrations(world, name), "default") == recorded_rows(REGISTRY["plugins"][name])
+    plugin = world.framework.plugins[name]
+    assert isinstance(plugin, EnqueueExtensions)
+    assert rows(plugin.events_to_register(), "none") == recorded_rows(REGISTRY["eventsToRegister"][name])
+
+
+def test_the_same_plugins_register_events() -> None:
+    registered = set(build_world([]).framework.events_to_register())
+    assert registered == set(REGISTRY["plugins"]) == set(REGISTRY["eventsToRegister"])
+
+
+def test_watched_events() -> None:
+    """The queue itself needs every event of pods, whatever the plugins register."""
+    union = HintMap(each for found in own_registrations().values() for each in found).actions_by_resource()
+    watched = {resource.value: action for resource, action in union.items()}
+    watched["Pod"] |= ActionType.All
+    assert watched == {
+        name: event_of({"resource": name, "action": actions}).action
+        for name, actions in REGISTRY["watchedUnion"].items()
+    }

@@ -6,11 +6,9 @@ event handlers between them. Time is moved by hand.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import Message
@@ -146,11 +144,20 @@ class World:
 
     # ---- steps ----
 
-    def do(self, step: Mapping[str, Any]) -> QueuedPodInfo | None:
-        """Moves the clock, does one step; what `pop` gave."""
+    def do(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        """Move the clock and do one step; return what was popped, in the recording's words."""
         self.move_to(step["t"])
+        sources = {
+            "active": {_name(info) for info in self.queue.active()},
+            "backoff": {_name(info) for info in self.queue.backing_off()},
+        }
         result = getattr(self, f"_{step['op']}")(step)
-        return result if isinstance(result, QueuedPodInfo) else None
+        if step["op"] != "pop":
+            return {}
+        if result is None:
+            return {"popped": None}
+        name = _name(result)
+        return {"popped": name, "poppedFrom": next(q for q, names in sources.items() if name in names)}
 
     def _advance(self, step: Mapping[str, Any]) -> None:
         pass
@@ -319,23 +326,3 @@ class World:
 
 def _name(info: QueuedPodInfo) -> str:
     return info.pod_info.name
-
-
-def recorded_registrations(path: Path, own: Mapping[str, list[Registration]]) -> list[Registration]:
-    """Registrations as recorded; hints of plugins that we have are ours, others answer Queue."""
-    with path.open(encoding="utf-8") as lines:
-        registry = json.loads(next(lines))
-    found: list[Registration] = []
-    for plugin, events in registry["plugins"].items():
-        if plugin in own:
-            found.extend(own[plugin])
-        else:
-            found.extend(Registration(plugin, event_of(event)) for event in events)
-    return found
-
-
-def sequences(path: Path) -> Iterator[dict[str, Any]]:
-    """The recorded sequences of a file."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)

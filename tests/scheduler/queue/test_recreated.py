@@ -38,6 +38,6 @@ def test_the_new_pod_starts_at_zero(failure: dict[str, Any]) -> None:
     state = world.state()
     assert (state["active"], state["inFlight"], state["attempts"]) == (["a"], [], {"a": 0})
     assert (state["nominated"], state["unschedulableCount"], state["consecutiveErrors"]) == ({}, {}, {})
-    popped = world.do({"op": "pop", "t": 0.6})
-    assert popped is not None
+    assert world.do({"op": "pop", "t": 0.6}) == {"popped": "a", "poppedFrom": "active"}
+    popped = world.popped["a"]
     assert (popped.pod_info.uid, popped.attempts) == ("new", 1)
