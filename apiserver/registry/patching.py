@@ -11,7 +11,7 @@ from apiserver.objects.requests import PatchKind, WriteOptions
 from apiserver.registry import json_patch
 from apiserver.schema import body_type, version_fields
 from apiserver.schema.documents import SyntaxProblem, parse_json, strict_problems
-from apiserver.schema.go_errors import unmarshal_problem
+from apiserver.schema.go_errors import conversion_problem, unmarshal_problem
 from apiserver.validation import field
 from machinery.api.errors import GroupKind, StatusError, bad_request, invalid, request_too_large
 from machinery.api.kinds import Kind
@@ -178,10 +178,16 @@ def _apply_to_all(
     try:
         made = codec.from_json(kind.message, changed, unknown_fields=unknown)
     except codec.DecodeError as error:
-        problem = unmarshal_problem(kind.message, changed, error)
+        problem = _decode_problem(patch_kind, kind, changed, error)
         raise _unfit(_shown(patch_kind, patch, changed), problem) from None
     mark_reset(changed.get("metadata"), made.metadata)
     return made
+
+
+def _decode_problem(patch_kind: PatchKind, kind: Kind[Any], document: Any, error: DecodeError) -> str:
+    """Return the problem of a patched document: only a strategic patch's is not decoded from JSON."""
+    describe = conversion_problem if patch_kind is PatchKind.STRATEGIC else unmarshal_problem
+    return describe(kind.message, document, error)
 
 
 def _other_type(kind: Kind[Any], document: dict[str, Any]) -> str:
@@ -192,7 +198,7 @@ def _other_type(kind: Kind[Any], document: dict[str, Any]) -> str:
     version, name = document.get("apiVersion") or "", document.get("kind") or kind.kind
     if (version, name) == (kind.api_version, kind.kind):
         return ""
-    return body_type.unconvertible(version, name, kind.api_version, kind.kind)
+    return body_type.unreadable(document, version, name, kind.api_version, kind.kind)
 
 
 def mark_reset(document: Any, metadata: Any) -> None:
@@ -248,7 +254,8 @@ def _apply_to_parts(
             part.CopyFrom(codec.from_json(message, changed, unknown_fields=found))
         except codec.DecodeError as error:
             whole = {**_document(kind, current), name: changed}
-            problem = unmarshal_problem(kind.message, whole, DecodeError(_below(name, error), error.message))
+            below = DecodeError(_below(name, error), error.message)
+            problem = _decode_problem(patch_kind, kind, whole, below)
             raise _unfit(_shown(patch_kind, patch, whole), problem) from None
         part.SetInParent()
         if name == "metadata":

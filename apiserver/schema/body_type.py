@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from apiserver.schema.go_errors import unmarshal_problem
 from machinery.api import kinds
-from machinery.wire.scalars import json_type
+from machinery.wire import codec
+from machinery.wire.scalars import DecodeError, json_type
 
 _SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
@@ -31,6 +33,19 @@ def is_other_version(api_version: str, kind: str, wanted_version: str, wanted_ki
     if given is None or wanted is None or api_version == wanted_version:
         return False
     return kinds.STORED_AS.get(given, given) is kinds.STORED_AS.get(wanted, wanted)
+
+
+def unreadable(
+    document: Mapping[str, Any], api_version: str, kind: str, wanted_version: str, wanted_kind: str
+) -> str:
+    """Return the problem of a document of another type: not registered, not decoded, or not converted."""
+    given = kinds.by_kind(api_version, kind)
+    if given is not None:
+        try:
+            codec.from_json(given.message, document)
+        except DecodeError as error:
+            return unmarshal_problem(given.message, document, error)
+    return unconvertible(api_version, kind, wanted_version, wanted_kind)
 
 
 def unconvertible(api_version: str, kind: str, wanted_version: str, wanted_kind: str) -> str:

@@ -46,6 +46,44 @@ def unmarshal_problem(message_type: type[Message], document: Any, error: DecodeE
     return f"json: cannot unmarshal {what} into Go struct field {struct}.{'.'.join(way)} of type {go_type}"
 
 
+def conversion_problem(message_type: type[Message], document: Any, error: DecodeError) -> str:
+    """Return the message for what the codec found in a document that is converted without JSON.
+
+    Source: apimachinery 1.36, runtime/converter.go (FromUnstructured).
+    """
+    found = _walk(message_type.DESCRIPTOR.full_name, document, error.path)
+    if found is None:
+        return str(error)
+    _, _, go_type, value, own = found
+    kind, of_type = _go_kind(value)
+    if own or (go_type == "[]uint8" and kind == "string"):
+        return unmarshal_problem(message_type, document, error)
+    if go_type.startswith("[]"):
+        return f"cannot restore slice from {kind}"
+    if go_type.startswith("map["):
+        return f"cannot restore map from {kind}"
+    if "." in go_type:
+        return f"cannot restore struct from: {kind}"
+    return f"cannot convert {of_type} to {go_type}"
+
+
+def _go_kind(value: Any) -> tuple[str, str]:
+    """Return the kind and the type of the Go value that a JSON value is decoded to."""
+    match value:
+        case dict():
+            return "map", "map[string]interface {}"
+        case list():
+            return "slice", "[]interface {}"
+        case str():
+            return "string", "string"
+        case bool():
+            return "bool", "bool"
+        case int():
+            return "int64", "int64"
+        case _:
+            return "float64", "float64"
+
+
 def _go_type(field: Field, *, element: bool) -> str:
     name = _GO_TYPES.get(field.type, field.type)
     if not field.is_scalar:

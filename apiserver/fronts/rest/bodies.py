@@ -155,11 +155,14 @@ def _check_type(document: Mapping[str, Any], wanted: Expected, data: bytes) -> N
             f"the object provided is unrecognized (must be of type {wanted.kind}): unexpected GroupVersion"
             f" string: {version} ({_summary(data)})"
         )
-    check_gvk(document.get("apiVersion") or wanted.api_version, document.get("kind") or wanted.kind, wanted)
+    api_version, kind = document.get("apiVersion") or wanted.api_version, document.get("kind") or wanted.kind
+    check_gvk(api_version, kind, wanted, document)
 
 
-def check_gvk(api_version: str, kind: str, wanted: Expected) -> None:
-    """400 where a body says that it is something else."""
+def check_gvk(
+    api_version: str, kind: str, wanted: Expected, document: Mapping[str, Any] | None = None
+) -> None:
+    """400 where a body says that it is something else; `document` is the body if it is JSON."""
     if kind == wanted.kind and (api_version == wanted.api_version or api_version in wanted.aliases):
         return
     if body_type.is_other_version(api_version, kind, wanted.api_version, wanted.kind):
@@ -167,7 +170,10 @@ def check_gvk(api_version: str, kind: str, wanted: Expected) -> None:
             f"the API version in the data ({api_version}) does not match the expected API version"
             f" ({wanted.api_version})"
         )
-    problem = body_type.unconvertible(api_version, kind, wanted.api_version, wanted.kind)
+    if document is None:
+        problem = body_type.unconvertible(api_version, kind, wanted.api_version, wanted.kind)
+    else:
+        problem = body_type.unreadable(document, api_version, kind, wanted.api_version, wanted.kind)
     raise _unhandled(api_version, kind, wanted, problem)
 
 
