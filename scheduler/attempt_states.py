@@ -40,6 +40,7 @@ class Event(StrEnum):
     BIND = "nothing more to wait for"
     BOUND = "the API server accepted the binding"
     FAILED = "failed"
+    REJECTED = "rejected"
 
 
 class Effect(StrEnum):
@@ -54,6 +55,7 @@ class Effect(StrEnum):
     RECORD_BINDING = "record event and metrics"
     POST_BIND = "run PostBind"
     UNRESERVE = "unreserve, forget the pod"
+    ANNOUNCE_ROOM = "move the pods that its room may help"
     REQUEUE = "requeue, record event, write status"
 
 
@@ -66,7 +68,11 @@ class Transition:
 
 
 _S, _E, _F = State, Event, Effect
-_UNDO: Final = Transition(_S.REQUEUED, (_F.UNRESERVE, _F.REQUEUE))
+# A rejected pod is requeued first: the room that it leaves itself is no reason to try it again.
+_UNDO: Final = {
+    _E.FAILED: Transition(_S.REQUEUED, (_F.UNRESERVE, _F.ANNOUNCE_ROOM, _F.REQUEUE)),
+    _E.REJECTED: Transition(_S.REQUEUED, (_F.UNRESERVE, _F.REQUEUE, _F.ANNOUNCE_ROOM)),
+}
 _WAIT: Final = Transition(_S.WAITING_ON_PERMIT, (_F.WAIT_ON_PERMIT,))
 # From PreBind on a failure is no rejection that an event could undo.
 _PRE_BIND: Final = Transition(_S.PRE_BINDING, (_F.LEAVE_FLIGHT, _F.PRE_BIND))
@@ -82,15 +88,12 @@ TRANSITIONS: Final[Mapping[State, Mapping[Event, Transition]]] = {
         _E.WAIT: _WAIT,
         _E.PRE_BIND: _PRE_BIND,
         _E.BIND: _BIND,
-        _E.FAILED: _UNDO,
+        **_UNDO,
     },
-    _S.NOMINATED: {_E.WAIT: _WAIT, _E.PRE_BIND: _PRE_BIND, _E.FAILED: _UNDO},
-    _S.WAITING_ON_PERMIT: {_E.PRE_BIND: _PRE_BIND, _E.BIND: _BIND, _E.FAILED: _UNDO},
-    _S.PRE_BINDING: {_E.BIND: Transition(_S.BINDING, (_F.BIND,)), _E.FAILED: _UNDO},
-    _S.BINDING: {
-        _E.BOUND: Transition(_S.BOUND, (_F.RECORD_BINDING, _F.POST_BIND)),
-        _E.FAILED: _UNDO,
-    },
+    _S.NOMINATED: {_E.WAIT: _WAIT, _E.PRE_BIND: _PRE_BIND, **_UNDO},
+    _S.WAITING_ON_PERMIT: {_E.PRE_BIND: _PRE_BIND, _E.BIND: _BIND, **_UNDO},
+    _S.PRE_BINDING: {_E.BIND: Transition(_S.BINDING, (_F.BIND,)), **_UNDO},
+    _S.BINDING: {_E.BOUND: Transition(_S.BOUND, (_F.RECORD_BINDING, _F.POST_BIND)), **_UNDO},
     _S.BOUND: {},
     _S.REQUEUED: {},
 }
@@ -104,8 +107,8 @@ class InvalidTransitionError(Exception):
 class BindingPlan:
     """What decides the path of a binding cycle.
 
-    `nominates`: NominatedNodeNameForExpectation is on; `waits`: a Permit plugin said Wait; `has_work`: some
-    PreBind plugin has work.
+    `nominates`: NominatedNodeNameForExpectation is on; `waits`: a Permit plugin returned Wait; `has_work`:
+    some PreBind plugin has work.
     """
 
     nominates: bool
@@ -127,16 +130,13 @@ def next_event(state: State, plan: BindingPlan) -> Event:
 class Progress:
     """The state of one attempt and its transition log. Times are monotonic seconds."""
 
-    __slots__ = ("_log", "_name")
+    __slots__ = ("_log", "_name", "state")
 
     def __init__(self, name: str, at: float) -> None:
         """Start in the first state; `name` is the pod's, for messages."""
         self._name = name
-        self._log: list[tuple[float, State]] = [(at, State.SCHEDULING)]
-
-    @property
-    def state(self) -> State:
-        return self._log[-1][1]
+        self.state = State.SCHEDULING
+        self._log: list[tuple[float, State]] = [(at, self.state)]
 
     def apply(self, event: Event, at: float) -> tuple[Effect, ...]:
         """Move on and return the effects to perform.
@@ -147,7 +147,8 @@ class Progress:
         transition = TRANSITIONS[self.state].get(event)
         if transition is None:
             raise InvalidTransitionError(f'{self._name}: no transition for "{event}"; {self.log()}')
-        self._log.append((at, transition.to))
+        self.state = transition.to
+        self._log.append((at, self.state))
         return transition.effects
 
     def log(self) -> str:

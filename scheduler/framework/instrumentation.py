@@ -72,12 +72,12 @@ class PluginObserver:
         status: Status | None,
         seconds: float,
     ) -> None:
-        """Called after a plugin's PreFilter."""
+        """Observe the end of a plugin's PreFilter."""
 
     def pre_filter_extension(
         self, state: CycleState, plugin: str, point: str, status: Status | None, seconds: float
     ) -> None:
-        """Called after AddPod or RemovePod; `point` is PreFilterExtensionAddPod or ...RemovePod."""
+        """Observe the end of AddPod or RemovePod; `point` is PreFilterExtensionAddPod or ...RemovePod."""
 
     def filter_rows(
         self,
@@ -89,20 +89,20 @@ class PluginObserver:
         mask: NDArray[np.bool_] | None,
         seconds: float,
     ) -> None:
-        """Called after a plugin's Filter of many nodes; `mask` None: all rows passed."""
+        """Observe the end of a plugin's Filter of many nodes; `mask` None: all rows passed."""
 
     def filter_node(
         self, state: CycleState, plugin: str, node: NodeInfo, status: Status | None, seconds: float
     ) -> None:
-        """Called after a plugin's Filter of one node."""
+        """Observe the end of a plugin's Filter of one node."""
 
     def rows_filtered(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows, verdicts: Verdicts
     ) -> None:
-        """Called after all Filter plugins for many nodes, with the masks of those that rejected some."""
+        """Observe all Filter plugins for many nodes, with the masks of those that rejected some."""
 
     def node_filtered(self, state: CycleState, node: NodeInfo, status: Status | None) -> None:
-        """Called after all Filter plugins for one node, with the first rejection."""
+        """Observe all Filter plugins for one node, with the first rejection."""
 
     def post_filter(
         self,
@@ -113,10 +113,10 @@ class PluginObserver:
         status: Status | None,
         seconds: float,
     ) -> None:
-        """Called after a plugin's PostFilter."""
+        """Observe the end of a plugin's PostFilter."""
 
     def pre_score(self, state: CycleState, plugin: str, status: Status | None, seconds: float) -> None:
-        """Called after a plugin's PreScore."""
+        """Observe the end of a plugin's PreScore."""
 
     def score(
         self,
@@ -127,10 +127,10 @@ class PluginObserver:
         scores: NDArray[np.int64],
         seconds: float,
     ) -> None:
-        """Called after a plugin's Score of all feasible nodes, before normalisation."""
+        """Observe the end of a plugin's Score of all feasible nodes, before normalisation."""
 
     def normalize(self, state: CycleState, plugin: str, seconds: float) -> None:
-        """Called after a plugin's NormalizeScore, if it has one."""
+        """Observe the end of a plugin's NormalizeScore, if it has one."""
 
     def scored(
         self,
@@ -139,15 +139,15 @@ class PluginObserver:
         rows: NDArray[np.intp],
         scores: dict[str, NDArray[np.int64]],
     ) -> None:
-        """Called after all Score plugins, with the weighted scores by plugin."""
+        """Observe all Score plugins, with the weighted scores by plugin."""
 
     def reserve(
         self, state: CycleState, plugin: str, node_name: str, status: Status | None, seconds: float
     ) -> None:
-        """Called after a plugin's Reserve."""
+        """Observe the end of a plugin's Reserve."""
 
     def unreserve(self, state: CycleState, plugin: str, seconds: float) -> None:
-        """Called after a plugin's Unreserve."""
+        """Observe the end of a plugin's Unreserve."""
 
     def permit(
         self,
@@ -157,21 +157,21 @@ class PluginObserver:
         timeout_seconds: float,
         seconds: float,
     ) -> None:
-        """Called after a plugin's Permit; `timeout_seconds`: how long the pod may wait for it."""
+        """Observe the end of a plugin's Permit; `timeout_seconds`: how long the pod may wait for it."""
 
     def pre_bind_pre_flight(
         self, state: CycleState, plugin: str, status: Status | None, seconds: float
     ) -> None:
-        """Called after a plugin's PreBindPreFlight."""
+        """Observe the end of a plugin's PreBindPreFlight."""
 
     def pre_bind(self, state: CycleState, plugin: str, status: Status | None, seconds: float) -> None:
-        """Called after a plugin's PreBind."""
+        """Observe the end of a plugin's PreBind."""
 
     def bind(self, state: CycleState, plugin: str, status: Status | None, seconds: float) -> None:
-        """Called after a plugin's Bind."""
+        """Observe the end of a plugin's Bind."""
 
     def post_bind(self, state: CycleState, plugin: str, seconds: float) -> None:
-        """Called after a plugin's PostBind."""
+        """Observe the end of a plugin's PostBind."""
 
 
 Hook = tuple[Callable[..., None], ...]
@@ -239,7 +239,7 @@ def observed(point: str) -> Callable[[Run], Run]:
             began = runner.monotonic()
             try:
                 answer = run(runner, state, *args)
-                status = _status_of(answer)
+                status = None if answer is None else _status_of(answer)
                 return answer
             finally:
                 seconds = runner.monotonic() - began
@@ -253,6 +253,9 @@ def observed(point: str) -> Callable[[Run], Run]:
 
 def _status_of(answer: object) -> Status | None:
     """Return the status that an extension point came to: its answer, or a part of it."""
-    if isinstance(answer, tuple):
-        return next((part for part in answer if isinstance(part, Status)), None)
-    return answer if isinstance(answer, Status) else None
+    if not isinstance(answer, tuple):
+        return answer if isinstance(answer, Status) else None
+    for part in answer:
+        if isinstance(part, Status):
+            return part
+    return None

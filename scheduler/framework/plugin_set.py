@@ -138,10 +138,11 @@ class PluginSet(PluginHandle):
         return self.queue_sort_plugin.less(a, b)
 
     def events_to_register(self) -> dict[str, Sequence[ClusterEventWithHint] | None]:
-        """Return the registrations of the plugins that can reject a pod; None: every event wakes its pods.
+        """Return the registrations of the plugins that can reject a pod; None: every event.
 
-        A plugin that registers added nodes gets changes of taints too: a node that is added with a taint is
-        kept from the hints, as upstream does (kubernetes/kubernetes#109437).
+        A plugin that registers added nodes gets changes of taints too: a node often comes with a taint that
+        is removed a moment later, and the plugin may not have run for the node while it was tainted
+        (kubernetes/kubernetes#109437).
         """
         rejecting = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
         found: dict[str, Sequence[ClusterEventWithHint] | None] = {}

@@ -313,17 +313,18 @@ class Framework(PluginSet):
         self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
         """Return the plugin's normalised scores, not weighted yet."""
-        hooks = state.hooks.score
-        began = self.monotonic() if hooks else 0.0
+        hooks = state.hooks
+        if not hooks.score and not hooks.normalize:
+            return plugin.normalize(state, pod, plugin.score_all(state, pod, snapshot, rows))
+        began = self.monotonic()
         found = plugin.score_all(state, pod, snapshot, rows)
-        for hook in hooks:
+        for hook in hooks.score:
             hook(state, plugin.name, snapshot, rows, found, self.monotonic() - began)
         if type(plugin).normalize is ScorePlugin.normalize:
             return found
-        hooks = state.hooks.normalize
-        began = self.monotonic() if hooks else 0.0
+        began = self.monotonic()
         found = plugin.normalize(state, pod, found)
-        for hook in hooks:
+        for hook in hooks.normalize:
             hook(state, plugin.name, self.monotonic() - began)
         return found
 

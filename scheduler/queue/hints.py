@@ -5,7 +5,7 @@ Source: kube-scheduler 1.36, queueing hints (KEP-4247).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -16,16 +16,14 @@ from machinery.api.pb import core
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
+    ClusterEventWithHint,
     EventResource,
     HintFunction,
     QueueingHint,
 )
-from scheduler.framework.interface import EnqueueExtensions, Plugin
 
 if TYPE_CHECKING:
     from scheduler.framework.types import PodInfo, QueuedPodInfo
-
-NODE_TAINT = ClusterEvent(EventResource.Node, ActionType.UpdateNodeTaint)
 
 # The events of a plugin that registers none: all of them.
 EVERY_EVENT = tuple(
@@ -143,28 +141,20 @@ class HintMap:
 
 
 def build_hint_map(
-    plugins: Sequence[Plugin],
+    registered: Mapping[str, Sequence[ClusterEventWithHint] | None],
     *,
     hints_enabled: bool = True,
     wildcard: Sequence[str] = (),
     asks: AskHint = ask,
 ) -> HintMap:
-    """Return the registrations of a profile's plugins; `wildcard` names get every event.
+    """Return the hint map of what a profile's plugins `registered`; None there: every event.
 
-    Without SchedulerQueueingHints every matching event queues. A plugin that registers added nodes but no
-    taint changes gets those too: a node often comes with a taint that is removed a moment later, and the
-    plugin may not have run for the node while it was tainted.
+    `wildcard` names get every event too. Without SchedulerQueueingHints every matching event queues.
     """
     found = [Registration(name, event) for name in wildcard for event in EVERY_EVENT]
-    for plugin in plugins:
-        if not isinstance(plugin, EnqueueExtensions):
-            found.extend(Registration(plugin.name, event) for event in EVERY_EVENT)
+    for name, events in registered.items():
+        if events is None:
+            found.extend(Registration(name, event) for event in EVERY_EVENT)
             continue
-        node_actions = ActionType(0)
-        for wanted in plugin.events_to_register():
-            if wanted.event.resource is EventResource.Node:
-                node_actions |= wanted.event.action
-            found.append(Registration(plugin.name, wanted.event, wanted.hint if hints_enabled else None))
-        if node_actions & ActionType.Add and not node_actions & ActionType.UpdateNodeTaint:
-            found.append(Registration(plugin.name, NODE_TAINT))
+        found.extend(Registration(name, each.event, each.hint if hints_enabled else None) for each in events)
     return HintMap(found, asks)

@@ -88,7 +88,7 @@ class BindingCycles:
         except (StatusError, FailpointError) as error:
             status = Status.as_error(error)
         except Exception as error:  # noqa: BLE001  # plugins come from outside; logged with its traceback
-            _log.exception("Binding cycle broke", pod=attempt.pod.key, node=attempt.node_name, step="bind")
+            _log.exception("Binding cycle failed", pod=attempt.pod.key, node=attempt.node_name, step="bind")
             status = Status.as_error(error)
         finally:
             self._deps.waiting.remove(uid)
@@ -106,7 +106,7 @@ class BindingCycles:
         while True:
             for effect in attempt.effects:
                 status = await self._performers[effect](attempt)
-                if not is_success(status):
+                if status is not None and not status.is_success:
                     return status
             if attempt.progress.state is State.BOUND:
                 return None
@@ -257,26 +257,37 @@ class BindingCycles:
     # After a failure
 
     async def undo(self, attempt: Attempt, status: Status, group: anyio.abc.TaskGroup) -> None:
-        """Undo the reservation, in upstream's order, and hand the pod to the failure handler."""
-        deps, pod, node, now = self._deps, attempt.pod, attempt.node_name, self._deps.queue_now()
+        """Undo the reservation and hand the pod to the failure handler, in upstream's order."""
+        deps, now = self._deps, self._deps.queue_now()
         _log.warning(
-            "Binding failed", pod=pod.key, node=node, step="binding", rejected=status.is_rejected,
-            error=status.message(), log=attempt.progress.log(),
+            "Binding failed", pod=attempt.pod.key, node=attempt.node_name, step="binding",
+            rejected=status.is_rejected, error=status.message(), log=attempt.progress.log(),
         )  # fmt: skip
-        attempt.progress.apply(Event.FAILED, deps.clock.monotonic())
+        was_assumed = False
+        event = Event.REJECTED if status.is_rejected else Event.FAILED
+        for effect in attempt.progress.apply(event, deps.clock.monotonic()):
+            match effect:
+                case Effect.UNRESERVE:
+                    was_assumed = await self._unreserve(attempt)
+                case Effect.ANNOUNCE_ROOM if was_assumed:
+                    self._announce_room(attempt, now)
+                case Effect.REQUEUE:
+                    self._failures.handle(attempt, failed_by(status), group)
+
+    async def _unreserve(self, attempt: Attempt) -> bool:
+        """Run Unreserve and forget the pod; return whether it was still assumed."""
+        deps, pod, node = self._deps, attempt.pod, attempt.node_name
         # Unreserve cannot fail; at this failpoint it may stall, or the process may end.
         with suppress(StatusError, FailpointError):
             await steps.UNRESERVE_BEFORE.hit(pod=pod.key, node=node)
         attempt.framework.run_unreserve_plugins(attempt.state, pod, node)
         await self._plugins.after_unreserve(attempt.framework, attempt.state, pod, node)
-        forgotten = deps.cache.is_assumed(pod.uid)
-        if forgotten:
-            deps.cache.forget_pod(pod)
-        freed = assigned_copy(pod.pod, node)
-        if forgotten and not status.is_rejected:
-            deps.queue.move_all(ASSIGNED_POD_DELETE, freed, None, now)
-        self._failures.handle(attempt, failed_by(status), group)
-        if forgotten and status.is_rejected:
-            # After the pod is back in the queue: its own leaving is no reason to try it again.
-            uid = pod.uid
-            deps.queue.move_all(ASSIGNED_POD_DELETE, freed, None, now, lambda info: info.uid != uid)
+        if not deps.cache.is_assumed(pod.uid):
+            return False
+        deps.cache.forget_pod(pod)
+        return True
+
+    def _announce_room(self, attempt: Attempt, now: float) -> None:
+        uid = attempt.pod.uid
+        freed = assigned_copy(attempt.pod.pod, attempt.node_name)
+        self._deps.queue.move_all(ASSIGNED_POD_DELETE, freed, None, now, lambda info: info.uid != uid)

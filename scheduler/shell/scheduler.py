@@ -18,7 +18,7 @@ from machinery.api.errors import StatusError
 from machinery.runtime import logs
 from machinery.runtime.failpoints import FailpointError
 from scheduler import cycle
-from scheduler.attempt_states import Event, Progress
+from scheduler.attempt_states import Effect, Event, Progress
 from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
 from scheduler.extenders import search
 from scheduler.extenders.wire import ExtenderError
@@ -214,7 +214,8 @@ class Scheduler:
             self._tasks.release()
 
     def _failed(self, attempt: Attempt, failed: Failed, group: anyio.abc.TaskGroup) -> None:
-        attempt.progress.apply(Event.FAILED, self.deps.clock.monotonic())
+        effects = attempt.progress.apply(Event.FAILED, self.deps.clock.monotonic())
+        assert effects == (Effect.REQUEUE,), f"{attempt.pod.key} has reserved nothing yet"
         self.failures.handle(attempt, failed, group)
         if self.deps.results is not None:
             group.start_soon(self.deps.results.write, attempt)

@@ -311,7 +311,7 @@ def _queue_profiles(base: _Base, parts_of: Mapping[str, ProfileParts]) -> dict[s
         name: QueueProfile(
             tuple(parts.framework.pre_enqueue_plugins),
             build_hint_map(
-                _rejecting(parts.framework),
+                parts.framework.events_to_register(),
                 hints_enabled=base.features.queueing_hints,
                 wildcard=wildcard,
                 asks=asks,
@@ -319,12 +319,6 @@ def _queue_profiles(base: _Base, parts_of: Mapping[str, ProfileParts]) -> dict[s
         )
         for name, parts in parts_of.items()
     }
-
-
-def _rejecting(framework: Framework) -> list[Plugin]:
-    """Return the plugins that can reject a pod, whose registrations therefore count."""
-    rejecting = framework.events_to_register()
-    return [plugin for name, plugin in framework.plugins.items() if name in rejecting]
 
 
 def _actions(hints: Sequence[HintMap]) -> dict[EventResource, ActionType]:

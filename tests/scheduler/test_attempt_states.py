@@ -64,10 +64,15 @@ def test_the_path_of_a_binding_cycle(nominates: bool, waits: bool, has_work: boo
 
 @pytest.mark.parametrize("state", [s for s in State if Event.FAILED in TRANSITIONS[s]])
 def test_a_failure_requeues_and_undoes_a_reservation(state: State) -> None:
-    transition = TRANSITIONS[state][Event.FAILED]
-    assert transition.to is State.REQUEUED
-    assert transition.effects[-1] is Effect.REQUEUE
-    assert (Effect.UNRESERVE in transition.effects) == (state is not State.SCHEDULING)
+    failed = TRANSITIONS[state][Event.FAILED]
+    assert failed.to is State.REQUEUED
+    if state is State.SCHEDULING:
+        assert failed.effects == (Effect.REQUEUE,)
+        return
+    rejected = TRANSITIONS[state][Event.REJECTED]
+    assert rejected.to is State.REQUEUED
+    assert failed.effects == (Effect.UNRESERVE, Effect.ANNOUNCE_ROOM, Effect.REQUEUE)
+    assert rejected.effects == (Effect.UNRESERVE, Effect.REQUEUE, Effect.ANNOUNCE_ROOM)
 
 
 def test_a_bound_pod_is_not_requeued() -> None:

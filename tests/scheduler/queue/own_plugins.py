@@ -27,9 +27,8 @@ def own_registrations() -> dict[str, list[Registration]]:
         rng=random.Random(0),
     )
     framework = Framework(registry.default_profile(), registry.IN_TREE, environment)
-    rejecting = framework.events_to_register()
-    plugins = [plugin for name, plugin in framework.plugins.items() if name in rejecting]
-    found: dict[str, list[Registration]] = {plugin.name: [] for plugin in plugins}
-    for registration in build_hint_map(plugins).registrations:
+    registered = framework.events_to_register()
+    found: dict[str, list[Registration]] = {name: [] for name in registered}
+    for registration in build_hint_map(registered).registrations:
         found[registration.plugin].append(registration)
     return found
