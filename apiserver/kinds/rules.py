@@ -25,13 +25,13 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Unvalidated:
-    """Why a kind has no validation of its own."""
+    """The reason why a kind has no validation of its own."""
 
     reason: str
 
 
 class DeleteResponse(Enum):
-    """What DELETE answers when the object is gone (registry/*/storage.go: ReturnDeletedObject)."""
+    """The body of the response to a DELETE that removed the object (upstream: ReturnDeletedObject)."""
 
     STATUS = auto()
     OBJECT = auto()
@@ -39,7 +39,7 @@ class DeleteResponse(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conversion(Generic[M]):
-    """How a kind is stored that shares its objects with a kind of another API (`kinds.STORED_AS`).
+    """The two views of a kind that shares its objects with a kind of another API (`kinds.STORED_AS`).
 
     `show` has to be one function per kind: watch events are cached by it.
     """

@@ -26,7 +26,7 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a rule may depend on besides the objects; `now` is cut to whole seconds."""
+    """The inputs of a rule besides the objects; `now` is cut to whole seconds."""
 
     gates: Gates
     now: meta.Time

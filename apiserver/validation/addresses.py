@@ -46,7 +46,7 @@ def _sloppily(text: str) -> tuple[Address | None, str]:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Address | None:
-    """The address, None where the text is none (a zone is not part of an address)."""
+    """Return the address, or None for another text; a zone is not part of an address."""
     return _sloppily(text)[0]
 
 
@@ -119,7 +119,7 @@ def _not_canonical(canonical: str) -> str:
 
 
 def warnings(path: str, text: str) -> list[str]:
-    """Of an accepted address that is not in its canonical form; upstream: GetWarningsForIP."""
+    """Return warnings about a valid address that is not in its canonical form (GetWarningsForIP)."""
     address, problem = _sloppily(text)
     if address is None:
         return []
@@ -130,7 +130,7 @@ def warnings(path: str, text: str) -> list[str]:
 
 
 def range_warnings(path: str, text: str) -> list[str]:
-    """The same of an accepted range; upstream: GetWarningsForCIDR."""
+    """Return warnings about a valid range that is not in its canonical form (GetWarningsForCIDR)."""
     if _range_problem(text):
         return []
     return _canonical(f"{path}: IPv6 CIDR value", text, str(ipaddress.ip_network(text)))
@@ -171,7 +171,7 @@ _NAME_LENGTH_MAX = 15
 
 
 def port_name(name: str) -> list[str]:
-    """What is wrong with a port's name (IANA_SVC_NAME)."""
+    """Return what is wrong with a port's name (IANA_SVC_NAME)."""
     problems = []
     if len(name.encode()) > _NAME_LENGTH_MAX:
         problems.append(f"must be no more than {_NAME_LENGTH_MAX} characters")
@@ -188,7 +188,7 @@ def port_name(name: str) -> list[str]:
 
 
 def port_number_or_name(path: str, type_: int, number: int, name: str) -> list[Cause]:
-    """An IntOrString that means a port."""
+    """Check an IntOrString that means a port."""
     if type_ == 0:
         return port(path, number)
     return [field.invalid(path, name, problem) for problem in port_name(name)]

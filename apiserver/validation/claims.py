@@ -22,7 +22,7 @@ _NOT_IN_TEMPLATES = (
 
 
 def access_modes(path: str, modes: Sequence[str], missing: str) -> list[Cause]:
-    """Of claims and volumes; `missing` says what upstream says of none."""
+    """Check the access modes of a claim or volume; `missing` is the message for an empty list."""
     if not modes:
         return [field.required(path, missing)]
     errors = [field.not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
@@ -37,7 +37,7 @@ def class_name(path: str, name: str) -> list[Cause]:
 
 
 def claim_template(path: str, template: core.PersistentVolumeClaimTemplate) -> list[Cause]:
-    """What a pod's ephemeral volume is made from; of its metadata only labels and annotations are used."""
+    """Check the template of a pod's ephemeral volume: its labels, annotations and spec."""
     return _template_metadata(f"{path}.metadata", template.metadata) + claim_spec(
         f"{path}.spec", template.spec
     )
@@ -56,7 +56,7 @@ def _template_metadata(path: str, found: meta.ObjectMeta) -> list[Cause]:
 
 
 def claim_spec(path: str, spec: core.PersistentVolumeClaimSpec) -> list[Cause]:
-    """Of a claim, or of a template of claims."""
+    """Check the spec of a claim, or of a template of claims."""
     missing = "at least 1 access mode is required"
     errors = [] if spec.accessModes else [field.required(f"{path}.accessModes", missing)]
     if spec.HasField("selector"):

@@ -28,6 +28,7 @@ _STATUSES = ("False", "True", "Unknown")
 
 
 def conditions(path: str, found: Iterable[meta.Condition]) -> list[Cause]:
+    """Check the conditions of a status: types, reasons, messages, each type once (ValidateConditions)."""
     errors: list[Cause] = []
     seen: set[str] = set()
     for index, condition in enumerate(found):

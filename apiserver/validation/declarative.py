@@ -6,7 +6,7 @@ They word some things differently from the rules written by hand: lengths in byt
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import Message
 
@@ -18,7 +18,7 @@ from machinery.wire import codec
 M = TypeVar("M", bound=Message)
 
 
-def required(path: str, value: Any) -> list[Cause]:
+def required(path: str, value: object) -> list[Cause]:
     """Refuse the zero value of a type."""
     return [] if value else [field.required(path)]
 
@@ -77,6 +77,6 @@ def items(
     return errors
 
 
-def immutable(path: str, new: Any) -> Cause:
+def immutable(path: str, new: object) -> Cause:
     """Return the error about a field that has changed."""
     return field.invalid(path, new, field.IMMUTABLE)

@@ -32,7 +32,7 @@ def subdomain(path: str, name: str) -> list[Cause]:
 
 
 def driver(path: str, name: str) -> list[Cause]:
-    """A driver's name; also of CSI."""
+    """Check a driver's name, of DRA or CSI."""
     errors: list[Cause] = []
     if not name:
         errors.append(field.required(path))
@@ -42,6 +42,7 @@ def driver(path: str, name: str) -> list[Cause]:
 
 
 def pool(path: str, name: str) -> list[Cause]:
+    """Check a pool's name: DNS subdomains, separated by slashes."""
     if not name:
         return [field.required(path)]
     errors = [field.too_long(path, _POOL_LENGTH_MAX)] if len(name.encode()) > _POOL_LENGTH_MAX else []
@@ -64,7 +65,7 @@ def _c_identifier(path: str, name: str) -> list[Cause]:
 
 
 def qualified(path: str, name: str) -> list[Cause]:
-    """An attribute's name: an identifier, with a domain or without."""
+    """Check an attribute's name: an identifier, with or without a domain."""
     parts = name.split("/")
     if len(parts) == 1:
         return _c_identifier(path, name)

@@ -5,29 +5,27 @@ Source: k8s.io/apimachinery/pkg/api/equality 1.36 (Semantic), by which upstream 
 
 from __future__ import annotations
 
-from typing import Any
+from google.protobuf.message import Message
 
 from machinery.api.pb import resource
 from machinery.resources.quantity import Quantity
 
-_QUANTITY = resource.Quantity.DESCRIPTOR.full_name
 
-
-def same(one: Any, other: Any) -> bool:
-    """Of one type. The walk is only for those that are not equal as they are."""
+def same(one: Message, other: Message) -> bool:
+    """Return whether two messages of one type mean the same; equal messages are found without a walk."""
     return bool(one == other or _plain(one) == _plain(other))
 
 
-def _plain(message: Any) -> Any:
+def _plain(message: Message) -> Message:
     copy = type(message)()
     copy.CopyFrom(message)
     _normalize(copy)
     return copy
 
 
-def _normalize(message: Any) -> None:
+def _normalize(message: Message) -> None:
     """In place: each quantity as its exact value."""
-    if message.DESCRIPTOR.full_name == _QUANTITY:
+    if isinstance(message, resource.Quantity):
         exact = Quantity.parse(message.string or "0").decimal()
         message.string = exact.rstrip("0").rstrip(".") if "." in exact else exact
         return

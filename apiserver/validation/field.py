@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from machinery.api.errors import Cause
 
@@ -22,8 +21,8 @@ OMIT = object()
 _HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
 
 
-def shown(value: Any) -> str:
-    """A value as error messages show it: texts quoted, numbers plain, structures as JSON."""
+def shown(value: object) -> str:
+    """Return a value as error messages show it: texts quoted, numbers plain, structures as JSON."""
     if value is OMIT:
         return ""
     if isinstance(value, bool):
@@ -42,7 +41,7 @@ _ESCAPED = {
 
 
 def quoted(text: str) -> str:
-    """A text as Go's `%q` prints it."""
+    """Return a text as Go's `%q` prints it."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return f'"{"".join(map(_escaped, text))}"'
@@ -62,7 +61,7 @@ def _with_detail(text: str, detail: str) -> str:
     return f"{text}: {detail}" if detail else text
 
 
-def invalid(path: str, value: Any, detail: str) -> Cause:
+def invalid(path: str, value: object, detail: str) -> Cause:
     text = "Invalid value" if value is OMIT else f"Invalid value: {shown(value)}"
     return Cause("FieldValueInvalid", _with_detail(text, detail), path or ROOT)
 
@@ -75,18 +74,18 @@ def forbidden(path: str, detail: str) -> Cause:
     return Cause("FieldValueForbidden", _with_detail("Forbidden", detail), path or ROOT)
 
 
-def not_supported(path: str, value: Any, supported: Iterable[str]) -> Cause:
+def not_supported(path: str, value: object, supported: Iterable[str]) -> Cause:
     """`supported` in the order to print."""
     listed = ", ".join(shown(choice) for choice in supported)
     text = f"Unsupported value: {shown(value)}"
     return Cause("FieldValueNotSupported", _with_detail(text, listed and f"supported values: {listed}"), path)
 
 
-def duplicate(path: str, value: Any) -> Cause:
+def duplicate(path: str, value: object) -> Cause:
     return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", path)
 
 
-def not_found(path: str, value: Any, detail: str = "") -> Cause:
+def not_found(path: str, value: object, detail: str = "") -> Cause:
     return Cause("FieldValueNotFound", _with_detail(f"Not found: {shown(value)}", detail), path)
 
 
@@ -100,7 +99,7 @@ def too_many(path: str, count: int, count_max: int) -> Cause:
 
 
 def aggregate(causes: Iterable[Cause]) -> str:
-    """Several errors as one text, the way upstream's aggregate prints them (equal texts once)."""
+    """Return several errors as one text, as upstream's aggregate prints them (equal texts once)."""
     texts = list(dict.fromkeys(str(cause) for cause in causes))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
@@ -108,8 +107,8 @@ def aggregate(causes: Iterable[Cause]) -> str:
 IMMUTABLE = "field is immutable"
 
 
-def immutable(path: str, new: Any, old: Any) -> list[Cause]:
-    """An error when a field that must never change did."""
+def immutable(path: str, new: object, old: object) -> list[Cause]:
+    """Return the error about a field that must not change, if it did."""
     return [] if new == old else [invalid(path, new, IMMUTABLE)]
 
 

@@ -45,7 +45,7 @@ def go_name(name: str) -> str:
 
 
 def dump(message: Message) -> Any:
-    """The structure as data, in the table's order of fields."""
+    """Return the message as data, with the names and the order of the fields of its Go struct."""
     full_name = message.DESCRIPTOR.full_name
     described = messages().get(full_name)
     if full_name.startswith(_PUBLIC) or described is None:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 def each(
     path: str, values: Sequence[T], count_max: int, check: Callable[[str, T], Iterable[Cause]]
 ) -> list[Cause]:
-    """Errors of every item; only one error for a list that is too long."""
+    """Return the errors of every item, or one error for a list that is too long."""
     if 0 <= count_max < len(values):
         return [field.too_many(path, len(values), count_max)]
     errors: list[Cause] = []
@@ -30,7 +30,7 @@ def distinct(
     check: Callable[[str, T], Iterable[Cause]],
     key: Callable[[T], str] = str,
 ) -> list[Cause]:
-    """As `each`, and no key twice."""
+    """Return the errors of `each`, and one for each key that comes twice."""
     errors = each(path, values, count_max, check)
     if 0 <= count_max < len(values):
         return errors

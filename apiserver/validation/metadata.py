@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from apiserver.validation import field, names
 from apiserver.validation.names import Problems
@@ -31,6 +30,7 @@ def validate_labels(path: str, values: Mapping[str, str]) -> list[Cause]:
 
 
 def validate_annotations(path: str, values: Mapping[str, str]) -> list[Cause]:
+    """Check keys and the total size."""
     errors: list[Cause] = []
     size = 0
     for key, value in values.items():
@@ -43,6 +43,7 @@ def validate_annotations(path: str, values: Mapping[str, str]) -> list[Cause]:
 
 
 def owner_references(path: str, references: Iterable[meta.OwnerReference]) -> list[Cause]:
+    """Check owner references: complete, of allowed kinds, at most one controller."""
     errors: list[Cause] = []
     controller: meta.OwnerReference | None = None
     listed = list(references)
@@ -79,12 +80,12 @@ def owner_references(path: str, references: Iterable[meta.OwnerReference]) -> li
     return errors
 
 
-def _shown(reference: meta.OwnerReference) -> Any:
+def _shown(reference: meta.OwnerReference) -> dict[str, object]:
     return codec.to_json(reference)
 
 
 def finalizers(path: str, values: Sequence[str]) -> list[Cause]:
-    """Each is a qualified name; upstream does not say which is not."""
+    """Check that each is a qualified name; as upstream, without the index of the wrong one."""
     errors = [
         field.invalid(path, value, problem) for value in values for problem in names.qualified_name(value)
     ]
@@ -95,7 +96,7 @@ def finalizers(path: str, values: Sequence[str]) -> list[Cause]:
 
 
 def standard_finalizers(path: str, values: Sequence[str]) -> list[Cause]:
-    """What most kinds ask beyond that: those without a domain are Kubernetes' own."""
+    """Check that finalizers without a domain are Kubernetes' own, as most kinds require."""
     problem = "name is neither a standard finalizer name nor is it fully qualified"
     return [
         field.invalid(f"{path}[{index}]", value, problem)
@@ -105,7 +106,7 @@ def standard_finalizers(path: str, values: Sequence[str]) -> list[Cause]:
 
 
 def field_manager(path: str, manager: str) -> list[Cause]:
-    """Who changes fields, in options and in managedFields."""
+    """Check the name of a field manager, in options or in managedFields."""
     errors: list[Cause] = []
     if len(manager.encode()) > FIELD_MANAGER_BYTES_MAX:
         errors.append(field.too_long(path, FIELD_MANAGER_BYTES_MAX))
@@ -120,7 +121,7 @@ def field_manager(path: str, manager: str) -> list[Cause]:
 
 
 def _managed_fields(path: str, entries: Iterable[meta.ManagedFieldsEntry]) -> list[Cause]:
-    """Entries that can be read (others are never taken), whoever wrote them."""
+    """Check entries of managedFields; those that cannot be read are refused earlier."""
     errors: list[Cause] = []
     for index, entry in enumerate(entries):
         errors += field_manager(f"{path}[{index}].manager", entry.manager)
@@ -137,7 +138,7 @@ def object_meta(
     path: str = PATH,
     standard: bool = True,
 ) -> list[Cause]:
-    """What a whole metadata must be. `name_rule` judges the name and the prefix in generateName.
+    """Check the metadata of an object; `name_rule` is the rule of the name and of the prefix in generateName.
 
     `standard`: finalizers without a domain must be Kubernetes' own.
     """
@@ -193,7 +194,7 @@ def _common(metadata: meta.ObjectMeta, path: str) -> list[Cause]:
 def object_meta_update(
     new: meta.ObjectMeta, old: meta.ObjectMeta, path: str = PATH, *, standard: bool = True
 ) -> list[Cause]:
-    """What may not change in metadata; `standard` as for a whole one."""
+    """Check what must not change in metadata; `standard` as in `object_meta`."""
     errors: list[Cause] = []
     if old.HasField("deletionTimestamp"):
         added = set(new.finalizers) - set(old.finalizers)

@@ -44,25 +44,25 @@ PERCENT_PROBLEM = regex_problem(
 
 @lru_cache(maxsize=65536)
 def dns_label(text: str) -> Problems:
-    """An RFC 1123 label: namespaces, containers."""
+    """Return what is wrong with an RFC 1123 label: namespaces, containers."""
     return tuple(names.dns_label_problems(text))
 
 
 @lru_cache(maxsize=4096)
 def dns_1035_label(text: str) -> Problems:
-    """An RFC 1035 label, which begins with a letter: services."""
+    """Return what is wrong with an RFC 1035 label, which begins with a letter: services."""
     return tuple(names.dns_1035_label_problems(text))
 
 
 @lru_cache(maxsize=65536)
 def dns_subdomain(text: str) -> Problems:
-    """An RFC 1123 subdomain: most object names."""
+    """Return what is wrong with an RFC 1123 subdomain: most object names."""
     return tuple(names.dns_subdomain_problems(text))
 
 
 @lru_cache(maxsize=65536)
 def qualified_name(text: str) -> Problems:
-    """A label key, an extended resource, a taint key: `name` or `prefix/name`."""
+    """Return what is wrong with a label key, extended resource or taint key: `name` or `prefix/name`."""
     return tuple(names.qualified_name_problems(text))
 
 
@@ -83,12 +83,12 @@ def wildcard_subdomain(text: str) -> Problems:
 
 
 def mask_trailing_dash(prefix: str) -> str:
-    """A prefix of names as it is judged: it may end with a dash, which a name may not."""
+    """Return a prefix of names in the form that is validated: it may end with a dash, unlike a name."""
     return prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
 def config_key(text: str) -> Problems:
-    """A key of a ConfigMap."""
+    """Return what is wrong with a key of a ConfigMap or Secret."""
     problems = []
     if len(text.encode()) > SUBDOMAIN_LENGTH_MAX:
         problems.append(too_long(SUBDOMAIN_LENGTH_MAX))
@@ -108,7 +108,7 @@ def is_percent(text: str) -> bool:
 
 
 def path_segment(text: str) -> Problems:
-    """What no object's name may be, since it would break its path."""
+    """Return why a name cannot be a segment of a path."""
     if text in {".", ".."}:
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{bad}'" for bad in ("/", "%") if bad in text)

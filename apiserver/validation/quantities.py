@@ -44,7 +44,7 @@ def is_extended(name: str) -> bool:
 
 
 def may_overcommit(name: str) -> bool:
-    """Whether a limit may be above its request."""
+    """Return whether a limit may be above its request."""
     return is_native(name) and not is_huge_page(name)
 
 
@@ -79,7 +79,7 @@ def container_resource_name(path: str, name: str) -> list[Cause]:
 
 
 def standard_resource_name(path: str, name: str) -> list[Cause]:
-    """A resource of any object's: one of Kubernetes' own, or one with a domain."""
+    """Check a resource's name: one of Kubernetes' own, or one with a domain."""
     problems = names.qualified_name(name)
     if not problems and "/" not in name and name not in _STANDARD_NAMES and not is_huge_page(name):
         problems = ("must be a standard resource type or fully qualified",)
@@ -87,13 +87,13 @@ def standard_resource_name(path: str, name: str) -> list[Cause]:
 
 
 def amount(path: str, name: str, quantity: resource.Quantity) -> list[Cause]:
-    """A quantity that suits its resource: not negative, whole where it is counted."""
+    """Check a quantity of a resource: not negative, and whole where the resource is counted."""
     problem = _amount_problem(name, quantity.string)
     return [field.invalid(path, quantity.string, problem)] if problem else []
 
 
 def basic(path: str, quantity: resource.Quantity) -> list[Cause]:
-    """One that is not negative, when rounded to whole pieces."""
+    """Check that a quantity, rounded to whole units, is not negative."""
     value = Quantity.parse(quantity.string or "0").value()
     return [] if value >= 0 else [field.invalid(path, value, "must be a valid resource quantity")]
 
@@ -101,7 +101,7 @@ def basic(path: str, quantity: resource.Quantity) -> list[Cause]:
 def requirements(
     path: str, requests: ResourceList, limits: ResourceList, *, pod_level: bool = False
 ) -> list[Cause]:
-    """Requests and limits of a container, or of a pod as a whole."""
+    """Check the requests and limits of a container, or of a pod as a whole."""
     errors: list[Cause] = []
     huge = regular = False
     for name in sorted(limits):
@@ -143,7 +143,7 @@ def _pages(path: str, name: str, text: str) -> list[Cause]:
 
 
 def pod_resource_name(path: str, name: str) -> list[Cause]:
-    """Only these may be asked for by a pod as a whole."""
+    """Check that a pod as a whole may request the resource."""
     errors = standard_resource_name(path, name)
     if not errors and name not in _POD_LEVEL and not is_huge_page(name):
         supported = ("cpu", _HUGE_PAGES, "memory")

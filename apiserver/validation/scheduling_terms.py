@@ -30,6 +30,7 @@ def label_name(path: str, name: str) -> list[Cause]:
 def tolerations(
     path: str, found: Iterable[core.Toleration], options: PodOptions = _DEFAULT_OPTIONS
 ) -> list[Cause]:
+    """Check tolerations of taints."""
     errors: list[Cause] = []
     for index, toleration in enumerate(found):
         at = f"{path}[{index}]"
@@ -91,6 +92,7 @@ def taint_effect(path: str, effect: str, *, allow_empty: bool) -> list[Cause]:
 
 
 def affinity(path: str, found: core.Affinity) -> list[Cause]:
+    """Check the three kinds of affinity."""
     errors: list[Cause] = []
     if found.HasField("nodeAffinity"):
         node, at = found.nodeAffinity, f"{path}.nodeAffinity"
@@ -118,6 +120,7 @@ def affinity(path: str, found: core.Affinity) -> list[Cause]:
 
 
 def node_selector(path: str, selector: core.NodeSelector) -> list[Cause]:
+    """Check the terms of a node selector; there must be one."""
     terms = selector.nodeSelectorTerms
     if not terms:
         return [field.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
@@ -252,6 +255,7 @@ def _spread_keys(path: str, constraint: core.TopologySpreadConstraint) -> list[C
 
 
 def spread(path: str, constraints: Sequence[core.TopologySpreadConstraint]) -> list[Cause]:
+    """Check topology spread constraints."""
     errors: list[Cause] = []
     pairs = [(constraint.topologyKey, constraint.whenUnsatisfiable) for constraint in constraints]
     for index, constraint in enumerate(constraints):
@@ -293,6 +297,7 @@ def spread(path: str, constraints: Sequence[core.TopologySpreadConstraint]) -> l
 
 
 def gates(path: str, found: Sequence[core.PodSchedulingGate]) -> list[Cause]:
+    """Check scheduling gates: qualified names, each once."""
     errors: list[Cause] = []
     seen: set[str] = set()
     for index, gate in enumerate(found):

@@ -9,6 +9,7 @@ from machinery.api.pb import meta
 
 
 def label_selector(path: str, selector: meta.LabelSelector) -> list[Cause]:
+    """Check the labels and expressions of a selector."""
     errors = validate_labels(f"{path}.matchLabels", selector.matchLabels) if selector.matchLabels else []
     for index, expression in enumerate(selector.matchExpressions):
         at = f"{path}.matchExpressions[{index}]"

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: served, so that clients find that there are none."""
+"""CustomResourceDefinitions: an empty list, which clients ask for (kubectl, client libraries)."""
 
 from __future__ import annotations
 

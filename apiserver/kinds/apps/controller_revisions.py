@@ -17,6 +17,8 @@ from machinery.wire import codec
 
 
 class ControllerRevisionStrategy(Strategy[apps.ControllerRevision]):
+    """The main resource."""
+
     def validate(self, new: apps.ControllerRevision, env: Environment) -> list[Cause]:
         return self._always(new) + _data(new)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from apiserver.kinds.apps.replicas import drop_terminating_replicas, immutable_selector, workload
 from apiserver.kinds.rules import KindRules
@@ -94,7 +93,7 @@ def _strategy(found: apps.DeploymentStrategy) -> list[Cause]:
     return _rolling(f"{path}.rollingUpdate", found.rollingUpdate)
 
 
-def _rolling_shown(found: apps.DeploymentStrategy) -> dict[str, Any] | None:
+def _rolling_shown(found: apps.DeploymentStrategy) -> dict[str, object] | None:
     if not found.HasField("rollingUpdate"):
         return None
     rolling = found.rollingUpdate

@@ -16,7 +16,7 @@ _Status = apps.ReplicaSetStatus | apps.DeploymentStatus
 
 
 def workload(found: apps.ReplicaSetSpec | apps.DeploymentSpec, options: PodOptions) -> list[Cause]:
-    """What holds for everything that keeps replicas of a template."""
+    """Check what ReplicaSets and Deployments have in common: replicas, selector and template."""
     errors = field.non_negative("spec.replicas", found.replicas)
     errors += field.non_negative("spec.minReadySeconds", found.minReadySeconds)
     selector: LabelSelector | None = None

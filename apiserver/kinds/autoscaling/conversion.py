@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+from google.protobuf.message import Message
 from k8s.io.api.autoscaling.v1 import generated_pb2 as v1
 
 from apiserver.objects.cached_object import CachedObject
@@ -17,6 +18,7 @@ from machinery.api.kinds import HORIZONTAL_POD_AUTOSCALER_V1
 from machinery.api.pb import autoscaling as v2
 from machinery.wire import codec, envelope
 
+M = TypeVar("M", bound=Message)
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 METRICS, STATUSES, CONDITIONS, BEHAVIOR = (
     f"{_PREFIX}{name}" for name in ("metrics", "current-metrics", "conditions", "behavior")
@@ -47,7 +49,7 @@ _NAMES: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 
 def convert(stored: CachedObject) -> CachedObject:
-    """What a watch or a list of autoscaling/v1 shows."""
+    """Return a stored autoscaler as a watch or a list of autoscaling/v1 shows it."""
     shown = to_v1(stored.message)
     shown.metadata.resourceVersion = ""
     data = envelope.encode(shown)
@@ -57,33 +59,33 @@ def convert(stored: CachedObject) -> CachedObject:
 
 
 def to_v1(stored: v2.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
-    """A stored autoscaler as autoscaling/v1 shows it."""
+    """Return a stored autoscaler as a message of autoscaling/v1."""
     made = v1.HorizontalPodAutoscaler()
     made.metadata.CopyFrom(stored.metadata)
     spec, status = stored.spec, stored.status
     _copy(spec, made.spec, ("scaleTargetRef", "minReplicas", "maxReplicas"))
     _copy(status, made.status, ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas"))
-    for metric in filter(_about_cpu, spec.metrics):
+    for metric in (each for each in spec.metrics if _about_cpu(each)):
         if metric.resource.target.HasField("averageUtilization"):
             made.spec.targetCPUUtilizationPercentage = metric.resource.target.averageUtilization
         break
-    for current in filter(_about_cpu, status.currentMetrics):
+    for current in (each for each in status.currentMetrics if _about_cpu(each)):
         if current.resource.current.HasField("averageUtilization"):
             made.status.currentCPUUtilizationPercentage = current.resource.current.averageUtilization
-    told = {
-        METRICS: list(_old(filter(_beyond_cpu, spec.metrics), v1.MetricSpec, "target")),
+    annotations = {
+        METRICS: list(_old((each for each in spec.metrics if _beyond_cpu(each)), v1.MetricSpec, "target")),
         STATUSES: list(_old(status.currentMetrics, v1.MetricStatus, "current")),
         CONDITIONS: [codec.to_json(condition) for condition in status.conditions],
         BEHAVIOR: _capital(codec.to_json(spec.behavior)) if spec.HasField("behavior") else None,
     }
-    for name, value in told.items():
+    for name, value in annotations.items():
         if value:
             made.metadata.annotations[name] = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return made
 
 
 def to_v2(shown: v1.HorizontalPodAutoscaler) -> v2.HorizontalPodAutoscaler:
-    """An autoscaling/v1 autoscaler as it is stored; annotations that say nothing sensible are dropped."""
+    """Return an autoscaling/v1 autoscaler as it is stored; annotations that cannot be read are dropped."""
     made = v2.HorizontalPodAutoscaler()
     made.metadata.CopyFrom(shown.metadata)
     spec, status = shown.spec, shown.status
@@ -94,27 +96,29 @@ def to_v2(shown: v1.HorizontalPodAutoscaler) -> v2.HorizontalPodAutoscaler:
         metric.resource.name = "cpu"
         metric.resource.target.type = "Utilization"
         metric.resource.target.averageUtilization = spec.targetCPUUtilizationPercentage
-    made.spec.metrics.extend(_told(shown, METRICS, v2.MetricSpec, "target"))
-    statuses = list(_told(shown, STATUSES, v2.MetricStatus, "current"))
+    made.spec.metrics.extend(_read_annotation(shown, METRICS, v2.MetricSpec, "target"))
+    statuses = list(_read_annotation(shown, STATUSES, v2.MetricStatus, "current"))
     if not statuses and status.HasField("currentCPUUtilizationPercentage"):
         current = made.status.currentMetrics.add(type="Resource")
         current.resource.name = "cpu"
         current.resource.current.averageUtilization = status.currentCPUUtilizationPercentage
     made.status.currentMetrics.extend(statuses)
-    made.status.conditions.extend(_told(shown, CONDITIONS, v2.HorizontalPodAutoscalerCondition, ""))
-    for behavior in _told(shown, BEHAVIOR, v2.HorizontalPodAutoscalerBehavior, ""):
+    made.status.conditions.extend(
+        _read_annotation(shown, CONDITIONS, v2.HorizontalPodAutoscalerCondition, "")
+    )
+    for behavior in _read_annotation(shown, BEHAVIOR, v2.HorizontalPodAutoscalerBehavior, ""):
         made.spec.behavior.CopyFrom(behavior)
     drop_annotations(made)
     return made
 
 
 def drop_annotations(obj: v2.HorizontalPodAutoscaler) -> None:
-    """They are for clients of v1 alone."""
+    """Remove in place the annotations that are for clients of autoscaling/v1 alone."""
     for name in (METRICS, STATUSES, CONDITIONS, BEHAVIOR):
         obj.metadata.annotations.pop(name, None)
 
 
-def _copy(source: Any, target: Any, names: Iterable[str]) -> None:
+def _copy(source: Message, target: Message, names: Iterable[str]) -> None:
     """Fields of the same name and form; of two packages' own messages where they are messages."""
     for name in names:
         value = getattr(source, name)
@@ -127,7 +131,7 @@ def _copy(source: Any, target: Any, names: Iterable[str]) -> None:
             setattr(target, name, value)
 
 
-def _about_cpu(metric: Any) -> bool:
+def _about_cpu(metric: v2.MetricSpec | v2.MetricStatus) -> bool:
     return bool(metric.type == "Resource" and metric.HasField("resource") and metric.resource.name == "cpu")
 
 
@@ -136,7 +140,9 @@ def _beyond_cpu(metric: v2.MetricSpec) -> bool:
     return not (_about_cpu(metric) and metric.resource.target.HasField("averageUtilization"))
 
 
-def _old(metrics: Iterable[Any], message: Any, word: str) -> Iterator[dict[str, Any]]:
+def _old(
+    metrics: Iterable[v2.MetricSpec | v2.MetricStatus], message: type[Message], word: str
+) -> Iterator[dict[str, Any]]:
     """v1's JSON of v2's metrics."""
     for metric in metrics:
         document = codec.to_json(metric)
@@ -152,7 +158,9 @@ def _old(metrics: Iterable[Any], message: Any, word: str) -> Iterator[dict[str, 
         yield codec.to_json(codec.from_json(message, made))
 
 
-def _told(shown: Any, name: str, message: Any, word: str) -> Iterator[Any]:
+def _read_annotation(
+    shown: v1.HorizontalPodAutoscaler, name: str, message: type[M], word: str
+) -> Iterator[M]:
     """What an annotation of v1 says, as messages of v2."""
     if name not in shown.metadata.annotations:
         return

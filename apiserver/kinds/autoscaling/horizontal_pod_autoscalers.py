@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from apiserver.kinds.autoscaling import conversion, validation
 from apiserver.kinds.rules import Conversion, KindRules
@@ -31,7 +30,7 @@ def _metrics(shown: Sequence[str]) -> str:
     return f"{first} + {len(shown) - 2} more..." if len(shown) > 2 else first
 
 
-def _metric(metric: Any, statuses: Sequence[Any], index: int) -> str:
+def _metric(metric: autoscaling.MetricSpec, statuses: Sequence[autoscaling.MetricStatus], index: int) -> str:
     """`cpu: 10%/80%`: what it is and what it shall be."""
     field = _SOURCES.get(metric.type)
     if field is None:
@@ -50,21 +49,24 @@ def _metric(metric: Any, statuses: Sequence[Any], index: int) -> str:
     return f"{found}/{_shown(target, 'value')}"
 
 
-def _shown(values: Any, name: str) -> str:
-    """A quantity; none is nothing, as of a nil pointer."""
+def _shown(values: autoscaling.MetricTarget | autoscaling.MetricValueStatus, name: str) -> str:
+    """Return a quantity, or what Go prints for a nil pointer."""
     return str(getattr(values, name).string) if values.HasField(name) else "<nil>"
 
 
-def _average(target: Any, current: Any) -> str:
-    known = current is not None and current.HasField("averageValue")
-    return f"{current.averageValue.string if known else UNKNOWN}/{_shown(target, 'averageValue')}"
+def _average(target: autoscaling.MetricTarget, current: autoscaling.MetricValueStatus | None) -> str:
+    found = UNKNOWN
+    if current is not None and current.HasField("averageValue"):
+        found = current.averageValue.string
+    return f"{found}/{_shown(target, 'averageValue')}"
 
 
-def _utilization(target: Any, current: Any) -> str:
+def _utilization(target: autoscaling.MetricTarget, current: autoscaling.MetricValueStatus | None) -> str:
     if target.HasField("averageValue"):
         return _average(target, current)
-    known = current is not None and current.HasField("averageUtilization")
-    found = f"{current.averageUtilization}%" if known else UNKNOWN
+    found = UNKNOWN
+    if current is not None and current.HasField("averageUtilization"):
+        found = f"{current.averageUtilization}%"
     wanted = f"{target.averageUtilization}%" if target.HasField("averageUtilization") else "<auto>"
     return f"{found}/{wanted}"
 

@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.validation import field, names
 from apiserver.validation.quantities import NOT_NEGATIVE
 from machinery.api.errors import Cause
-from machinery.api.pb import autoscaling
+from machinery.api.pb import autoscaling, resource
 from machinery.resources.quantity import Quantity
 
 _LEAST_REPLICAS = 1
@@ -27,6 +27,7 @@ _SOURCES = {
 
 
 def validate(obj: autoscaling.HorizontalPodAutoscaler) -> list[Cause]:
+    """Check the spec (validateHorizontalPodAutoscalerSpec)."""
     spec = obj.spec
     errors: list[Cause] = []
     if spec.HasField("minReplicas") and spec.minReplicas < _LEAST_REPLICAS:
@@ -46,6 +47,7 @@ def validate(obj: autoscaling.HorizontalPodAutoscaler) -> list[Cause]:
 def validate_status(
     new: autoscaling.HorizontalPodAutoscaler, old: autoscaling.HorizontalPodAutoscaler
 ) -> list[Cause]:
+    """Check a changed status."""
     errors = field.non_negative("status.currentReplicas", new.status.currentReplicas)
     return errors + field.non_negative("status.desiredReplicas", new.status.desiredReplicas)
 
@@ -230,5 +232,5 @@ def _within(path: str, seconds: int, least: int, most: int) -> list[Cause]:
     return [field.invalid(path, seconds, f"must be less than or equal to {most}")] if seconds > most else []
 
 
-def _sign(quantity: Any) -> int:
+def _sign(quantity: resource.Quantity) -> int:
     return Quantity.parse(quantity.string or "0").sign

@@ -30,6 +30,8 @@ _MORE = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
 
 
 class CronJobStrategy(Strategy[batch.CronJob]):
+    """The main resource."""
+
     counts_generation = True
 
     def validate(self, new: batch.CronJob, env: Environment) -> list[Cause]:

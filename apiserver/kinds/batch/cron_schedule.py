@@ -44,7 +44,7 @@ def problem(schedule: str) -> str:
 
 
 def is_time_zone(name: str) -> bool:
-    """Whether the time zone database has this name (Go: time.LoadLocation)."""
+    """Return whether the time zone database has this name (Go: time.LoadLocation)."""
     if name in ("", "UTC", "Local"):
         return True
     try:

@@ -208,7 +208,7 @@ def _signer(name: str) -> list[Cause]:
 
 def _problem(data: bytes) -> str:
     """Why this is no request that its maker has signed, or ""."""
-    # 80 ms to import, and nobody asks for it in most clusters.
+    # 80 ms to import, and most clusters have no such request.
     from cryptography import exceptions, x509
 
     if b"-----BEGIN CERTIFICATE REQUEST-----" not in data:

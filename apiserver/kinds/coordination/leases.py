@@ -27,6 +27,8 @@ def _validate(obj: coordination.Lease) -> list[Cause]:
 
 
 class LeaseStrategy(Strategy[coordination.Lease]):
+    """The main resource."""
+
     standard_finalizers = False
 
     def drop_disabled(

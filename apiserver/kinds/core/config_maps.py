@@ -16,6 +16,8 @@ _SIZE_BYTES_MAX = 1024 * 1024
 
 
 class ConfigMapStrategy(Strategy[core.ConfigMap]):
+    """The main resource."""
+
     def validate(self, new: core.ConfigMap, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + _validate(new)
 

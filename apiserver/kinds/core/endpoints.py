@@ -18,6 +18,8 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 class EndpointsStrategy(Strategy[core.Endpoints]):
+    """The main resource."""
+
     def validate(self, new: core.Endpoints, env: Environment) -> list[Cause]:
         return self.validate_metadata(new) + _subsets(new.subsets)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from apiserver.kinds.rules import DeleteResponse, KindRules
 from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
@@ -30,6 +29,8 @@ _DATA_SOURCES = frozenset({("", "PersistentVolumeClaim"), ("snapshot.storage.k8s
 
 
 class ClaimStrategy(Strategy[core.PersistentVolumeClaim]):
+    """The main resource."""
+
     def prepare_for_create(self, new: core.PersistentVolumeClaim, env: Environment) -> None:
         super().prepare_for_create(new, env)
         new.status.phase = "Pending"
@@ -59,7 +60,7 @@ class ClaimStatusStrategy(StatusStrategy[core.PersistentVolumeClaim]):
         return _validate_status(new, old)
 
 
-def _same_data_source(spec: Any) -> None:
+def _same_data_source(spec: core.PersistentVolumeClaimSpec) -> None:
     """The old and the new name of a claim's source say the same; other kinds need the new one."""
     if spec.HasField("dataSource"):
         source = spec.dataSource

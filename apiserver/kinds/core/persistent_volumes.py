@@ -43,6 +43,8 @@ _VOLUME_TYPES = {
 
 
 class VolumeStrategy(Strategy[core.PersistentVolume]):
+    """The main resource."""
+
     def prepare_for_create(self, new: core.PersistentVolume, env: Environment) -> None:
         super().prepare_for_create(new, env)
         new.status.phase = "Pending"
@@ -63,6 +65,8 @@ class VolumeStrategy(Strategy[core.PersistentVolume]):
 
 
 class VolumeStatusStrategy(StatusStrategy[core.PersistentVolume]):
+    """PUT of `status`: the server sets the time of a new phase."""
+
     def prepare_for_update(
         self, new: core.PersistentVolume, old: core.PersistentVolume, env: Environment
     ) -> None:

@@ -16,6 +16,8 @@ _ENFORCE_ANNOTATION = "kubernetes.io/enforce-mountable-secrets"
 
 
 class ServiceAccountStrategy(Strategy[core.ServiceAccount]):
+    """The main resource."""
+
     def prepare_for_create(self, new: core.ServiceAccount, env: Environment) -> None:
         _only_names(new)
 

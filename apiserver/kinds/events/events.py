@@ -5,7 +5,7 @@ Source: kube-apiserver 1.36, pkg/apis/events/v1/conversion.go and pkg/apis/core/
 
 from __future__ import annotations
 
-from typing import Any
+from google.protobuf.message import Message
 
 from apiserver.kinds.core import events as core_events
 from apiserver.kinds.core.events import EventStrategy, is_set, validate
@@ -120,11 +120,11 @@ def _validate_change(new: core.Event, old: core.Event) -> list[Cause]:
     return errors
 
 
-def _shown(value: Any) -> Any:
-    return dump(value) if hasattr(value, "DESCRIPTOR") else value
+def _shown(value: object) -> object:
+    return dump(value) if isinstance(value, Message) else value
 
 
-def _move(source: Any, target: Any, names_of: dict[str, str]) -> None:
+def _move(source: Message, target: Message, names_of: dict[str, str]) -> None:
     for descriptor, value in source.ListFields():
         name = names_of[descriptor.name]
         if hasattr(value, "SerializeToString"):
@@ -136,21 +136,21 @@ def _move(source: Any, target: Any, names_of: dict[str, str]) -> None:
 
 
 def to_core(event: events.Event) -> core.Event:
-    """An events.k8s.io Event as it is stored."""
+    """Return an events.k8s.io Event as it is stored."""
     stored = core.Event()
     _move(event, stored, _TO_CORE)
     return stored
 
 
 def to_events(stored: core.Event) -> events.Event:
-    """A stored Event as events.k8s.io shows it."""
+    """Return a stored Event as a message of events.k8s.io."""
     event = events.Event()
     _move(stored, event, _TO_NEW)
     return event
 
 
 def convert(stored: CachedObject) -> CachedObject:
-    """What a watch or a list of events.k8s.io shows."""
+    """Return a stored Event as a watch or a list of events.k8s.io shows it."""
     shown = to_events(stored.message)
     shown.metadata.resourceVersion = ""
     data = envelope.encode(shown)

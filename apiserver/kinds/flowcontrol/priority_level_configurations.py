@@ -10,7 +10,7 @@ from apiserver.kinds.flowcontrol.shared import conditions, fixed, validate_statu
 from apiserver.kinds.rules import KindRules
 from apiserver.kinds.simple_strategy import SimpleStrategy
 from apiserver.printing.cells import NONE, age
-from apiserver.printing.columns import AGE, NAME, Column, Columns, Row
+from apiserver.printing.columns import AGE, NAME, Cell, Column, Columns, Row
 from apiserver.validation import field
 from machinery.api import kinds
 from machinery.api.errors import Cause
@@ -112,8 +112,8 @@ def _entropy_bits(deck: int, size: int) -> int:
 
 def _row(obj: flowcontrol.PriorityLevelConfiguration, now: float) -> Row:
     spec = obj.spec
-    shares: Any = NONE
-    queues: list[Any] = [NONE, NONE, NONE]
+    shares: Cell = NONE
+    queues: list[Cell] = [NONE, NONE, NONE]
     if spec.HasField("limited"):
         shares = spec.limited.nominalConcurrencyShares
         if spec.limited.limitResponse.HasField("queuing"):

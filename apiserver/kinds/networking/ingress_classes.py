@@ -17,6 +17,8 @@ _SCOPES = ("Cluster", "Namespace")
 
 
 class IngressClassStrategy(Strategy[networking.IngressClass]):
+    """The main resource."""
+
     counts_generation = True
 
     def validate(self, new: networking.IngressClass, env: Environment) -> list[Cause]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from apiserver.kinds.rules import KindRules
 from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
@@ -23,6 +22,8 @@ _BAD_SUFFIXES = ("/..", "/.")
 
 
 class IngressStrategy(Strategy[networking.Ingress]):
+    """The main resource."""
+
     counts_generation = True
 
     def validate(self, new: networking.Ingress, env: Environment) -> list[Cause]:
@@ -52,6 +53,8 @@ class IngressStrategy(Strategy[networking.Ingress]):
 
 
 class IngressStatusStrategy(StatusStrategy[networking.Ingress]):
+    """PUT of `status`."""
+
     def validate_update(
         self, new: networking.Ingress, old: networking.Ingress, env: Environment
     ) -> list[Cause]:
@@ -206,7 +209,7 @@ def _status(status: networking.IngressLoadBalancerStatus) -> list[Cause]:
 _HOSTS_SHOWN_MAX = 3
 
 
-def _hosts(rules: Sequence[Any]) -> str:
+def _hosts(rules: Sequence[networking.IngressRule]) -> str:
     """The first three; of what comes behind them all rules count, also those of every host."""
     shown: list[str] = []
     for rule in rules:

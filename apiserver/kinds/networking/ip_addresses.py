@@ -15,6 +15,8 @@ from machinery.api.pb import networking
 
 
 class IPAddressStrategy(Strategy[networking.IPAddress]):
+    """The main resource; the name of the object is the address."""
+
     def name_rule(self, name: str) -> names.Problems:
         return addresses.canonical_problems(name)
 

@@ -21,6 +21,8 @@ _INT = 0
 
 
 class NetworkPolicyStrategy(Strategy[networking.NetworkPolicy]):
+    """The main resource."""
+
     counts_generation = True
 
     def validate(self, new: networking.NetworkPolicy, env: Environment) -> list[Cause]:

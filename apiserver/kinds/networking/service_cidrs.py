@@ -38,6 +38,8 @@ class ServiceCIDRStrategy(Strategy[networking.ServiceCIDR]):
 
 
 class ServiceCIDRStatusStrategy(StatusStrategy[networking.ServiceCIDR]):
+    """PUT of `status`."""
+
     def prepare_for_update(
         self, new: networking.ServiceCIDR, old: networking.ServiceCIDR, env: Environment
     ) -> None:

@@ -53,6 +53,8 @@ def _validate_status(found: policy.PodDisruptionBudgetStatus) -> list[Cause]:
 
 
 class BudgetStrategy(Strategy[policy.PodDisruptionBudget]):
+    """The main resource."""
+
     counts_generation = True
     validates_metadata = False
 

@@ -24,6 +24,7 @@ Requests = Mapping[str, frozenset[str]]
 
 
 def claim_spec(path: str, spec: devices.ResourceClaimSpec) -> list[Cause]:
+    """Check the spec of a ResourceClaim, or of a template of claims."""
     claimed, path = spec.devices, f"{path}.devices"
     known = request_names(claimed)
     errors = lists.distinct(

@@ -25,6 +25,7 @@ _SOURCES = ("FromClaim", "FromClass")
 
 
 def validate(new: devices.ResourceClaim, old: devices.ResourceClaim) -> list[Cause]:
+    """Check a changed status (ValidateResourceClaimStatusUpdate)."""
     status, before = new.status, old.status
     errors = lists.distinct(
         "status.reservedFor", status.reservedFor, _RESERVATIONS_MAX, _consumer, key=lambda user: user.uid

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from apiserver.validation import device_names, field, lists, names
 from machinery.api.errors import Cause
@@ -48,13 +47,13 @@ def configuration(path: str, found: devices.DeviceConfiguration) -> list[Cause]:
 
 
 def raw(path: str, data: bytes, bytes_max: int) -> list[Cause]:
-    """A JSON object."""
+    """Check raw data that must be a JSON object."""
     if not data:
         return [field.required(path)]
     if len(data) > bytes_max:
         return [field.too_long(path, bytes_max)]
     try:
-        value: Any = json.loads(data)
+        value: object = json.loads(data)
     except (ValueError, RecursionError) as error:
         return [field.invalid(path, "<value omitted>", f"error parsing data as JSON: {error}")]
     if value is None:
@@ -77,6 +76,7 @@ def _effect(path: str, effect: str) -> list[Cause]:
 
 
 def taint(path: str, found: devices.DeviceTaint) -> list[Cause]:
+    """Check a taint of a device (KEP-5055)."""
     errors = label_name(f"{path}.key", found.key)
     if found.value:
         errors += label_value(f"{path}.value", found.value)
@@ -86,6 +86,7 @@ def taint(path: str, found: devices.DeviceTaint) -> list[Cause]:
 
 
 def toleration(path: str, found: devices.DeviceToleration) -> list[Cause]:
+    """Check a toleration of taints of devices (KEP-5055)."""
     errors = label_name(f"{path}.key", found.key) if found.key else []
     if found.operator == "Exists":
         if found.value:
@@ -101,6 +102,7 @@ def toleration(path: str, found: devices.DeviceToleration) -> list[Cause]:
 
 
 def binding_conditions(path: str, conditions: Sequence[str], failures: Sequence[str]) -> list[Cause]:
+    """Check the conditions that a device sets before pods are bound (KEP-5007)."""
     at, other = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
     errors = lists.distinct(at, conditions, _CONDITIONS_MAX, label_name)
     errors += lists.distinct(other, failures, _CONDITIONS_MAX, label_name)

@@ -38,6 +38,8 @@ class PodGroupStrategy(Strategy[workloads.PodGroup]):
 
 
 class PodGroupStatusStrategy(StatusStrategy[workloads.PodGroup]):
+    """PUT of `status`."""
+
     def prepare_for_update(self, new: workloads.PodGroup, old: workloads.PodGroup, env: Environment) -> None:
         super().prepare_for_update(new, old, env)
         keep_metadata(new, old)

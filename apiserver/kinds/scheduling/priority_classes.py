@@ -54,6 +54,8 @@ def _validate_update(new: scheduling.PriorityClass, old: scheduling.PriorityClas
 
 
 class PriorityClassStrategy(Strategy[scheduling.PriorityClass]):
+    """The main resource; the built-in classes cannot be deleted."""
+
     def undeletable(self, name: str) -> str:
         return "this is a system priority class and cannot be deleted" if name in SYSTEM_CLASSES else ""
 

@@ -14,6 +14,8 @@ from machinery.api.pb import storage
 
 
 class VolumeAttributesClassStrategy(Strategy[storage.VolumeAttributesClass]):
+    """The main resource."""
+
     def validate(self, new: storage.VolumeAttributesClass, env: Environment) -> list[Cause]:
         errors = self.validate_metadata(new) + provisioner("driverName", new.driverName)
         errors += parameters(new.parameters)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from apiserver.validation import field, paths
-from apiserver.validation.pods import windows
+from apiserver.validation.pods.every_container import every_container, named_security_contexts
 from machinery.api.errors import Cause
 from machinery.api.pb import core
 
@@ -23,7 +23,7 @@ _INT32_DIGITS = 10
 
 
 def pod_annotations(new: core.Pod, old: core.Pod | None) -> list[Cause]:
-    """What holds whenever a pod is written; a bad cost that was there before may stay."""
+    """Check the annotations of a pod; an invalid deletion cost that is stored already is kept."""
     annotations = new.metadata.annotations
     if not annotations:
         return []
@@ -34,7 +34,7 @@ def pod_annotations(new: core.Pod, old: core.Pod | None) -> list[Cause]:
 def of_spec(
     path: str, annotations: Mapping[str, str], spec: core.PodSpec, *, any_cost: bool = False
 ) -> list[Cause]:
-    """Of a pod or a template of pods, whose annotations lie at `path`."""
+    """Check the annotations of a pod or of a template of pods, at `path`."""
     if not annotations:
         return []
     errors: list[Cause] = []
@@ -64,7 +64,7 @@ def _seccomp(path: str, profile: str) -> list[Cause]:
 def _app_armor(path: str, key: str, profile: str, spec: core.PodSpec) -> list[Cause]:
     errors: list[Cause] = []
     container = key.removeprefix(_APP_ARMOR)
-    if container not in (each.name for each in windows.containers(spec)):
+    if container not in (each.name for each in every_container(spec)):
         errors.append(field.invalid(path, container, "container not found"))
     if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
         problem = f"invalid AppArmor profile name: {field.quoted(profile)}"
@@ -73,20 +73,20 @@ def _app_armor(path: str, key: str, profile: str, spec: core.PodSpec) -> list[Ca
 
 
 def against_fields(path: str, annotations: Mapping[str, str], spec: core.PodSpec) -> list[Cause]:
-    """Annotations and fields say the same of seccomp and AppArmor; `path` is the spec's."""
+    """Check that annotations and fields agree on seccomp and AppArmor; `path` is the spec's."""
     if not any(key.startswith((_SECCOMP, _SECCOMP_POD, _APP_ARMOR)) for key in annotations):
         return []
     errors: list[Cause] = []
     if _SECCOMP_POD in annotations and spec.securityContext.HasField("seccompProfile"):
         at = f"{path}.securityContext.seccompProfile"
         errors += _match(at, annotations[_SECCOMP_POD], spec.securityContext.seccompProfile, "seccomp")
-    for at, name, context in windows.named_contexts(path, spec):
+    for at, name, context in named_security_contexts(path, spec):
         if _SECCOMP + name in annotations and context.HasField("seccompProfile"):
             text = annotations[_SECCOMP + name]
             errors += _match(f"{at}.seccompProfile", text, context.seccompProfile, "seccomp")
     if spec.os.name == "windows":
         return errors
-    for at, name, context in windows.named_contexts(path, spec):
+    for at, name, context in named_security_contexts(path, spec):
         of = context if context.HasField("appArmorProfile") else spec.securityContext
         if _APP_ARMOR + name in annotations and of.HasField("appArmorProfile"):
             text = annotations[_APP_ARMOR + name]
@@ -112,7 +112,7 @@ def _match(
 
 
 def update(new: core.Pod, old: core.Pod) -> list[Cause]:
-    """A mirror pod is one from its creation to its end."""
+    """Check that a mirror pod stays one."""
     before, after = old.metadata.annotations, new.metadata.annotations
     errors: list[Cause] = []
     if before != after:

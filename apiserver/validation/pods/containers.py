@@ -28,7 +28,7 @@ _NOTHING: frozenset[str] = frozenset()
 
 @dataclass(slots=True)
 class Around:
-    """What of the pod a container is judged by."""
+    """The properties of the pod that decide whether a container is valid."""
 
     claims: frozenset[str]
     volumes: Mapping[str, core.VolumeSource]
@@ -38,6 +38,7 @@ class Around:
 
 
 def around(spec: core.PodSpec, known: Mapping[str, core.VolumeSource]) -> Around:
+    """Return the properties of a pod for its containers; `known` are its volumes by name."""
     return Around(
         claims=frozenset(claim.name for claim in spec.resourceClaims if claim.name)
         if spec.resourceClaims
@@ -50,7 +51,7 @@ def around(spec: core.PodSpec, known: Mapping[str, core.VolumeSource]) -> Around
 
 
 def containers(path: str, found: Sequence[core.Container], pod: Around) -> list[Cause]:
-    """The regular containers of a pod; there must be one."""
+    """Check the regular containers of a pod; there must be one."""
     if not found:
         return [field.required(path)]
     errors: list[Cause] = []
@@ -71,6 +72,7 @@ def containers(path: str, found: Sequence[core.Container], pod: Around) -> list[
 def init_containers(
     path: str, found: Iterable[core.Container], regular: Iterable[core.Container], pod: Around
 ) -> list[Cause]:
+    """Check the init containers, sidecars among them."""
     errors: list[Cause] = []
     seen = {container.name for container in regular}
     for index, container in enumerate(found):
@@ -97,7 +99,7 @@ def init_containers(
 
 
 def ephemeral_containers(path: str, spec: core.PodSpec, pod: Around) -> list[Cause]:
-    """Containers that were added to a running pod: little may be said of them."""
+    """Check the containers that were added to a running pod; most fields are forbidden."""
     errors: list[Cause] = []
     others = {container.name for container in (*spec.containers, *spec.initContainers)}
     seen = set(others)
@@ -129,8 +131,8 @@ _NOT_EPHEMERAL = (
 )  # fmt: skip
 
 
-def _says(value: Any) -> bool:
-    """Resources that say nothing are none; Go has no pointer to them."""
+def _says(value: object) -> bool:
+    """Return whether any resource is given: Go has no pointer that would say so."""
     return not isinstance(value, core.ResourceRequirements) or bool(value.ListFields())
 
 
@@ -165,7 +167,7 @@ def _restart_rule(path: str, rule: core.ContainerRestartRule) -> list[Cause]:
 
 
 def untrimmed_image(path: str, container: core.Container) -> list[Cause]:
-    """Of pods only: templates may say what they like."""
+    """Check that the image has no white space around it: in pods only, not in templates."""
     if container.image == container.image.strip():
         return []
     problem = "must not have leading or trailing whitespace"
@@ -173,7 +175,7 @@ def untrimmed_image(path: str, container: core.Container) -> list[Cause]:
 
 
 def common(path: str, container: core.Container, pod: Around) -> list[Cause]:
-    """What holds for containers of every sort."""
+    """Check what holds for containers of every sort."""
     errors: list[Cause] = []
     if not container.name:
         errors.append(field.required(f"{path}.name"))

@@ -68,6 +68,7 @@ def _search(path: str, search: str) -> list[Cause]:
 
 
 def host_aliases(path: str, spec: core.PodSpec) -> list[Cause]:
+    """Check the entries of the hosts file."""
     errors: list[Cause] = []
     for index, alias in enumerate(spec.hostAliases):
         at = f"{path}[{index}]"

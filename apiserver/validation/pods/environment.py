@@ -39,6 +39,7 @@ def variable_name(path: str, name: str) -> list[Cause]:
 
 
 def variables(path: str, found: Iterable[core.EnvVar]) -> list[Cause]:
+    """Check environment variables and the sources of their values."""
     errors: list[Cause] = []
     for index, variable in enumerate(found):
         at = f"{path}[{index}]"
@@ -75,7 +76,7 @@ def _source(path: str, source: core.EnvVarSource, value: str) -> list[Cause]:
 
 
 def field_ref(path: str, reference: core.ObjectFieldSelector, known: tuple[str, ...]) -> list[Cause]:
-    """A field of the pod itself."""
+    """Check a reference to a field of the pod; `known` are the fields that may be referred to."""
     if not reference.apiVersion:
         return [field.required(f"{path}.apiVersion")]
     if not reference.fieldPath:
@@ -102,7 +103,7 @@ def field_ref(path: str, reference: core.ObjectFieldSelector, known: tuple[str, 
 
 
 def resource_ref(path: str, reference: core.ResourceFieldSelector, *, volume: bool) -> list[Cause]:
-    """What a container asks for."""
+    """Check a reference to a resource of a container."""
     errors: list[Cause] = []
     name = reference.resource
     if volume and not reference.containerName:

@@ -21,7 +21,7 @@ _COUNTED = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successTh
 
 
 def of_container(path: str, container: core.Container, grace_seconds: int) -> list[Cause]:
-    """All of a container that may have them."""
+    """Check the probes and lifecycle handlers of a container."""
     errors: list[Cause] = []
     if container.HasField("lifecycle"):
         lifecycle = container.lifecycle

@@ -10,7 +10,7 @@ from machinery.resources.quantity import Quantity
 
 
 def pod_resources(path: str, spec: core.PodSpec) -> list[Cause]:
-    """At least what the containers request together, at most what bounds each of them."""
+    """Check resources of a pod as a whole against those of its containers (KEP-2837)."""
     resources = spec.resources
     errors: list[Cause] = []
     if resources.claims:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
 from apiserver.validation import field, go_dump, paths
 from apiserver.validation.pods import sysctls, windows
+from apiserver.validation.pods.every_container import security_contexts
 from machinery.api.errors import Cause
 from machinery.api.pb import core
 
@@ -30,7 +31,7 @@ def _id(path: str, value: int) -> list[Cause]:
 
 
 def of_pod(path: str, spec: core.PodSpec) -> list[Cause]:
-    """With what Go keeps in the internal type beside it: the sharing of namespaces."""
+    """Check the pod's security context, and which namespaces of the host it shares."""
     context = spec.securityContext
     errors: list[Cause] = []
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
@@ -54,7 +55,12 @@ def of_pod(path: str, spec: core.PodSpec) -> list[Cause]:
     return errors + _one_of(path, context, "seLinuxChangePolicy", ("MountOption", "Recursive"))
 
 
-def _one_of(path: str, context: core.PodSecurityContext, name: Any, known: tuple[str, ...]) -> list[Cause]:
+def _one_of(
+    path: str,
+    context: core.PodSecurityContext,
+    name: Literal["fsGroupChangePolicy", "seLinuxChangePolicy", "supplementalGroupsPolicy"],
+    known: tuple[str, ...],
+) -> list[Cause]:
     value = getattr(context, name)
     if not context.HasField(name) or value in known:
         return []
@@ -80,6 +86,7 @@ def _seccomp(path: str, profile: core.SeccompProfile) -> list[Cause]:
 
 
 def app_armor(path: str, profile: core.AppArmorProfile) -> list[Cause]:
+    """Check an AppArmor profile."""
     at, name = f"{path}.localhostProfile", profile.localhostProfile
     if not profile.type:
         return [field.required(f"{path}.type", "type is required when appArmorProfile is set")]
@@ -100,6 +107,7 @@ def app_armor(path: str, profile: core.AppArmorProfile) -> list[Cause]:
 
 
 def of_container(path: str, context: core.SecurityContext, *, host_users: bool) -> list[Cause]:
+    """Check a container's security context."""
     errors: list[Cause] = []
     if context.HasField("runAsUser"):
         errors += _id(f"{path}.runAsUser", context.runAsUser)
@@ -132,10 +140,10 @@ def of_container(path: str, context: core.SecurityContext, *, host_users: bool) 
 
 
 def of_os(path: str, spec: core.PodSpec) -> list[Cause]:
-    """What may not be said for a pod of its operating system."""
+    """Check that no field is set that the pod's operating system does not have."""
     if spec.os.name == "linux":
         problem = "windows options cannot be set for a linux pod"
-        found = [(f"{path}.securityContext", spec.securityContext), *windows.contexts(path, spec)]
+        found = [(f"{path}.securityContext", spec.securityContext), *security_contexts(path, spec)]
         return [
             field.forbidden(f"{at}.windowsOptions", problem)
             for at, context in found
@@ -152,7 +160,7 @@ def of_os(path: str, spec: core.PodSpec) -> list[Cause]:
                 errors.append(field.forbidden(f"{path}.{name}", problem))
         elif name in given:
             errors.append(field.forbidden(f"{path}.securityContext.{name}", problem))
-    for at, context in windows.contexts(path, spec):
+    for at, context in security_contexts(path, spec):
         said = {descriptor.name for descriptor, _ in context.ListFields()}
         errors += [
             field.forbidden(f"{at}.{name}", problem) for name in _CONTAINER_NOT_WINDOWS if name in said

@@ -47,7 +47,7 @@ def pod_spec(
     in_template: bool = True,
     pod: str = "",
 ) -> list[Cause]:
-    """In upstream's order; `pod` is the name, "" in templates."""
+    """Check the spec of a pod, or of a template, in upstream's order; `pod` is the name, "" in templates."""
     errors: list[Cause] = []
     known: Mapping[str, core.VolumeSource] = _NO_VOLUMES
     if spec.volumes:

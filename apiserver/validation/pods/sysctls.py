@@ -19,7 +19,7 @@ _SHARED = (
 
 
 def sysctls(path: str, spec: core.PodSpec) -> list[Cause]:
-    """Each once, and none of a namespace that the pod shares with its host."""
+    """Check sysctls: each once, and none of a namespace that the pod shares with its host."""
     errors: list[Cause] = []
     seen: set[str] = set()
     for index, sysctl in enumerate(spec.securityContext.sysctls):

@@ -21,6 +21,7 @@ _MISMATCH = "`selector` does not match template `labels`"
 def pod_template(
     path: str, template: core.PodTemplateSpec, options: PodOptions = _DEFAULT_OPTIONS
 ) -> list[Cause]:
+    """Check a template of pods (ValidatePodTemplateSpec)."""
     annotations = template.metadata.annotations
     errors = labels_of(path, template)
     errors += pod_annotations.of_spec(f"{path}.annotations", annotations, template.spec)
@@ -38,7 +39,7 @@ def labels_of(path: str, template: core.PodTemplateSpec) -> list[Cause]:
 
 
 def always_restarts(path: str, template: core.PodTemplateSpec, kind: str) -> list[Cause]:
-    """Pods that are to run for ever have no end."""
+    """Check that the pods of a workload without an end always restart."""
     errors: list[Cause] = []
     policy = template.spec.restartPolicy
     if policy != "Always":
@@ -52,7 +53,7 @@ def always_restarts(path: str, template: core.PodTemplateSpec, kind: str) -> lis
 def selected(
     selector: meta.LabelSelector | None, labels: Mapping[str, str], empty: str, *, required: bool
 ) -> list[Cause]:
-    """spec.selector is right, and selects the template's pods; no selector selects nothing."""
+    """Check `spec.selector`: valid, and it selects the template's pods; no selector selects nothing."""
     path = "spec.selector"
     if selector is None:
         errors = [field.required(path)] if required else []

@@ -62,6 +62,7 @@ def _empty_dir(path: str, source: core.EmptyDirVolumeSource) -> list[Cause]:
 
 
 def host_path(path: str, source: core.HostPathVolumeSource) -> list[Cause]:
+    """Check a path on the node and its type."""
     if not source.path:
         return [field.required(f"{path}.path")]
     errors = paths.no_backsteps(f"{path}.path", source.path)
@@ -125,7 +126,7 @@ def _iqn_problem(text: str) -> str:
 def iscsi(
     path: str, source: core.ISCSIVolumeSource | core.ISCSIPersistentVolumeSource, volume: str | None = None
 ) -> list[Cause]:
-    """Of a pod, or of the PersistentVolume of this name, whose paths and texts differ a little."""
+    """Check an iSCSI volume of a pod, or of the PersistentVolume `volume`, whose paths differ a little."""
     persistent = volume is not None
     errors = needs(path, source, "targetPortal")
     if persistent and _too_long(source, volume or ""):
@@ -228,6 +229,7 @@ def _claim(path: str, source: core.PersistentVolumeClaimVolumeSource) -> list[Ca
 
 
 def downward_file(path: str, file: core.DownwardAPIVolumeFile) -> list[Cause]:
+    """Check a file that shows a field or resource of the pod."""
     errors = needs(path, file, "path") + paths.local_non_reserved(f"{path}.path", file.path)
     if file.HasField("fieldRef"):
         errors += environment.field_ref(f"{path}.fieldRef", file.fieldRef, environment.VOLUME_FIELD_PATHS)

@@ -16,7 +16,10 @@ _READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 def volumes(
     path: str, found: Iterable[core.Volume], pod: str
 ) -> tuple[dict[str, core.VolumeSource], list[Cause]]:
-    """Those that containers may mount, by name, and what is wrong with the rest; `pod` is its name or ""."""
+    """Return the volumes that containers may mount, by name, and the errors of the others.
+
+    `pod` is the name of the pod, "" in templates.
+    """
     errors: list[Cause] = []
     good: dict[str, core.VolumeSource] = {}
     made: set[str] = set()
@@ -45,7 +48,7 @@ def volumes(
 
 
 def mounts(path: str, container: core.Container, known: Mapping[str, core.VolumeSource]) -> list[Cause]:
-    """Such a volume is there, and each place is used once."""
+    """Check that each mounted volume exists and that each path is used once."""
     errors: list[Cause] = []
     places: set[str] = set()
     devices_ = {device.name: device.devicePath for device in container.volumeDevices}

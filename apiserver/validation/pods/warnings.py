@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from apiserver.validation import addresses, names
 from apiserver.validation.field import quoted
-from machinery.api.pb import core, meta
+from apiserver.validation.pods.every_container import Container, containers_with_paths
+from machinery.api.pb import core, meta, resource
 from machinery.resources.quantity import Quantity
 from machinery.runtime.memo import Verdicts
 
@@ -48,14 +49,14 @@ _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def of_pod(pod: core.Pod) -> list[str]:
-    """Of a new pod."""
+    """Return warnings about a new pod."""
     metadata = pod.metadata
     of_spec = of_template(metadata, pod.spec, "") if metadata.annotations else _of_spec(pod.spec)
     return [*of_name(metadata.name, "the Pod's hostname"), *of_spec]
 
 
 def of_name(name: str, used_in: str) -> list[str]:
-    """Of a name that makes others, and should be a DNS label."""
+    """Return warnings about a name that other names are made of, and that should be a DNS label."""
     problems = names.dns_label(name) if name else ()
     if not problems:
         return []
@@ -86,7 +87,7 @@ def workload_warnings(new: Workload, old: Workload | None) -> list[str]:
 
 
 def of_template(metadata: meta.ObjectMeta, spec: core.PodSpec, at: str) -> list[str]:
-    """Of a pod's metadata and spec that lie at `at`, "" or a path with its dot."""
+    """Return warnings about metadata and spec of a pod at the path `at`: "", or a path with a dot."""
     # Pods are created often, and seldom have any of this: it costs what is there.
     annotations = metadata.annotations
     found: list[str] = []
@@ -110,7 +111,7 @@ def of_template(metadata: meta.ObjectMeta, spec: core.PodSpec, at: str) -> list[
     if _SECCOMP_POD in annotations and not spec.securityContext.HasField("seccompProfile"):
         found.append(f"{at}metadata.annotations[{_SECCOMP_POD}]: {_SECCOMP_GONE}")
     ports = False
-    for path, container in _containers(spec, f"{at}spec"):
+    for path, container in containers_with_paths(f"{at}spec", spec):
         ports = ports or bool(container.ports)
         if annotations:
             found += _container_annotations(container, annotations, spec, at)
@@ -118,8 +119,8 @@ def of_template(metadata: meta.ObjectMeta, spec: core.PodSpec, at: str) -> list[
         if len(container.env) > 1:
             found += _hidden(container.env, path)
     if ports:
-        found += _ports(_containers(spec, f"{at}spec"))
-        found += _port_names(_containers(spec, f"{at}spec"))
+        found += _ports(containers_with_paths(f"{at}spec", spec))
+        found += _port_names(containers_with_paths(f"{at}spec", spec))
     if spec.terminationGracePeriodSeconds < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         found.append(f"{at}spec.terminationGracePeriodSeconds: {text}")
@@ -264,7 +265,9 @@ def _fractions_of(resources: core.ResourceRequirements, at: str) -> list[str]:
     ]
 
 
-def _fractions(amounts: Mapping[str, Any], at: str, names: tuple[str, ...] = _WHOLE_BYTES) -> list[str]:
+def _fractions(
+    amounts: Mapping[str, resource.Quantity], at: str, names: tuple[str, ...] = _WHOLE_BYTES
+) -> list[str]:
     found: list[str] = []
     for name in names if amounts else ():
         if name in amounts and not _is_whole(amounts[name].string):
@@ -278,16 +281,8 @@ def _is_whole(text: str) -> bool:
     return Quantity.parse(text or "0").milli_value() % 1000 == 0
 
 
-def _containers(spec: core.PodSpec, at: str) -> Iterator[tuple[str, Any]]:
-    for name in ("initContainers", "containers"):
-        for index, container in enumerate(getattr(spec, name)):
-            yield f"{at}.{name}[{index}]", container
-    for index, ephemeral in enumerate(spec.ephemeralContainers):
-        yield f"{at}.ephemeralContainers[{index}]", ephemeral.ephemeralContainerCommon
-
-
 def _container_annotations(
-    container: Any, annotations: Mapping[str, str], spec: core.PodSpec, at: str
+    container: Container, annotations: Mapping[str, str], spec: core.PodSpec, at: str
 ) -> Iterator[str]:
     context = container.securityContext
     key = f"{_SECCOMP_CONTAINER}{container.name}"
@@ -311,8 +306,8 @@ def _hidden(variables: Iterable[core.EnvVar], path: str) -> Iterator[str]:
         seen.add(env.name)
 
 
-def _ports(containers: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    known: dict[tuple[int, str], list[tuple[str, Any]]] = {}
+def _ports(containers: Iterable[tuple[str, Container]]) -> Iterator[str]:
+    known: dict[tuple[int, str], list[tuple[str, core.ContainerPort]]] = {}
     for path, container in containers:
         for index, port in enumerate(container.ports):
             at = f"{path}.ports[{index}]"
@@ -333,7 +328,7 @@ def _ports(containers: Iterable[tuple[str, Any]]) -> Iterator[str]:
             others.append((at, port))
 
 
-def _port_names(containers: Iterable[tuple[str, Any]]) -> Iterator[str]:
+def _port_names(containers: Iterable[tuple[str, Container]]) -> Iterator[str]:
     known: dict[str, str] = {}
     for path, container in containers:
         for index, port in enumerate(container.ports):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
 
 from apiserver.validation import field, names
+from apiserver.validation.pods.every_container import containers_with_paths, security_contexts
 from machinery.api.errors import Cause
 from machinery.api.pb import core
 
@@ -21,36 +20,8 @@ _BAD_CHARACTERS = re.compile(r'["/\\:;|=,+*?<>@\[\]]')
 _DOTS_AND_SPACES = re.compile(r"[. ]+")
 
 
-def contexts(path: str, spec: core.PodSpec) -> Iterator[tuple[str, core.SecurityContext]]:
-    """The security contexts of containers, with their paths, in the order in which upstream visits them."""
-    for at, container in _containers(path, spec):
-        if container.HasField("securityContext"):
-            yield f"{at}.securityContext", container.securityContext
-
-
-def named_contexts(path: str, spec: core.PodSpec) -> Iterator[tuple[str, str, core.SecurityContext]]:
-    """Path, the container's name, and the context, which may be empty."""
-    for at, container in _containers(path, spec):
-        yield f"{at}.securityContext", container.name, container.securityContext
-
-
-def containers(spec: core.PodSpec) -> Iterator[Any]:
-    """All of them, of any sort."""
-    return (container for _, container in _containers("", spec))
-
-
-def _containers(path: str, spec: core.PodSpec) -> Iterator[tuple[str, Any]]:
-    named: tuple[tuple[str, Iterable[Any]], ...] = (
-        ("initContainers", spec.initContainers),
-        ("containers", spec.containers),
-        ("ephemeralContainers", (each.ephemeralContainerCommon for each in spec.ephemeralContainers)),
-    )
-    for name, found in named:
-        for index, container in enumerate(found):
-            yield f"{path}.{name}[{index}]", container
-
-
 def options(path: str, found: core.WindowsSecurityContextOptions) -> list[Cause]:
+    """Check the options of a security context for Windows."""
     errors: list[Cause] = []
     if found.HasField("gmsaCredentialSpecName"):
         at, name = f"{path}.gmsaCredentialSpecName", found.gmsaCredentialSpecName
@@ -94,14 +65,16 @@ def _user_problems(text: str) -> list[str]:
 
 
 def host_processes(path: str, spec: core.PodSpec) -> list[Cause]:
-    """All containers are processes of the host, or none is."""
+    """Check that either all containers are processes of the host, or no container is."""
     of_pod = spec.securityContext.windowsOptions
     said = of_pod.HasField("hostProcess")
-    if not said and not any(context.HasField("windowsOptions") for _, context in contexts(path, spec)):
+    if not said and not any(
+        context.HasField("windowsOptions") for _, context in security_contexts(path, spec)
+    ):
         return []
     errors: list[Cause] = []
     count = on_host = 0
-    for at, container in _containers(path, spec):
+    for at, container in containers_with_paths(path, spec):
         count += 1
         own = container.securityContext.windowsOptions
         if said and own.HasField("hostProcess") and own.hostProcess != of_pod.hostProcess:

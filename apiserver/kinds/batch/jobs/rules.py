@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from apiserver.kinds.batch.jobs import specs as job_specs
 from apiserver.kinds.batch.jobs import status as job_status
@@ -160,7 +159,7 @@ def change(new: batch.Job, old: batch.Job, gates: Gates) -> list[Cause]:
     return errors
 
 
-def _value(spec: batch.JobSpec, name: str) -> Any:
+def _value(spec: batch.JobSpec, name: str) -> object:
     """As errors show it; None where it is not set."""
     if not any(given.name == name for given, _ in spec.ListFields()):
         return None
@@ -245,7 +244,7 @@ def _fields(job: batch.Job) -> dict[str, str]:
     return metadata_fields(job) | {"status.successful": str(job.status.succeeded)}
 
 
-def _job_status(job: Any) -> str:
+def _job_status(job: batch.Job) -> str:
     true = {condition.type for condition in job.status.conditions if condition.status == "True"}
     if "Complete" in true:
         return "Complete"

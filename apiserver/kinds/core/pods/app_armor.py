@@ -6,9 +6,9 @@ Source: KEP-24, version skew; kube-apiserver 1.36, registry/core/pod, applyAppAr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from apiserver.validation.pods import security, windows
+from apiserver.validation.pods import security
+from apiserver.validation.pods.every_container import Container, every_container
 from machinery.api.pb import core
 
 _PREFIX = "container.apparmor.security.beta.kubernetes.io/"
@@ -17,23 +17,26 @@ _SIMPLE = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}
 
 
 def warnings(pod: core.Pod) -> list[str]:
-    """Of annotations that no field repeats, before `apply` makes one."""
+    """Return warnings about annotations that no field repeats, before `apply` sets the field."""
     text = 'deprecated since v1.30; use the "appArmorProfile" field instead'
     return [f"metadata.annotations[{_PREFIX}{each.name}]: {text}" for each, _ in _alone(pod)]
 
 
 def apply(pod: core.Pod) -> None:
+    """Set in place the fields that only annotations of the pod set."""
     for container, profile in list(_alone(pod)):
         if profile is not None:
             container.securityContext.appArmorProfile.CopyFrom(profile)
 
 
-def _alone(pod: core.Pod) -> Iterator[tuple[Any, core.AppArmorProfile | None]]:
+def _alone(
+    pod: core.Pod,
+) -> Iterator[tuple[Container, core.AppArmorProfile | None]]:
     """Containers with an annotation that says what no field says; None where it says nothing right."""
     annotations, context = pod.metadata.annotations, pod.spec.securityContext
     if not any(key.startswith(_PREFIX) for key in annotations) or pod.spec.os.name == "windows":
         return
-    for container in windows.containers(pod.spec):
+    for container in every_container(pod.spec):
         key = _PREFIX + container.name
         if key not in annotations or container.securityContext.HasField("appArmorProfile"):
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from apiserver.validation import field
 from machinery.api.errors import Cause
@@ -18,7 +17,9 @@ _CLAIM_PROBLEM = (
 )
 
 
-def _statuses(pod: core.Pod) -> Iterator[tuple[str, Sequence[core.ContainerStatus], Sequence[Any]]]:
+def _statuses(
+    pod: core.Pod,
+) -> Iterator[tuple[str, Sequence[core.ContainerStatus], Sequence[core.Container]]]:
     spec, status = pod.spec, pod.status
     yield "status.containerStatuses", status.containerStatuses, spec.containers
     yield "status.initContainerStatuses", status.initContainerStatuses, spec.initContainers
@@ -48,7 +49,7 @@ def _linux(path: str, user: core.LinuxContainerUser) -> list[Cause]:
 
 
 def allocated_resources(pod: core.Pod) -> list[Cause]:
-    """The health of devices: of those that the container asked for."""
+    """Check the health of devices: each must belong to a device that the container requested."""
     errors: list[Cause] = []
     for path, found, containers in _statuses(pod):
         for index, row in enumerate(found):

@@ -22,7 +22,10 @@ def _used(spec: core.PodSpec, name: Literal["resources", "schedulingGates", "sch
 
 
 def drop(new: core.Pod, old: core.Pod | None, gates: Gates) -> None:
-    """In place. `old` is what is stored (None on create): what it uses may stay."""
+    """Remove in place the fields that the gates disable.
+
+    `old` is the stored pod (None on create): fields that it uses are kept.
+    """
     for name, gate in _SPEC_FIELDS:
         if not gates.enabled(gate) and _used(new.spec, name) and not (old and _used(old.spec, name)):
             new.spec.ClearField(name)

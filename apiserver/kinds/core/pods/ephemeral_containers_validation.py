@@ -15,7 +15,10 @@ _PATH = "spec.ephemeralContainers"
 
 
 def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
-    """They are added only. The difference that upstream shows of a changed one is left out."""
+    """Check that containers are only added.
+
+    The difference that upstream prints for a changed container is left out.
+    """
     errors = metadata.object_meta_update(new.metadata, old.metadata)
     errors += pod(new, old, pod_options.of(gates, old.spec))
     errors += pod_annotations.update(new, old)

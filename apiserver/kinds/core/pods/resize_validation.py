@@ -20,6 +20,7 @@ ResourceList = Mapping[str, resource.Quantity]
 
 
 def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
+    """Check a resize: only resources change, and the quality of service stays (ValidatePodResize)."""
     errors = metadata.object_meta_update(new.metadata, old.metadata)
     errors += pod(new, old, pod_options.of(gates, old.spec))
     pod_level = gates.enabled("InPlacePodLevelResourcesVerticalScaling")

@@ -19,6 +19,7 @@ _SYSTEM_CONDITIONS = frozenset({
 
 
 def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
+    """Check a changed status (ValidatePodStatusUpdate)."""
     errors = metadata.object_meta_update(new.metadata, old.metadata)
     errors += pod_annotations.update(new, old)
     status, before = new.status, old.status

@@ -38,7 +38,7 @@ class PodStrategy(Strategy[core.Pod]):
     graceful = True
 
     def warnings(self, new: core.Pod, old: core.Pod | None) -> Sequence[str]:
-        """Only of new ones: pods are changed often, and seldom by people."""
+        """Return warnings about a new pod; updates are frequent and seldom written by people."""
         return pod_warnings.of_pod(new) if old is None else ()
 
     def prepare_for_create(self, new: core.Pod, env: Environment) -> None:

@@ -24,7 +24,7 @@ UPDATABLE = (
 
 
 def pod(obj: core.Pod, old: core.Pod | None = None, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]:
-    """What holds whenever a pod is written."""
+    """Check what holds for every write of a pod."""
     errors = metadata.object_meta(obj.metadata, namespaced=True, name_rule=names.dns_subdomain)
     errors += pod_annotations.pod_annotations(obj, old)
     # Only volumes have to do with the name of the pod that they are of.
@@ -63,6 +63,7 @@ def _tokens(spec: core.PodSpec) -> list[Cause]:
 
 
 def create(obj: core.Pod, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]:
+    """Check a new pod (ValidatePodCreate)."""
     errors = pod(obj, options=options)
     if obj.spec.ephemeralContainers:
         errors.append(field.forbidden("spec.ephemeralContainers", "cannot be set on create"))
@@ -74,6 +75,7 @@ def create(obj: core.Pod, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]
 
 
 def update(new: core.Pod, old: core.Pod, options: PodOptions = _DEFAULT_OPTIONS) -> list[Cause]:
+    """Check what an update of the pod changes (ValidatePodUpdate)."""
     errors = metadata.object_meta_update(new.metadata, old.metadata)
     errors += pod(new, old, options)
     errors += pod_annotations.update(new, old)

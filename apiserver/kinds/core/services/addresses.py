@@ -21,7 +21,7 @@ def family_of(address: str) -> str:
 
 
 def related(spec: core.ServiceSpec) -> list[Cause]:
-    """What must hold among them; also asked before addresses are allocated."""
+    """Check that addresses, families and policy fit together; also used before addresses are allocated."""
     if spec.type == "ExternalName":
         return []
     path, errors = "spec.clusterIPs", []
@@ -79,7 +79,7 @@ def _each(listed: list[str]) -> list[Cause]:
 
 
 def changes(new: core.ServiceSpec, old: core.ServiceSpec) -> list[Cause]:
-    """What may change of them: a second address and family may come and go, the first stay."""
+    """Check changed addresses and families: a second one may come and go, the first one stays."""
     if "ExternalName" in (new.type, old.type):
         return []
     if is_headless(new) and is_headless(old):

@@ -10,7 +10,7 @@ _ON_NODES = ("NodePort", "LoadBalancer")
 
 
 def normalize_addresses(new: core.ServiceSpec, old: core.ServiceSpec | None) -> None:
-    """clusterIP and clusterIPs say the same for clients that know only one of them."""
+    """Make clusterIP and clusterIPs consistent in place, for clients that know only one of them."""
     if old is None:
         if new.clusterIP and not new.clusterIPs:
             new.clusterIPs.append(new.clusterIP)
@@ -25,7 +25,7 @@ def normalize_addresses(new: core.ServiceSpec, old: core.ServiceSpec | None) -> 
 
 
 def patch_allocated(new: core.ServiceSpec, old: core.ServiceSpec) -> None:
-    """What was given stays where a whole update does not name it."""
+    """Keep in place what was allocated, where an update of the whole object does not name it."""
     if new.type in _ADDRESSED and old.type in _ADDRESSED and not new.clusterIP and not new.clusterIPs:
         new.clusterIP = old.clusterIP
         new.clusterIPs.extend(old.clusterIPs)
@@ -43,7 +43,7 @@ def patch_allocated(new: core.ServiceSpec, old: core.ServiceSpec) -> None:
 
 
 def drop_of_old_type(new: core.ServiceSpec, old: core.ServiceSpec) -> None:
-    """A change of type takes away what only the old type had, unless the client changed that too."""
+    """Remove in place what only the old type has, unless the client changed it as well."""
     addresses = (new.clusterIP, list(new.clusterIPs)) == (old.clusterIP, list(old.clusterIPs))
     if old.type != "ExternalName" and new.type == "ExternalName" and addresses:
         new.clusterIP = ""

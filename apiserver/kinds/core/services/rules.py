@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.kinds.core.services.strategy import ServiceStatusStrategy, ServiceStrategy
 from apiserver.kinds.rules import DeleteResponse, KindRules
 from apiserver.objects.selectable_fields import metadata_fields, selectable
@@ -40,7 +38,7 @@ def _row(service: core.Service, now: float) -> Row:
     )
 
 
-def _external(service: Any) -> str:
+def _external(service: core.Service) -> str:
     spec = service.spec
     if spec.type == "ExternalName":
         return spec.externalName or NONE

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.kinds.core.services import addresses as service_addresses
 from apiserver.kinds.core.services.addresses import is_headless
 from apiserver.validation import addresses, field, names
@@ -231,7 +229,7 @@ def _traffic(spec: core.ServiceSpec) -> list[Cause]:
 
 
 def change(new: core.Service, old: core.Service) -> list[Cause]:
-    """What may not change."""
+    """Check the fields that may not change."""
     errors = metadata_rules.object_meta_update(new.metadata, old.metadata)
     errors += service_addresses.changes(new.spec, old.spec)
     if new.spec.type == old.spec.type == "LoadBalancer":
@@ -245,11 +243,12 @@ def change(new: core.Service, old: core.Service) -> list[Cause]:
     return errors
 
 
-def _class(spec: core.ServiceSpec) -> Any:
+def _class(spec: core.ServiceSpec) -> str | None:
     return spec.loadBalancerClass if spec.HasField("loadBalancerClass") else None
 
 
 def status_update(new: core.Service, old: core.Service) -> list[Cause]:
+    """Check a changed status (ValidateServiceStatusUpdate)."""
     errors = metadata_rules.object_meta_update(new.metadata, old.metadata)
     path = "status.loadBalancer.ingress"
     ingresses = new.status.loadBalancer.ingress

@@ -12,7 +12,7 @@ _HINTS_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
 
 
 def of_service(service: core.Service) -> Iterator[str]:
-    """In upstream's order: GetWarningsForService."""
+    """Yield the warnings in the order of upstream's GetWarningsForService."""
     spec = service.spec
     if _HINTS_ANNOTATION in service.metadata.annotations:
         instead = "service.kubernetes.io/topology-mode"
