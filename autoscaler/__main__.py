@@ -20,7 +20,7 @@ from machinery.wire.scalars import format_duration
 
 
 def _shown(name: str, value: object) -> str:
-    """A default as one would type it."""
+    """Format a default as it would be typed."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, flags.Range):
@@ -63,7 +63,7 @@ def _all_options(command: Callable[..., None]) -> Callable[..., None]:
     "--cloud-config",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    help="File with the provider's address; default: what DIR/run/cloud.json says.",
+    help="File with the provider's address; default: the address in DIR/run/cloud.json.",
 )
 @click.option(
     "--node-groups",
@@ -73,7 +73,7 @@ def _all_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @_all_options
 def main(process: Process, cloud_config: Path | None, node_groups: Path | None, **values: Any) -> None:
-    """More nodes for pods that wait, fewer where they are not needed."""
+    """Run the cluster autoscaler: add nodes for pending pods, and delete nodes that are not needed."""
     try:
         cloud = CloudConfig.read(cloud_config) if cloud_config is not None else None
     except ValueError as error:
@@ -84,7 +84,7 @@ def main(process: Process, cloud_config: Path | None, node_groups: Path | None, 
         process.run(lambda: run_autoscaler(process, options, cloud))
         return
     if cloud is not None:
-        raise click.UsageError("--node-groups and --cloud-config are two clouds; give one")
+        raise click.UsageError("--node-groups and --cloud-config configure two providers; use one of them")
     try:
         groups = load(node_groups)
     except NodeGroupError as error:

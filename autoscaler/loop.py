@@ -61,8 +61,8 @@ def _run_steps(state: AutoscalerState, result: LoopResult) -> Orders[None]:
         pending = process_pod_list(state, context)
     yield from scale_up(state, context, pending)
     if state.options.scale_down_enabled:
-        planned = find_unneeded(state, context)
-        yield from scale_down(state, context, planned)
+        unneeded = find_unneeded(state, context)
+        yield from scale_down(state, context, unneeded)
         yield from update_soft_deletion_taints(state, context)
     if state.options.enforce_node_group_min_size:
         yield from scale_up_to_node_group_min_size(state, context)

@@ -16,7 +16,7 @@ from machinery.api.pb import core
 
 @dataclass(slots=True)
 class LoopContext:
-    """What was observed, and what the steps so far have made of it."""
+    """The observed cluster, and the results of the steps so far."""
 
     observation: Observation
     deletions: NodeDeletionTracker
@@ -26,7 +26,7 @@ class LoopContext:
     templates: Mapping[str, TemplateNode]
     """Template nodes by group."""
     nodes: list[core.Node]
-    """Registered nodes by name; without upcoming ones as soon as these are known."""
+    """Registered nodes by name; without upcoming ones after the step add_upcoming_nodes."""
     ready: list[core.Node]
     result: LoopResult
     binding: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""How the autoscaler was started: upstream's flags and defaults. Times in seconds.
+"""Options of the autoscaler: upstream's flags and defaults. Times in seconds. Pure.
 
 Source: cluster-autoscaler 1.36, config flags.
 """
@@ -16,14 +16,14 @@ GIB = 1024**3
 
 
 class Compat(StrEnum):
-    """How `status.nominatedNodeName` is read."""
+    """Behaviour with regard to `status.nominatedNodeName`."""
 
     V1_35 = "1.35"
-    """Only of pods that are Unschedulable: a pod in PreBind is not seen at all (kubernetes#125491)."""
+    """Only Unschedulable pods count as nominated: a pod in PreBind is ignored (kubernetes#125491)."""
     V1_36 = "1.36"
     """Nominated pods count as load on their node (kubernetes/autoscaler#9607)."""
     FIXED = "fixed"
-    """As 1.36, and a node is not deleted while a pod is nominated to it (docs/design/005-autoscaler.md)."""
+    """As 1.36, and a pod that is nominated to a node blocks it (docs/design/005-autoscaler.md)."""
 
     @classmethod
     def of(cls, version: Version) -> Compat:
@@ -33,13 +33,18 @@ class Compat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """`min:max`."""
+    """Lower and upper limit, written `min:max`."""
 
     min: int
     max: int
 
     @classmethod
     def parse(cls, text: str) -> Range:
+        """Parse `min:max`.
+
+        Raises:
+            ValueError: the text has another form, or the minimum exceeds the maximum.
+        """
         low, colon, high = text.partition(":")
         if not colon or not low.isdigit() or not high.isdigit() or int(low) > int(high):
             raise ValueError(f"{text!r}: expected min:max")
@@ -48,7 +53,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Fields are the flags, with underscores."""
+    """Options; each field is a flag with underscores instead of dashes."""
 
     compat: Compat = Compat.V1_36
     scan_interval: float = 10.0
@@ -106,36 +111,40 @@ class Options:
     status_config_map_name: str = "cluster-autoscaler-status"
     namespace: str = "kube-system"
     nomination_timeout: float = 900.0
-    """`fixed` only: how long a nomination holds its node; as long as Permit may wait at most."""
+    """`fixed` only: how long a nomination blocks the deletion of its node; as long as Permit may wait."""
 
 
 _DURATIONS = frozenset(
     f.name for f in fields(Options) if f.type == "float" and not f.name.endswith(("threshold", "percentage"))
 )
 HELP: Mapping[str, str] = {
-    "compat": "How nominatedNodeName is read: as up to 1.35, as in 1.36, or without the holes of 1.36 "
-    "(fixed).  [default: as --emulated-version]",
-    "record_duplicated_events": "Do not limit an object's events to one of each reason in five minutes.",
-    "force_ds": "Leave room on new nodes for all suitable DaemonSets' pods, not only for those that run.",
-    "scale_down_delay_type_local": "Apply the scale-down delays to each node group and not to the cluster.",
-    "scale_up_from_zero": "Scale up also a cluster without ready nodes.",
-    "expander": "random, most-pods, least-waste or least-nodes; several by comma are filters in turn.",
-    "nomination_timeout": "With --compat=fixed: how long a nominated pod that does not come holds its node.",
+    "compat": "Behaviour with regard to nominatedNodeName: of 1.35 and earlier, of 1.36, or of 1.36 without "
+    "its known gaps (fixed).  [default: as --emulated-version]",
+    "record_duplicated_events": "Do not limit events to one of each reason about an object in five minutes.",
+    "force_ds": "Reserve room on new nodes for pods of all suitable DaemonSets, not only of running ones.",
+    "scale_down_delay_type_local": "Apply the scale-down delays to each node group instead of the cluster.",
+    "scale_up_from_zero": "Scale up a cluster without ready nodes.",
+    "expander": "random, most-pods, least-waste or least-nodes; a comma-separated list is applied in order.",
+    "nomination_timeout": "With --compat=fixed: how long a nominated pod blocks its node.",
 }
 
 
 def is_duration(name: str) -> bool:
-    """Whether the flag is written as a duration."""
+    """Report whether the flag is a duration."""
     return name in _DURATIONS
 
 
 def flag(name: str) -> str:
-    """`scan_interval` is `--scan-interval`."""
+    """Return the flag of a field: `--scan-interval` of `scan_interval`."""
     return f"--{name.replace('_', '-')}"
 
 
 def read(name: str, text: str) -> object:
-    """The value of a field as its flag has it; ValueError with a text that helps."""
+    """Parse the value of a field's flag.
+
+    Raises:
+        ValueError: the value is invalid; the text says what is expected.
+    """
     default = getattr(Options(), name)
     if name in _DURATIONS:
         return parse_seconds(text)
@@ -153,18 +162,22 @@ def read(name: str, text: str) -> object:
 
 
 def from_flags(values: Mapping[str, str], base: Options | None = None) -> Options:
-    """Options from flags without their dashes (`scan-interval`); ValueError names the flag."""
-    known = {f.name for f in fields(Options)}
-    found: dict[str, object] = {}
+    """Return the options with these flags, which have no leading dashes (`scan-interval`).
+
+    Raises:
+        ValueError: a flag does not exist, or its value is invalid; the text names the flag.
+    """
+    names = {f.name for f in fields(Options)}
+    parsed: dict[str, object] = {}
     for flag_name, text in values.items():
         name = flag_name.replace("-", "_")
-        if name not in known:
-            raise ValueError(f"--{flag_name}: there is no such flag")
+        if name not in names:
+            raise ValueError(f"--{flag_name}: unknown flag")
         try:
-            found[name] = read(name, text)
+            parsed[name] = read(name, text)
         except ValueError as error:
             raise ValueError(f"--{flag_name}: {error}") from None
-    return replace(base or Options(), **found)  # type: ignore[arg-type]  # read gives each field's type
+    return replace(base or Options(), **parsed)  # type: ignore[arg-type]  # read gives each field's type
 
 
 __all__ = ["GIB", "HELP", "Compat", "Options", "Range", "flag", "from_flags", "read"]

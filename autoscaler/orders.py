@@ -29,7 +29,7 @@ class ErrorType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an order was not carried out."""
+    """A failed order; the message is the error."""
 
     type: ErrorType
     message: str
@@ -180,7 +180,7 @@ class RecordEvents(Order[None]):
 class WriteStatus(Order[Succeeded]):
     """Write the status ConfigMap; `now` in seconds since the epoch."""
 
-    document: Mapping[str, Any]
+    document: Mapping[str, object]
     now: float
 
 

@@ -29,7 +29,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """What happens to a deletion."""
+    """An event of a deletion."""
 
     STARTED = "started"
     CONFIRMED = "the node may still be deleted"
@@ -43,7 +43,7 @@ class Event(StrEnum):
 
 
 class Effect(StrEnum):
-    """What is done on a transition."""
+    """An action on a transition."""
 
     WAIT_AFTER_TAINT = "wait --node-delete-delay-after-taint"
     RECHECK = "read and check the node"
@@ -107,8 +107,8 @@ def transition_of(state: State, event: Event, log: tuple[Event, ...]) -> Transit
 def diagram() -> str:
     """Return the table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", f"    [*] --> {State.TAINTED.name}"]
-    for state, row in TRANSITIONS.items():
-        lines += [f"    {state.name} --> {found.to.name}: {event}" for event, found in row.items()]
+    for state, transitions in TRANSITIONS.items():
+        lines += [f"    {state.name} --> {row.to.name}: {event}" for event, row in transitions.items()]
     return "\n".join(lines)
 
 

@@ -1,5 +1,6 @@
-"""The built-in cloud: node groups whose machines appear after a delay, behind the external provider protocol.
+"""The built-in cloud provider: node groups whose instances run after a delay, behind the gRPC protocol.
 
-`node_groups` reads what groups there are, `state` is the pure core (what exists, what may happen), `servicer`
-speaks the protocol, `process` runs it and deletes Node objects of machines that are gone. Start with `state`.
+`node_groups` reads the groups from a file, `state` is the pure core (instances and their states), `servicer`
+implements the protocol, `access` authorizes its clients, `process` runs it and deletes the Node objects of
+deleted instances. Start with `state`.
 """

@@ -19,15 +19,15 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--node-groups",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    help="YAML file with the node groups; without it there are none.",
+    help="YAML file with the node groups; without it the cloud has no groups.",
 )
 @click.option(
     "--grpc-address", default="127.0.0.1:0", metavar="HOST:PORT", help="Where to serve the protocol."
 )
 @click.option("--tls-cert-file", type=_FILE, default=None, help="Serve TLS with this certificate.")
-@click.option("--tls-private-key-file", type=_FILE, default=None, help="Its key.")
+@click.option("--tls-private-key-file", type=_FILE, default=None, help="Key of that certificate.")
 @click.option(
-    "--client-ca-file", type=_FILE, default=None, help="Answer clients with a certificate by this authority."
+    "--client-ca-file", type=_FILE, default=None, help="Accept clients with a certificate of this authority."
 )
 def main(
     process: Process,
@@ -37,7 +37,7 @@ def main(
     tls_private_key_file: Path | None,
     client_ca_file: Path | None,
 ) -> None:
-    """Machines on order, behind the autoscaler's external provider protocol."""
+    """Run the built-in cloud provider, behind the autoscaler's external gRPC provider protocol."""
     try:
         groups = load(node_groups)
     except NodeGroupError as error:

@@ -1,7 +1,7 @@
-"""Who may ask the cloud, and order and delete machines: by client certificate, as upstream's providers.
+"""Authorization of the cloud's clients, by client certificate as with upstream's providers.
 
-Every certificate of the cluster's authority ends the handshake well, but the users of the cluster are not all
-to order machines: their names decide. Without certificates the port is plain, and open to all.
+All certificates of the cluster's authority pass the TLS handshake; the user name decides which methods a
+client may call. Without certificates the port is not encrypted, and open to all clients.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 KUBELETS = "nominee:kubelets"
-"""The user of the kubelet processes here: they ask which machines run."""
+"""The user of the kubelet processes, which read the running instances."""
 _MANAGERS = frozenset({"cluster-autoscaler", "kubernetes-admin"})
 _READS = frozenset(
     {"NodeGroups", "NodeGroupNodes", "NodeGroupForNode", "NodeGroupTargetSize", "NodeGroupTemplateNodeInfo"}
 )
 _COMMON_NAME = "x509_common_name"
-_Context = grpc.aio.ServicerContext[Any, Any]
+_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
 @dataclass(frozen=True, slots=True)
 class CloudTls:
-    """What the cloud shows, and the authority of the clients that it answers: PEM."""
+    """The cloud's certificate and key, and the authority of its clients, in PEM."""
 
     certificate: bytes
     key: bytes = field(repr=False)
     client_authority: bytes
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Credentials that want a client certificate."""
+        """Return credentials that require a client certificate."""
         pair = [(self.key, self.certificate)]
         return grpc.ssl_server_credentials(pair, self.client_authority, require_client_auth=True)
 
 
 def may(user: str, method: str) -> bool:
-    """Whether a user may call a method of the external provider protocol."""
+    """Report whether a user may call a method of the external provider protocol."""
     return user in _MANAGERS or (user == KUBELETS and method in _READS)
 
 
 class Guard(grpc.aio.ServerInterceptor):
-    """Authorizes each call (with `secure`), and only then decodes its request.
+    """Authorizes each call (with `secure`) before its request is decoded.
 
-    PERMISSION_DENIED for a user who may not, INVALID_ARGUMENT for a request that is not protobuf.
+    A user without permission gets PERMISSION_DENIED, a request that is not protobuf INVALID_ARGUMENT.
     """
 
     def __init__(self, *, secure: bool) -> None:

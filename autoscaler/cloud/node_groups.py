@@ -1,16 +1,16 @@
-"""What node groups the cloud has: read from YAML, checked, and each with the Node that its machines become.
+"""Node groups of the cloud, read from YAML and validated; each has the Node that its instances become.
 
     nodeGroups:
     - name: small
-      min: 0                      # the autoscaler's business; the cloud only tells it
-      max: 10                     # the cloud refuses to grow further
-      target: 1                   # machines at the first start
-      provisioningDelay: 2s       # from the order until the machine runs
-      deletionDelay: 0s           # from the request until the machine is gone
+      min: 0                      # reported to the autoscaler; the cloud does not enforce it
+      max: 10                     # the cloud refuses larger sizes
+      target: 1                   # instances at the first start
+      provisioningDelay: 2s       # from the request until the instance runs
+      deletionDelay: 0s           # from the request until the instance is deleted
       template: {cpu: "4", memory: 16Gi, pods: 110, labels: {a: b}, taints: [{key: k, effect: NoSchedule}]}
       failures: {increase: 1, provisioning: 1, stuck: 1, errorCode: OUT_OF_STOCK, errorClass: OutOfResources}
 
-`failures` makes the first N orders be refused, the first N machines come with an error, or never come.
+With `failures` the first N increases are refused, and the first N instances fail or never run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -36,24 +35,24 @@ _FAILURE_FIELDS = {"increase", "provisioning", "stuck", "errorCode", "errorMessa
 
 
 class NodeGroupError(ValueError):
-    """The file says something that makes no sense; the text names the place."""
+    """An invalid file; the text has the path of the field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """What goes wrong, counted from the group's first machine or order."""
+    """Emulated failures, counted from the group's first instance or increase."""
 
     increase: int = 0
     provisioning: int = 0
     stuck: int = 0
     error_code: str = "OUT_OF_STOCK"
-    error_message: str = "no machine of this kind is left"
+    error_message: str = "no instance of this type is available"
     error_class: int = ERROR_CLASSES["OutOfResources"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
-    """A group as the file has it. Delays in seconds."""
+    """A group of the file. Delays in seconds."""
 
     name: str
     min: int
@@ -66,7 +65,11 @@ class NodeGroup:
 
 
 def load(path: Path | None) -> tuple[NodeGroup, ...]:
-    """The groups of a file; none without a file. NodeGroupError for what cannot be read."""
+    """Read the groups of a file; without a file there are no groups.
+
+    Raises:
+        NodeGroupError: the file cannot be read, or is invalid.
+    """
     if path is None:
         return ()
     try:
@@ -78,21 +81,23 @@ def load(path: Path | None) -> tuple[NodeGroup, ...]:
 
 
 def parse(text: str) -> tuple[NodeGroup, ...]:
-    """The groups of a YAML document."""
+    """Parse the groups of a YAML document.
+
+    Raises:
+        NodeGroupError: the document is invalid.
+    """
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise NodeGroupError(f"no YAML: {error}") from None
+        raise NodeGroupError(f"invalid YAML: {error}") from None
     if document is None:
         return ()
-    rows = _mapping(document, "the document").get("nodeGroups")
-    if not isinstance(rows, list):
-        raise NodeGroupError("nodeGroups: expected a list")
+    rows = _list(_mapping(document, "the document").get("nodeGroups"), "nodeGroups")
     groups = tuple(_group(row, f"nodeGroups[{index}]") for index, row in enumerate(rows))
     names = [group.name for group in groups]
     for name in names:
         if names.count(name) > 1:
-            raise NodeGroupError(f"nodeGroups: {name} is there twice")
+            raise NodeGroupError(f"nodeGroups: duplicate name {name}")
     return groups
 
 
@@ -121,7 +126,7 @@ def _group(row: object, at: str) -> NodeGroup:
 
 
 def _template(group: str, row: object, at: str) -> core.Node:
-    """The node that a machine of the group becomes: ready, and with the group's label."""
+    """Return the node that an instance of the group becomes: ready, and with the group's label."""
     fields = _known(row, _TEMPLATE_FIELDS, at)
     amounts = {
         "pods": fields.get("pods", 110),
@@ -130,16 +135,16 @@ def _template(group: str, row: object, at: str) -> core.Node:
     }
     for name in ("cpu", "memory"):
         if name not in fields:
-            raise NodeGroupError(f"{at}.{name}: must be given")
+            raise NodeGroupError(f"{at}.{name}: required")
         amounts[name] = fields[name]
     node = core.Node()
     node.metadata.name = f"{group}-template"
-    for where, given in (
-        (node.metadata.labels, fields.get("labels")),
-        (node.metadata.annotations, fields.get("annotations")),
+    for target, name in (
+        (node.metadata.labels, "labels"),
+        (node.metadata.annotations, "annotations"),
     ):
-        for key, value in _mapping(given or {}, at).items():
-            where[str(key)] = str(value)
+        for key, value in _mapping(fields.get(name) or {}, f"{at}.{name}").items():
+            target[str(key)] = str(value)
     node.metadata.labels[GROUP_LABEL] = group
     for name, amount in amounts.items():
         try:
@@ -148,11 +153,12 @@ def _template(group: str, row: object, at: str) -> core.Node:
             raise NodeGroupError(f"{at}.{name}: {error}") from None
         node.status.capacity[str(name)].string = text
         node.status.allocatable[str(name)].string = text
-    for index, taint in enumerate(fields.get("taints") or []):
+    for index, taint in enumerate(_list(fields.get("taints") or [], f"{at}.taints")):
+        place = f"{at}.taints[{index}]"
         try:
-            node.spec.taints.append(from_json(core.Taint, taint, strict=True))
+            node.spec.taints.append(from_json(core.Taint, _mapping(taint, place), strict=True))
         except DecodeError as error:
-            raise NodeGroupError(f"{at}.taints[{index}]: {error}") from None
+            raise NodeGroupError(f"{place}: {error}") from None
     node.status.conditions.add(type="Ready", status="True")
     return node
 
@@ -164,9 +170,9 @@ def _failures(row: object, at: str) -> Failures:
     default = Failures()
     for name in ("errorCode", "errorMessage"):
         if not isinstance(fields.get(name, ""), str):  # YAML reads NO as false
-            raise NodeGroupError(f"{at}.{name}: expected a text; put it in quotes")
+            raise NodeGroupError(f"{at}.{name}: expected a string; put it in quotes")
     class_name = fields.get("errorClass", "OutOfResources")
-    if class_name not in ERROR_CLASSES:
+    if not isinstance(class_name, str) or class_name not in ERROR_CLASSES:
         raise NodeGroupError(f"{at}.errorClass: expected one of {', '.join(ERROR_CLASSES)}")
     return Failures(
         increase=_count(fields, "increase", 0, at),
@@ -178,28 +184,34 @@ def _failures(row: object, at: str) -> Failures:
     )
 
 
-def _mapping(value: object, at: str) -> Mapping[str, Any]:
+def _mapping(value: object, at: str) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise NodeGroupError(f"{at}: expected a mapping")
     return value
 
 
-def _known(value: object, fields: set[str], at: str) -> Mapping[str, Any]:
-    found = _mapping(value, at)
-    for name in found:
-        if name not in fields:
-            raise NodeGroupError(f"{at}.{name}: unknown; there are {', '.join(sorted(fields))}")
-    return found
-
-
-def _count(fields: Mapping[str, Any], name: str, default: int, at: str) -> int:
-    value = fields.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise NodeGroupError(f"{at}.{name}: expected a number from 0")
+def _list(value: object, at: str) -> list[object]:
+    if not isinstance(value, list):
+        raise NodeGroupError(f"{at}: expected a list")
     return value
 
 
-def _duration(fields: Mapping[str, Any], name: str, at: str) -> float:
+def _known(value: object, fields: set[str], at: str) -> Mapping[str, object]:
+    mapping = _mapping(value, at)
+    for name in mapping:
+        if name not in fields:
+            raise NodeGroupError(f"{at}.{name}: unknown field; known are {', '.join(sorted(fields))}")
+    return mapping
+
+
+def _count(fields: Mapping[str, object], name: str, default: int, at: str) -> int:
+    value = fields.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise NodeGroupError(f"{at}.{name}: expected an integer of 0 or more")
+    return value
+
+
+def _duration(fields: Mapping[str, object], name: str, at: str) -> float:
     try:
         seconds = parse_seconds(str(fields.get(name, "0")))
     except ValueError:

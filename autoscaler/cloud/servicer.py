@@ -1,17 +1,18 @@
-"""The external provider protocol over the cloud's state.
+"""The external gRPC provider protocol on the state of the cloud.
 
-What the protocol leaves optional and this cloud has not got (prices, options per group) is UNIMPLEMENTED,
-which makes an autoscaler use its own. Source: cluster-autoscaler 1.36, externalgrpc.
+Optional methods that this cloud does not support (prices, options of groups) are UNIMPLEMENTED: autoscalers
+then use their defaults. Source: cluster-autoscaler 1.36, externalgrpc.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn, TypeAlias
 
 import grpc
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
+from google.protobuf.message import Message
 
 from autoscaler.cloud.node_groups import NodeGroup
 from autoscaler.cloud.state import CloudError, CloudState, Instance, InstanceState
@@ -29,47 +30,59 @@ _STATES = {
     InstanceState.RUNNING: protocol.InstanceStatus.instanceRunning,
     InstanceState.DELETING: protocol.InstanceStatus.instanceDeleting,
 }
-_Context = grpc.aio.ServicerContext
+_Context: TypeAlias = "grpc.aio.ServicerContext[Message, Message]"
 
 
 class CloudServicer(protocol_grpc.CloudProviderServicer):
-    """Answers from the state. `changed` keeps what was changed before the answer is given."""
+    """Answers requests from the state. `changed` must save the state; it is called before the answer."""
 
     def __init__(self, state: CloudState, clock: Clock, changed: Callable[[], None]) -> None:
         self._state = state
         self._clock = clock
         self._changed = changed
 
-    async def NodeGroups(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def NodeGroups(
+        self, request: protocol.NodeGroupsRequest, context: _Context
+    ) -> protocol.NodeGroupsResponse:
         groups = [_group(group) for group in self._state.groups.values()]
         return protocol.NodeGroupsResponse(nodeGroups=groups)
 
-    async def NodeGroupForNode(self, request: Any, context: _Context[Any, Any]) -> Any:
-        # A node that is not ours gets a group without an id.
+    async def NodeGroupForNode(
+        self, request: protocol.NodeGroupForNodeRequest, context: _Context
+    ) -> protocol.NodeGroupForNodeResponse:
+        # For a node of another provider the protocol has a group without an ID.
         group = self._state.group_of(request.node.providerID) or self._state.group_of(request.node.name)
         return protocol.NodeGroupForNodeResponse(
             nodeGroup=_group(group) if group is not None else protocol.NodeGroup()
         )
 
-    async def GPULabel(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def GPULabel(
+        self, request: protocol.GPULabelRequest, context: _Context
+    ) -> protocol.GPULabelResponse:
         return protocol.GPULabelResponse(label="nominee.dev/gpu")
 
-    async def GetAvailableGPUTypes(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def GetAvailableGPUTypes(
+        self, request: protocol.GetAvailableGPUTypesRequest, context: _Context
+    ) -> protocol.GetAvailableGPUTypesResponse:
         return protocol.GetAvailableGPUTypesResponse()
 
-    async def Cleanup(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def Cleanup(self, request: protocol.CleanupRequest, context: _Context) -> protocol.CleanupResponse:
         return protocol.CleanupResponse()
 
-    async def Refresh(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def Refresh(self, request: protocol.RefreshRequest, context: _Context) -> protocol.RefreshResponse:
         return protocol.RefreshResponse()
 
-    async def NodeGroupTargetSize(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def NodeGroupTargetSize(
+        self, request: protocol.NodeGroupTargetSizeRequest, context: _Context
+    ) -> protocol.NodeGroupTargetSizeResponse:
         try:
             return protocol.NodeGroupTargetSizeResponse(targetSize=self._state.target(request.id))
         except CloudError as error:
             await _refuse(context, error)
 
-    async def NodeGroupIncreaseSize(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def NodeGroupIncreaseSize(
+        self, request: protocol.NodeGroupIncreaseSizeRequest, context: _Context
+    ) -> protocol.NodeGroupIncreaseSizeResponse:
         try:
             await INCREASE_BEFORE.hit(group=request.id, delta=request.delta)
             self._state.increase(request.id, request.delta, self._clock.now())
@@ -80,7 +93,9 @@ class CloudServicer(protocol_grpc.CloudProviderServicer):
             await _refuse(context, error)
         return protocol.NodeGroupIncreaseSizeResponse()
 
-    async def NodeGroupDeleteNodes(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def NodeGroupDeleteNodes(
+        self, request: protocol.NodeGroupDeleteNodesRequest, context: _Context
+    ) -> protocol.NodeGroupDeleteNodesResponse:
         ids = [node.providerID or node.name for node in request.nodes]
         try:
             await DELETE_BEFORE.hit(group=request.id, nodes=",".join(ids))
@@ -91,7 +106,9 @@ class CloudServicer(protocol_grpc.CloudProviderServicer):
             await _refuse(context, error)
         return protocol.NodeGroupDeleteNodesResponse()
 
-    async def NodeGroupDecreaseTargetSize(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def NodeGroupDecreaseTargetSize(
+        self, request: protocol.NodeGroupDecreaseTargetSizeRequest, context: _Context
+    ) -> protocol.NodeGroupDecreaseTargetSizeResponse:
         try:
             self._state.decrease_target(request.id, request.delta)
             self._changed()
@@ -99,7 +116,9 @@ class CloudServicer(protocol_grpc.CloudProviderServicer):
             await _refuse(context, error)
         return protocol.NodeGroupDecreaseTargetSizeResponse()
 
-    async def NodeGroupNodes(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def NodeGroupNodes(
+        self, request: protocol.NodeGroupNodesRequest, context: _Context
+    ) -> protocol.NodeGroupNodesResponse:
         try:
             instances = self._state.of_group(request.id)
         except CloudError as error:
@@ -115,7 +134,9 @@ class CloudServicer(protocol_grpc.CloudProviderServicer):
             rows.append(row)
         return protocol.NodeGroupNodesResponse(instances=rows)
 
-    async def NodeGroupTemplateNodeInfo(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def NodeGroupTemplateNodeInfo(
+        self, request: protocol.NodeGroupTemplateNodeInfoRequest, context: _Context
+    ) -> protocol.NodeGroupTemplateNodeInfoResponse:
         try:
             template = self._state.group(request.id).template
         except CloudError as error:
@@ -124,32 +145,38 @@ class CloudServicer(protocol_grpc.CloudProviderServicer):
             nodeBytes=template.SerializeToString(deterministic=True)
         )
 
-    async def NodeGroupGetOptions(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def NodeGroupGetOptions(
+        self, request: protocol.NodeGroupAutoscalingOptionsRequest, context: _Context
+    ) -> protocol.NodeGroupAutoscalingOptionsResponse:
         await _unimplemented(context)
 
-    async def PricingNodePrice(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def PricingNodePrice(
+        self, request: protocol.PricingNodePriceRequest, context: _Context
+    ) -> protocol.PricingNodePriceResponse:
         await _unimplemented(context)
 
-    async def PricingPodPrice(self, request: Any, context: _Context[Any, Any]) -> Any:
+    async def PricingPodPrice(
+        self, request: protocol.PricingPodPriceRequest, context: _Context
+    ) -> protocol.PricingPodPriceResponse:
         await _unimplemented(context)
 
 
-def _group(group: NodeGroup) -> Any:
+def _group(group: NodeGroup) -> protocol.NodeGroup:
     debug = f"{group.name} ({group.min}:{group.max})"
     return protocol.NodeGroup(id=group.name, minSize=group.min, maxSize=group.max, debug=debug)
 
 
-def _instance(instance: Instance) -> Any:
+def _instance(instance: Instance) -> protocol.Instance:
     status = protocol.InstanceStatus(instanceState=_STATES[instance.state])
     return protocol.Instance(id=instance.id, status=status)
 
 
-async def _refuse(context: _Context[Any, Any], error: Exception) -> NoReturn:
+async def _refuse(context: _Context, error: Exception) -> NoReturn:
     code = grpc.StatusCode[error.code] if isinstance(error, CloudError) else grpc.StatusCode.INTERNAL
     await context.abort(code, str(error))
     raise AssertionError("abort returned")
 
 
-async def _unimplemented(context: _Context[Any, Any]) -> NoReturn:
-    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this cloud has not got it")
+async def _unimplemented(context: _Context) -> NoReturn:
+    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "not supported by this cloud")
     raise AssertionError("abort returned")

@@ -1,21 +1,23 @@
-"""What machines there are: the cloud's core. No I/O and no clock; times are seconds since the epoch.
+"""Instances of the cloud and their states. Pure; times are seconds since the epoch.
 
-    creating -(provisioning delay)-> running -> deleting -(deletion delay, Node object gone)-> forgotten
+    creating -(provisioning delay)-> running -> deleting -(deletion delay, Node object deleted)-> removed
 
-Source: the semantics that cluster-autoscaler 1.36 expects of an external gRPC provider.
+Source: what cluster-autoscaler 1.36 expects of an external gRPC provider.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import TypeAlias, TypedDict
 
 from autoscaler.cloud.node_groups import NodeGroup
 
 
 class InstanceState(StrEnum):
+    """State of an instance."""
+
     CREATING = "creating"
     RUNNING = "running"
     DELETING = "deleting"
@@ -23,29 +25,39 @@ class InstanceState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A machine. Its id is its node's name and provider id."""
+    """An instance. Its ID is the name and the provider ID of its node."""
 
     id: str
     group: str
     state: InstanceState
     due: float | None
-    """When the present state ends; None: never by itself."""
+    """When the present state ends; None if it does not end by itself."""
     error_code: str = ""
 
 
 @dataclass(slots=True)
 class GroupState:
-    """How big a group is to be, and what has been counted."""
+    """The target size of a group, and its counters."""
 
     target: int = 0
     ordered: int = 0
-    """Machines so far, which names the next one."""
+    """Instances requested so far; the name of the next one is made from it."""
     refused: int = 0
-    """Orders that were refused by `failures`."""
+    """Increases refused because of `failures`."""
+
+
+_Row: TypeAlias = dict[str, str | float | int | None]
+
+
+class StateDocument(TypedDict):
+    """The state as JSON."""
+
+    groups: dict[str, dict[str, int]]
+    instances: list[_Row]
 
 
 class CloudError(Exception):
-    """A request that cannot be done. `code` is the name of a gRPC status code."""
+    """A request that is refused. `code` is the name of a gRPC status code."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -53,54 +65,65 @@ class CloudError(Exception):
 
 
 class CloudState:
-    """All groups and machines."""
+    """All groups and instances."""
 
     def __init__(self, groups: Iterable[NodeGroup]) -> None:
         self.groups: dict[str, NodeGroup] = {group.name: group for group in groups}
         self.sizes: dict[str, GroupState] = {}
         self.instances: dict[str, Instance] = {}
 
-    # Looking
+    # Reading
 
     def group(self, name: str) -> NodeGroup:
-        """CloudError NOT_FOUND where there is none."""
-        found = self.groups.get(name)
-        if found is None:
-            raise CloudError("NOT_FOUND", f"there is no node group {name!r}")
-        return found
+        """Return a group.
+
+        Raises:
+            CloudError: NOT_FOUND, if it does not exist.
+        """
+        group = self.groups.get(name)
+        if group is None:
+            raise CloudError("NOT_FOUND", f"node group {name!r} not found")
+        return group
 
     def target(self, name: str) -> int:
+        """Return the target size of a group."""
         return self.sizes[self.group(name).name].target
 
     def of_group(self, name: str) -> list[Instance]:
-        """Machines of a group, in the order in which they were ordered."""
+        """Return the instances of a group, in the order in which they were requested."""
         self.group(name)
         return [instance for instance in self.instances.values() if instance.group == name]
 
     def group_of(self, instance_id: str) -> NodeGroup | None:
-        """Whose machine it is; None for one that is not ours."""
-        found = self.instances.get(instance_id)
-        return None if found is None else self.groups.get(found.group)
+        """Return the group of an instance; None for an instance of another provider."""
+        instance = self.instances.get(instance_id)
+        return None if instance is None else self.groups.get(instance.group)
 
-    def next_change(self) -> float | None:
-        """When `advance` will next have something to do."""
-        return min((i.due for i in self.instances.values() if i.due is not None), default=None)
+    def next_due(self, state: InstanceState, *, except_for: Collection[str] = ()) -> float | None:
+        """Return when the next instance in this state is due, except for those with these IDs; or None."""
+        rows = self.instances.values()
+        dues = [row.due for row in rows if row.state is state and row.id not in except_for]
+        return min((due for due in dues if due is not None), default=None)
 
     # Changing
 
     def begin(self, now: float) -> None:
-        """Makes groups that are new what they shall be at the start; machines of groups that are gone go."""
+        """Create the instances of new groups, and delete those of groups that do not exist any more."""
         for group in self.groups.values():
             if group.name not in self.sizes:
                 self.sizes[group.name] = GroupState(target=group.target)
-                self._order(group, group.target, now)
+                self._create(group, group.target, now)
         for name in [name for name in self.sizes if name not in self.groups]:
             del self.sizes[name]
             for instance in [i for i in self.instances.values() if i.group == name]:
                 self.instances[instance.id] = replace(instance, state=InstanceState.DELETING, due=now)
 
     def increase(self, name: str, delta: int, now: float) -> None:
-        """Orders more machines; refused above the group's maximum."""
+        """Increase the target size of a group, and request the instances.
+
+        Raises:
+            CloudError: the size would exceed the maximum, or `failures` says so.
+        """
         group, size = self.group(name), self.sizes.get(name, GroupState())
         if delta <= 0:
             raise CloudError("INVALID_ARGUMENT", f"size increase must be positive, not {delta}")
@@ -113,46 +136,54 @@ class CloudState:
             size.refused += 1
             raise CloudError("RESOURCE_EXHAUSTED", group.failures.error_message)
         size.target += delta
-        self._order(group, delta, now)
+        self._create(group, delta, now)
 
     def decrease_target(self, name: str, delta: int) -> None:
-        """Takes back orders that are not fulfilled yet, the newest first; a machine that runs never goes."""
+        """Decrease the target size of a group, and cancel its newest requests; running instances stay.
+
+        Raises:
+            CloudError: the size would be smaller than the number of running instances.
+        """
         size = self.sizes[self.group(name).name]
         if delta >= 0:
             raise CloudError("INVALID_ARGUMENT", f"size decrease must be negative, not {delta}")
-        living = [i for i in self.of_group(name) if i.state is not InstanceState.DELETING]
-        running = sum(i.state is InstanceState.RUNNING for i in living)
+        instances = [i for i in self.of_group(name) if i.state is not InstanceState.DELETING]
+        running = sum(i.state is InstanceState.RUNNING for i in instances)
         if size.target + delta < running:
             raise CloudError(
                 "FAILED_PRECONDITION",
                 f"attempt to delete existing nodes: target {size.target}, delta {delta}, existing {running}",
             )
         size.target += delta
-        waiting = [i for i in living if i.state is InstanceState.CREATING]
-        for instance in reversed(waiting[max(size.target - running, 0) :]):
+        creating = [i for i in instances if i.state is InstanceState.CREATING]
+        for instance in reversed(creating[max(size.target - running, 0) :]):
             del self.instances[instance.id]
 
     def delete(self, name: str, ids: Iterable[str], now: float) -> None:
-        """Gives machines back and lowers the target, also below the minimum, which is the autoscaler's.
+        """Delete all these instances, or none, and decrease the target size.
 
-        All or none: CloudError where one is not of this group. One that goes already is not counted again.
+        The size may fall below the minimum, which only the autoscaler regards. An instance that is already
+        being deleted is not counted again.
+
+        Raises:
+            CloudError: an instance does not belong to the group.
         """
         group = self.group(name)
-        doomed = list(dict.fromkeys(ids))
-        for instance_id in doomed:
-            found = self.instances.get(instance_id)
-            if found is None or found.group != name:
-                raise CloudError("NOT_FOUND", f"{instance_id} is no machine of node group {name}")
-        for instance_id in doomed:
+        unique = list(dict.fromkeys(ids))
+        for instance_id in unique:
+            instance = self.instances.get(instance_id)
+            if instance is None or instance.group != name:
+                text = f"instance {instance_id} does not belong to node group {name}"
+                raise CloudError("NOT_FOUND", text)
+        for instance_id in unique:
             instance = self.instances[instance_id]
             if instance.state is not InstanceState.DELETING:
                 self.sizes[name].target = max(self.sizes[name].target - 1, 0)
-                self.instances[instance_id] = replace(
-                    instance, state=InstanceState.DELETING, due=now + group.deletion_delay
-                )
+                due = now + group.deletion_delay
+                self.instances[instance_id] = replace(instance, state=InstanceState.DELETING, due=due)
 
     def advance(self, now: float) -> bool:
-        """Machines whose provisioning is over run; whether any changed."""
+        """Start the instances whose provisioning delay is over; report whether there were any."""
         changed = False
         for instance in list(self.instances.values()):
             if instance.state is InstanceState.CREATING and instance.due is not None and instance.due <= now:
@@ -160,47 +191,54 @@ class CloudState:
                 changed = True
         return changed
 
-    def expired(self, now: float) -> list[Instance]:
-        """Machines that are off: their Node objects are to be deleted, and then they are forgotten."""
+    def deleted(self, now: float) -> list[Instance]:
+        """Return the instances whose deletion delay is over: their Node objects are to be deleted."""
         return [
             i
             for i in self.instances.values()
             if i.state is InstanceState.DELETING and i.due is not None and i.due <= now
         ]
 
-    def forget(self, instance_id: str) -> None:
-        """The machine's Node object is gone, too."""
+    def remove(self, instance_id: str) -> None:
+        """Remove a deleted instance, after its Node object."""
         self.instances.pop(instance_id, None)
 
-    def _order(self, group: NodeGroup, count: int, now: float) -> None:
+    def _create(self, group: NodeGroup, count: int, now: float) -> None:
         size, failures = self.sizes[group.name], group.failures
         for _ in range(count):
             size.ordered += 1
             number = size.ordered
-            failing = number <= failures.provisioning
-            stuck = failing or number <= failures.provisioning + failures.stuck
+            is_failing = number <= failures.provisioning
+            is_stuck = is_failing or number <= failures.provisioning + failures.stuck
             name = f"{group.name}-{number}"
             self.instances[name] = Instance(
                 id=name,
                 group=group.name,
                 state=InstanceState.CREATING,
-                due=None if stuck else now + group.provisioning_delay,
-                error_code=failures.error_code if failing else "",
+                due=None if is_stuck else now + group.provisioning_delay,
+                error_code=failures.error_code if is_failing else "",
             )
 
-    # Surviving
+    # Persistence
 
-    def to_document(self) -> dict[str, Any]:
-        """What must not be forgotten, for JSON."""
+    def to_document(self) -> StateDocument:
+        """Return the state for the state file."""
         return {
             "groups": {name: asdict(size) for name, size in self.sizes.items()},
             "instances": [asdict(instance) for instance in self.instances.values()],
         }
 
-    def restore(self, document: Mapping[str, Any]) -> None:
-        """Takes over what `to_document` gave; KeyError, TypeError or ValueError for anything else."""
+    def restore(self, document: StateDocument) -> None:
+        """Replace the state by what `to_document` returned.
+
+        Raises:
+            KeyError, TypeError, ValueError: the document has another form.
+        """
         self.sizes = {name: GroupState(**size) for name, size in document["groups"].items()}
-        instances = [
-            Instance(**{**row, "state": InstanceState(row["state"])}) for row in document["instances"]
-        ]
+        instances = map(_instance, document["instances"])
         self.instances = {instance.id: instance for instance in instances}
+
+
+def _instance(row: _Row) -> Instance:
+    state = InstanceState(str(row["state"]))
+    return Instance(**{**row, "state": state})  # type: ignore[arg-type]  # a wrong type is an error later

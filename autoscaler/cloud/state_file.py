@@ -1,4 +1,4 @@
-"""The cloud's memory: a small file that is whole at every moment, so that kill -9 loses no machine."""
+"""The state file of the cloud. It is complete at any moment, so that no instance is lost by kill -9."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autoscaler.cloud.state import CloudState
 
 
 class StateFileError(Exception):
-    """The file is there and cannot be read; the text says where, and what to do."""
+    """The file cannot be read; the text has its path and the remedy."""
 
 
 class StateFile:
@@ -20,7 +20,11 @@ class StateFile:
         self.path = directory / "cloud" / "state.json"
 
     def load(self, state: CloudState) -> bool:
-        """Restores the state; whether there was a file. StateFileError for one that makes no sense."""
+        """Restore the state from the file; report whether there is a file.
+
+        Raises:
+            StateFileError: the file has another form.
+        """
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -28,11 +32,11 @@ class StateFile:
         try:
             state.restore(json.loads(text))
         except (ValueError, KeyError, TypeError) as error:
-            raise StateFileError(f"{self.path}: {error!r}; remove it to begin with no machines") from None
+            raise StateFileError(f"{self.path}: {error!r}; remove it to start without instances") from None
         return True
 
     def save(self, state: CloudState) -> None:
-        """Readers see the old file or the new one, also after a power cut."""
+        """Write the file. A reader sees the old or the new one, also after a power failure."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_suffix(".tmp")
         with temporary.open("w", encoding="utf-8") as file:

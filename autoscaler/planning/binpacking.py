@@ -19,7 +19,7 @@ from scheduler.framework.types import NodeInfo, PodInfo
 
 @dataclass(frozen=True, slots=True)
 class Heterogeneity:
-    """How varied the pods of an estimate were: the metric's labels, and the number of equivalence groups."""
+    """Variety of the pods of an estimate: the metric's labels, and the number of equivalence groups."""
 
     instance_type: str
     cpu_count: str

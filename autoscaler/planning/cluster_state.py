@@ -38,7 +38,7 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class AcceptableRange:
-    """How many ready nodes a healthy group may have."""
+    """Numbers of ready nodes that a healthy group may have."""
 
     min: int
     max: int

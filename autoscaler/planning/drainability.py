@@ -31,7 +31,7 @@ class Outcome(Enum):
 
 
 class BlockingReason(StrEnum):
-    """Why a pod blocks the removal of its node."""
+    """Reasons for which a pod blocks the removal of its node."""
 
     CONTROLLER_NOT_FOUND = "ControllerNotFound"
     MIN_REPLICAS_REACHED = "MinReplicasReached"
@@ -54,7 +54,7 @@ class DrainStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainContext:
-    """What the rules read."""
+    """Input of the rules."""
 
     options: Options
     budgets: RemainingPdbTracker

@@ -18,28 +18,28 @@ from scheduler.framework.types import NodeInfo
 
 
 def filter_out_unremovable(
-    options: Options, given: ScaleDownInput, candidates: Iterable[core.Node], unremovable: UnremovableNodes
+    options: Options, inputs: ScaleDownInput, candidates: Iterable[core.Node], unremovable: UnremovableNodes
 ) -> tuple[list[core.Node], dict[str, Utilization]]:
     """Return the eligible candidates, and the utilization of all candidates for which it was calculated.
 
     The reasons of the others are added to `unremovable`. Nodes that are being deleted have none.
     """
-    deleted = given.deletions.nodes()
+    deleted = inputs.deletions.nodes()
     eligible: list[core.Node] = []
     utilizations: dict[str, Utilization] = {}
     for node in candidates:
         name = node.metadata.name
         if name in deleted:
             continue
-        info = given.snapshot.get(name)
+        info = inputs.snapshot.get(name)
         if info is None:
             reason: Reason | None = Reason.NO_NODE_INFO
         elif unremovable.is_recent(name):
             reason = Reason.RECENTLY_UNREMOVABLE
         else:
-            reason = _reason(options, given, node)
+            reason = _reason(options, inputs, node)
             if reason is None:
-                used = _utilization(options, given, info)
+                used = _utilization(options, inputs, info)
                 reason = _utilization_reason(options, used)
                 if used is not None:
                     utilizations[name] = used
@@ -55,13 +55,13 @@ def has_scale_down_disabled(node: core.Node) -> bool:
     return node.metadata.annotations.get(annotation_keys.SCALE_DOWN_DISABLED) == "true"
 
 
-def _reason(options: Options, given: ScaleDownInput, node: core.Node) -> Reason | None:
+def _reason(options: Options, inputs: ScaleDownInput, node: core.Node) -> Reason | None:
     """Return why a node is not eligible whatever its utilization, or None."""
-    if taints.is_being_deleted(node, given.now):
+    if taints.is_being_deleted(node, inputs.now):
         return Reason.CURRENTLY_BEING_DELETED
     if has_scale_down_disabled(node):
         return Reason.SCALE_DOWN_DISABLED
-    if given.view.group(node.metadata.name) is None:
+    if inputs.view.group(node.metadata.name) is None:
         return Reason.NOT_AUTOSCALED
     if not options.scale_down_unready_enabled and not readiness.is_ready(node):
         return Reason.SCALE_DOWN_UNREADY_DISABLED
@@ -74,16 +74,16 @@ def _utilization_reason(options: Options, used: Utilization | None) -> Reason | 
     return Reason.NOT_UNDERUTILIZED if used.share > options.scale_down_utilization_threshold else None
 
 
-def _utilization(options: Options, given: ScaleDownInput, info: NodeInfo) -> Utilization | None:
+def _utilization(options: Options, inputs: ScaleDownInput, info: NodeInfo) -> Utilization | None:
     """Return the utilization of a node: of its devices alone, if it has any."""
-    devices = given.snapshot.devices
+    devices = inputs.snapshot.devices
     slices = devices.slices.of_node(info.name)
     if slices:
-        pods = given.snapshot.pods_on(info.name)
+        pods = inputs.snapshot.pods_on(info.name)
         return device_utilization(slices, [claim for pod in pods for claim in devices.claims_of(pod)])
     return utilization(
         info,
-        given.now,
+        inputs.now,
         skip_daemons=options.ignore_daemonsets_utilization,
         skip_mirrors=options.ignore_mirror_pods_utilization,
     )

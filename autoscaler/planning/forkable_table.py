@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
 from machinery.api.objects import ObjectKey, key_of
 
 M = TypeVar("M", bound=Message)
-_OnAdd = Callable[[Any], None]
-_OnUpdate = Callable[[Any, Any], None]
-_OnDelete = Callable[[Any, bool], None]
+_OnAdd: TypeAlias = Callable[[M], None]
+_OnUpdate: TypeAlias = Callable[[M, M], None]
+_OnDelete: TypeAlias = Callable[[M, bool], None]
 
 
 class ForkableTable(Generic[M]):
@@ -27,7 +27,7 @@ class ForkableTable(Generic[M]):
         self._forks: list[
             dict[ObjectKey, M | None]
         ] = []  # values before each fork; None: there was no object
-        self._handlers: list[tuple[_OnAdd | None, _OnUpdate | None, _OnDelete | None]] = []
+        self._handlers: list[tuple[_OnAdd[M] | None, _OnUpdate[M] | None, _OnDelete[M] | None]] = []
 
     def get(self, name: str, namespace: str = "") -> M | None:
         """Return the object, or None where there is no such object."""
@@ -40,9 +40,9 @@ class ForkableTable(Generic[M]):
     def add_handler(
         self,
         *,
-        on_add: _OnAdd | None = None,
-        on_update: _OnUpdate | None = None,
-        on_delete: _OnDelete | None = None,
+        on_add: _OnAdd[M] | None = None,
+        on_update: _OnUpdate[M] | None = None,
+        on_delete: _OnDelete[M] | None = None,
     ) -> None:
         """Call these functions after each change, as `Informer.add_handler`; not for objects already here."""
         self._handlers.append((on_add, on_update, on_delete))
@@ -101,14 +101,14 @@ class ForkableTable(Generic[M]):
         self.changes += 1
         self._update_indexes(old, new)
         for on_add, on_update, on_delete in self._handlers:
-            if new is None:
-                if on_delete is not None:
-                    on_delete(old, False)
-            elif old is None:
+            if old is not None and new is not None:
+                if on_update is not None:
+                    on_update(old, new)
+            elif new is not None:
                 if on_add is not None:
                     on_add(new)
-            elif on_update is not None:
-                on_update(old, new)
+            elif old is not None and on_delete is not None:
+                on_delete(old, False)
 
     def _update_indexes(self, old: M | None, new: M | None) -> None:
         """Update what a subclass derives from the objects; called before the handlers."""

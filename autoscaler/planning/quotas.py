@@ -30,7 +30,7 @@ def total_resources(nodes: Iterable[core.Node], now: float) -> dict[str, int]:
 
 
 class MaxQuota:
-    """What the upper limits leave for new nodes. `refused` counts refusals of a node by resource."""
+    """Resources that the upper limits leave for new nodes. `refused` counts refused nodes by resource."""
 
     def __init__(self, options: Options, nodes: Iterable[core.Node], now: float) -> None:
         self.refused: Counter[str] = Counter()
@@ -61,7 +61,7 @@ class MaxQuota:
 
 
 class MinQuota:
-    """What the lower limits leave for deletion. `refused` counts refusals of a node by resource."""
+    """Resources that the lower limits leave for deletion. `refused` counts refused nodes by resource."""
 
     def __init__(self, options: Options, nodes: Iterable[core.Node], now: float) -> None:
         self.refused: Counter[str] = Counter()

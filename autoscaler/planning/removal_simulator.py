@@ -19,14 +19,14 @@ from machinery.api.pb import core
 from scheduler.framework.types import NodeInfo
 
 
-def drain_context(options: Options, given: ScaleDownInput, budgets: RemainingPdbTracker) -> DrainContext:
+def drain_context(options: Options, inputs: ScaleDownInput, budgets: RemainingPdbTracker) -> DrainContext:
     """Return what the drainability rules read in this loop."""
     return DrainContext(
         options=options,
         budgets=budgets,
-        controllers=given.observation.controllers,
-        binding=given.binding,
-        now=given.now,
+        controllers=inputs.observation.controllers,
+        binding=inputs.binding,
+        now=inputs.now,
     )
 
 
@@ -38,7 +38,7 @@ class RemovalSimulator:
 
     def simulate(
         self,
-        given: ScaleDownInput,
+        inputs: ScaleDownInput,
         eligible: Sequence[core.Node],
         utilizations: Mapping[str, Utilization],
         unremovable: UnremovableNodes,
@@ -50,19 +50,19 @@ class RemovalSimulator:
         are added to `unremovable`.
         """
         removed: list[NodeToBeRemoved] = []
-        budgets = RemainingPdbTracker(given.observation.budgets)
-        destinations = {node.metadata.name for node in given.nodes} - given.deletions.nodes()
-        recheck_after = given.now + self._options.unremovable_node_recheck_timeout
+        budgets = RemainingPdbTracker(inputs.observation.budgets)
+        destinations = {node.metadata.name for node in inputs.nodes} - inputs.deletions.nodes()
+        recheck_after = inputs.now + self._options.unremovable_node_recheck_timeout
         for node in eligible:
             if len(removed) >= nodes_max:
                 break
             name = node.metadata.name
-            context = drain_context(self._options, given, budgets)
-            to_move = pods_to_move(context, given.snapshot.pods_on(name))
+            context = drain_context(self._options, inputs, budgets)
+            to_move = pods_to_move(context, inputs.snapshot.pods_on(name))
             if to_move.blocking is not None:
                 _add_blocked(unremovable, name, to_move, recheck_after)
                 continue
-            if not self._reschedule(given, node, to_move.pods, destinations):
+            if not self._reschedule(inputs, node, to_move.pods, destinations):
                 reason = Unremovable(Reason.NO_PLACE_TO_MOVE_PODS)
                 unremovable.add_timeout(name, reason, recheck_after)
                 continue
@@ -82,7 +82,7 @@ class RemovalSimulator:
 
     def _reschedule(
         self,
-        given: ScaleDownInput,
+        inputs: ScaleDownInput,
         node: core.Node,
         pods: Sequence[core.Pod],
         destinations: Collection[str],
@@ -93,22 +93,22 @@ class RemovalSimulator:
         still count its topology domains.
         """
         name = node.metadata.name
-        with given.snapshot.fork() as commit:
+        with inputs.snapshot.fork() as commit:
             for pod in pods:
-                given.snapshot.unschedule_pod(pod, name)
-            given.snapshot.remove_node(name)
+                inputs.snapshot.unschedule_pod(pod, name)
+            inputs.snapshot.remove_node(name)
             copy = core.Node()
             copy.CopyFrom(node)
-            copy.spec.taints.add(key=taints.TO_BE_DELETED, value=str(int(given.now)), effect="NoSchedule")
-            given.snapshot.add_node(NodeInfo(name, copy))
-            unschedulable = given.snapshot.try_schedule_pods(
+            copy.spec.taints.add(key=taints.TO_BE_DELETED, value=str(int(inputs.now)), effect="NoSchedule")
+            inputs.snapshot.add_node(NodeInfo(name, copy))
+            unschedulable = inputs.snapshot.try_schedule_pods(
                 pods,
                 self._hints,
                 lambda info: info.name != name and info.name in destinations,
                 break_on_failure=True,
             )
             if not unschedulable:
-                given.snapshot.remove_node(name)
+                inputs.snapshot.remove_node(name)
                 commit()
         return not unschedulable
 

@@ -53,37 +53,37 @@ class ScaleDownPlanner:
         """Return the names of the unneeded nodes, sorted."""
         return self.unneeded_nodes.names()
 
-    def update_cluster_state(self, given: ScaleDownInput, candidates: Sequence[core.Node]) -> None:
+    def update_cluster_state(self, inputs: ScaleDownInput, candidates: Sequence[core.Node]) -> None:
         """Find which candidates are unneeded. The snapshot is the same afterwards."""
-        self.updated_at = given.now
+        self.updated_at = inputs.now
         self.refused_by_quota = Counter()
-        self.unremovable.update(given.snapshot.names(), given.now)
-        with given.snapshot.fork():
+        self.unremovable.update(inputs.snapshot.names(), inputs.now)
+        with inputs.snapshot.fork():
             eligible, self.utilization = filter_out_unremovable(
-                self._options, given, self._sorted(given, candidates), self.unremovable
+                self._options, inputs, self._sorted(inputs, candidates), self.unremovable
             )
             removals = self._simulator.simulate(
-                given, eligible, self.utilization, self.unremovable, self._unneeded_nodes_limit()
+                inputs, eligible, self.utilization, self.unremovable, self._unneeded_nodes_limit()
             )
         self._hints.drop_old()
-        self.unneeded_nodes.update(removals, given.now)
+        self.unneeded_nodes.update(removals, inputs.now)
 
     def clean_up_unneeded_nodes(self) -> None:
         """Drop all unneeded nodes: in an unhealthy cluster their times start again."""
         self.unneeded_nodes.clear()
 
-    def nodes_to_delete(self, given: ScaleDownInput, deletions: NodeDeletionTracker) -> NodesToDelete:
+    def nodes_to_delete(self, inputs: ScaleDownInput, deletions: NodeDeletionTracker) -> NodesToDelete:
         """Return the nodes that may be deleted now; `deletions` are those in progress at this moment."""
-        empty, drain, self.refused_by_quota = self.unneeded_nodes.removable_at(given, self.unremovable)
+        empty, drain, self.refused_by_quota = self.unneeded_nodes.removable_at(inputs, self.unremovable)
         return crop_to_budgets(self._options, deletions, empty, drain)
 
-    def _sorted(self, given: ScaleDownInput, candidates: Iterable[core.Node]) -> list[core.Node]:
+    def _sorted(self, inputs: ScaleDownInput, candidates: Iterable[core.Node]) -> list[core.Node]:
         """Sort candidates: empty nodes first, then those that were unneeded before; by name."""
-        context = drain_context(self._options, given, RemainingPdbTracker(given.observation.budgets))
+        context = drain_context(self._options, inputs, RemainingPdbTracker(inputs.observation.budgets))
 
         def rank(node: core.Node) -> tuple[bool, bool, str]:
             name = node.metadata.name
-            to_move = pods_to_move(context, given.snapshot.pods_on(name))
+            to_move = pods_to_move(context, inputs.snapshot.pods_on(name))
             empty = to_move.blocking is None and not to_move.pods
             return (not empty, name not in self.unneeded_nodes, name)
 

@@ -68,16 +68,16 @@ class ScaleUpPlan:
 
     def exclude(self, group: str) -> None:
         """Mark a group as failed: pods that fit on its nodes only are now `remaining`."""
-        for alike in self.groups:
-            if group in alike.schedulable_groups:
-                alike.schedulable_groups.remove(group)
-                alike.scheduling_errors[group] = (EXECUTION_FAILED,)
+        for equivalent in self.groups:
+            if group in equivalent.schedulable_groups:
+                equivalent.schedulable_groups.remove(group)
+                equivalent.scheduling_errors[group] = (EXECUTION_FAILED,)
         self.remaining = _remaining(self.groups, self.skipped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleUpInput:
-    """What the planner reads. `nodes` are all of the snapshot, upcoming ones included."""
+    """Input of the planner. `nodes` are all of the snapshot, upcoming ones included."""
 
     options: Options
     snapshot: ClusterSnapshot
@@ -89,33 +89,33 @@ class ScaleUpInput:
     now: float
 
 
-def plan_scale_up(given: ScaleUpInput, pods: Sequence[core.Pod]) -> ScaleUpPlan:
+def plan_scale_up(inputs: ScaleUpInput, pods: Sequence[core.Pod]) -> ScaleUpPlan:
     """Plan a scale-up for these pods."""
     groups = equivalence_groups(pods)
-    quota = MaxQuota(given.options, given.nodes, given.now)
+    quota = MaxQuota(inputs.options, inputs.nodes, inputs.now)
     skipped: dict[str, tuple[str, ...]] = {}
     valid: list[NodeGroup] = []
-    for group in given.view.groups.values():
-        reason = _skip_reason(given, group, quota)
+    for group in inputs.view.groups.values():
+        reason = _skip_reason(inputs, group, quota)
         if reason:
             skipped[group.id] = (reason,)
         else:
             valid.append(group)
     for group in valid:
-        _check_pods(given, group, groups)
-    options = [option for group in valid if (option := _option(given, group, valid, groups)) is not None]
-    plan = _choose(given, groups, valid, options, quota, skipped)
+        _check_pods(inputs, group, groups)
+    options = [option for group in valid if (option := _option(inputs, group, valid, groups)) is not None]
+    plan = _choose(inputs, groups, valid, options, quota, skipped)
     plan.refused_by_quota = quota.refused
     plan.heterogeneity = [
-        Heterogeneity.of(_node(given.templates[group.id]), fitting)
+        Heterogeneity.of(_node(inputs.templates[group.id]), fitting)
         for group in valid
-        if (fitting := [alike for alike in groups if group.id in alike.schedulable_groups])
+        if (fitting := [equivalent for equivalent in groups if group.id in equivalent.schedulable_groups])
     ]
     return plan
 
 
 def _choose(
-    given: ScaleUpInput,
+    inputs: ScaleUpInput,
     groups: list[EquivalenceGroup],
     valid: Sequence[NodeGroup],
     options: Sequence[ScaleUpOption],
@@ -125,11 +125,11 @@ def _choose(
     """Plan the best option, as far as the limits of the cluster allow."""
     if not options:
         return ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS, remaining=_remaining(groups, skipped))
-    best = expander.best_option(options, given.options.expander, given.rng)
-    count, nodes_max = best.node_count, given.options.max_nodes_total
-    reached = bool(nodes_max) and count + len(given.nodes) > nodes_max
+    best = expander.best_option(options, inputs.options.expander, inputs.rng)
+    count, nodes_max = best.node_count, inputs.options.max_nodes_total
+    reached = bool(nodes_max) and count + len(inputs.nodes) > nodes_max
     if reached:
-        count = nodes_max - len(given.nodes)
+        count = nodes_max - len(inputs.nodes)
     if count < 1:
         return ScaleUpPlan(
             result=ScaleUpResult.ERROR,
@@ -139,12 +139,12 @@ def _choose(
         )
     count = quota.allowed(_node(best.template), count)
     targets = [best.group]
-    if given.options.balance_similar_node_groups:
-        targets += _similar(given, best.group, valid, groups)
+    if inputs.options.balance_similar_node_groups:
+        targets += _similar(inputs, best.group, valid, groups)
     awaiting = [g for g in groups if g.schedulable_groups and best.group.id not in g.schedulable_groups]
     return ScaleUpPlan(
         result=ScaleUpResult.SUCCESSFUL,
-        scale_ups=_within_quota(given, balance_between_groups(targets, count), quota),
+        scale_ups=_within_quota(inputs, balance_between_groups(targets, count), quota),
         max_nodes_total_reached=reached,
         triggered=list(best.pods),
         awaiting=[pod for group in awaiting for pod in group.pods],
@@ -154,14 +154,14 @@ def _choose(
     )
 
 
-def plan_scale_up_to_min_size(given: ScaleUpInput) -> ScaleUpPlan:
+def plan_scale_up_to_min_size(inputs: ScaleUpInput) -> ScaleUpPlan:
     """Plan a scale-up of the groups that are below their minimum size."""
-    quota = MaxQuota(given.options, given.nodes, given.now)
+    quota = MaxQuota(inputs.options, inputs.nodes, inputs.now)
     scale_ups = []
-    for group in given.view.groups.values():
-        if group.target >= group.min or _not_ready_reason(given, group):
+    for group in inputs.view.groups.values():
+        if group.target >= group.min or _not_ready_reason(inputs, group):
             continue
-        template = given.templates.get(group.id)
+        template = inputs.templates.get(group.id)
         if template is None or template.node is None or quota.exceeded(template.node):
             continue
         count = quota.allowed(template.node, group.min - group.target)
@@ -172,19 +172,19 @@ def plan_scale_up_to_min_size(given: ScaleUpInput) -> ScaleUpPlan:
     return ScaleUpPlan(result=ScaleUpResult.SUCCESSFUL, scale_ups=scale_ups)
 
 
-def _not_ready_reason(given: ScaleUpInput, group: NodeGroup) -> str:
-    if not given.registry.is_node_group_healthy(group.id):
+def _not_ready_reason(inputs: ScaleUpInput, group: NodeGroup) -> str:
+    if not inputs.registry.is_node_group_healthy(group.id):
         return NOT_READY
-    return BACKOFF if given.registry.backoff.status(group.id, given.now) is not None else ""
+    return BACKOFF if inputs.registry.backoff.status(group.id, inputs.now) is not None else ""
 
 
-def _skip_reason(given: ScaleUpInput, group: NodeGroup, quota: MaxQuota) -> str:
-    reason = _not_ready_reason(given, group)
+def _skip_reason(inputs: ScaleUpInput, group: NodeGroup, quota: MaxQuota) -> str:
+    reason = _not_ready_reason(inputs, group)
     if reason:
         return reason
     if group.target >= group.max:
         return MAX_SIZE_REACHED
-    template = given.templates.get(group.id)
+    template = inputs.templates.get(group.id)
     if template is None or template.node is None:
         return NOT_READY
     exceeded = quota.exceeded(template.node)
@@ -193,58 +193,58 @@ def _skip_reason(given: ScaleUpInput, group: NodeGroup, quota: MaxQuota) -> str:
     return ""
 
 
-def _check_pods(given: ScaleUpInput, group: NodeGroup, pods: Sequence[EquivalenceGroup]) -> None:
+def _check_pods(inputs: ScaleUpInput, group: NodeGroup, pods: Sequence[EquivalenceGroup]) -> None:
     """Check which pods fit on a new node of the group, and record that in `pods`."""
-    template = given.templates[group.id]
-    with given.snapshot.fork():
-        given.snapshot.add_node(template)
-        for alike in pods:
-            status = given.snapshot.check(alike.sample, template.name)
+    template = inputs.templates[group.id]
+    with inputs.snapshot.fork():
+        inputs.snapshot.add_node(template)
+        for equivalent in pods:
+            status = inputs.snapshot.check(equivalent.sample, template.name)
             if status is None:
-                alike.schedulable_groups.append(group.id)
+                equivalent.schedulable_groups.append(group.id)
             else:
-                alike.scheduling_errors[group.id] = tuple(status.reasons)
+                equivalent.scheduling_errors[group.id] = tuple(status.reasons)
 
 
 def _option(
-    given: ScaleUpInput, group: NodeGroup, valid: Sequence[NodeGroup], pods: Sequence[EquivalenceGroup]
+    inputs: ScaleUpInput, group: NodeGroup, valid: Sequence[NodeGroup], pods: Sequence[EquivalenceGroup]
 ) -> ScaleUpOption | None:
     """Return how many nodes of the group the pods need; None if the group helps no pod."""
-    fitting = [alike for alike in pods if group.id in alike.schedulable_groups]
+    fitting = [equivalent for equivalent in pods if group.id in equivalent.schedulable_groups]
     if not fitting:
         return None
-    template = given.templates[group.id]
+    template = inputs.templates[group.id]
     room = group.max - group.target
-    if given.options.balance_similar_node_groups:
-        room += sum(other.max - other.target for other in _similar(given, group, valid, pods))
-    nodes_max = min(room, given.options.max_nodes_per_scaleup or room)
-    if given.options.max_nodes_total:
-        nodes_max = min(nodes_max, given.options.max_nodes_total - len(given.nodes))
-    count, scheduled = estimate(given.snapshot, template, fitting, nodes_max)
+    if inputs.options.balance_similar_node_groups:
+        room += sum(other.max - other.target for other in _similar(inputs, group, valid, pods))
+    nodes_max = min(room, inputs.options.max_nodes_per_scaleup or room)
+    if inputs.options.max_nodes_total:
+        nodes_max = min(nodes_max, inputs.options.max_nodes_total - len(inputs.nodes))
+    count, scheduled = estimate(inputs.snapshot, template, fitting, nodes_max)
     return ScaleUpOption(group, count, tuple(scheduled), template) if count and scheduled else None
 
 
 def _similar(
-    given: ScaleUpInput, group: NodeGroup, valid: Sequence[NodeGroup], pods: Sequence[EquivalenceGroup]
+    inputs: ScaleUpInput, group: NodeGroup, valid: Sequence[NodeGroup], pods: Sequence[EquivalenceGroup]
 ) -> list[NodeGroup]:
     """Return the groups that are similar to this one and take at least the same pods."""
-    fitting = [alike for alike in pods if group.id in alike.schedulable_groups]
+    fitting = [equivalent for equivalent in pods if group.id in equivalent.schedulable_groups]
     return [
         other
         for other in valid
         if other.id != group.id
-        and is_similar(given.templates[group.id], given.templates[other.id])
-        and all(other.id in alike.schedulable_groups for alike in fitting)
+        and is_similar(inputs.templates[group.id], inputs.templates[other.id])
+        and all(other.id in equivalent.schedulable_groups for equivalent in fitting)
     ]
 
 
 def _within_quota(
-    given: ScaleUpInput, scale_ups: Sequence[ScaleUpInfo], quota: MaxQuota
+    inputs: ScaleUpInput, scale_ups: Sequence[ScaleUpInfo], quota: MaxQuota
 ) -> list[ScaleUpInfo]:
     """Limit each scale-up to what those before it leave of the quota."""
     limited = []
     for info in scale_ups:
-        count = quota.take(_node(given.templates[info.group.id]), info.delta)
+        count = quota.take(_node(inputs.templates[info.group.id]), info.delta)
         if count:
             limited.append(ScaleUpInfo(info.group, info.group.target + count))
     return limited

@@ -26,7 +26,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """What happens to a group."""
+    """An event of a node group."""
 
     INCREASED = "the target size was increased"
     REFUSED = "the provider refused an increase"
@@ -37,7 +37,7 @@ class Event(StrEnum):
 
 
 class Effect(StrEnum):
-    """What an event changes."""
+    """A change that an event makes."""
 
     REQUEST = "add nodes to the request, which starts again"
     REDUCE = "subtract nodes from the request"

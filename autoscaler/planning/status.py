@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from autoscaler.planning.backoff import GroupBackoff
 from autoscaler.planning.cluster_state import AcceptableRange, ClusterStateRegistry, Readiness
@@ -18,7 +17,7 @@ from machinery.runtime.clock import rfc3339, rfc3339_micro
 
 ERROR_CHARACTERS_MAX = 500
 TRUNCATED = "<truncated>"
-_Condition = dict[str, Any]
+_Condition = dict[str, object]
 
 
 def timestamp(now: float) -> str:
@@ -27,7 +26,7 @@ def timestamp(now: float) -> str:
     return f"{date} {rest.rstrip('0').rstrip('.')} +0000 UTC"
 
 
-def initializing(now: float, message: str = "") -> Mapping[str, Any]:
+def initializing(now: float, message: str = "") -> Mapping[str, object]:
     """Return the status before the first loop, or of a cluster that must not be scaled."""
     never = {"lastProbeTime": None, "lastTransitionTime": None}
     parts = {"health": never | {"nodeCounts": _node_counts(Readiness())}}
@@ -59,14 +58,14 @@ class StatusBuilder:
 
     def build(
         self, registry: ClusterStateRegistry, view: CloudView, candidates: ScaleDownCandidates, now: float
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, object]:
         """Return the status after a loop."""
         by_group = Counter(view.group_of_node.get(name, "") for name in candidates.nodes)
         groups = [
             self._group(registry, group, by_group[group.id], candidates.planned_at, now)
             for group in view.groups.values()
         ]
-        scaling = any(group["scaleUp"]["status"] == "InProgress" for group in groups)
+        scaling = any(map(registry.is_scaling_up, view.groups))
         probed = registry.updated_at
         health = self._health("", registry.is_cluster_healthy(), registry.total_readiness, probed)
         scale_up = self._condition("", "scaleUp", "InProgress" if scaling else "NoActivity", probed)
@@ -150,7 +149,7 @@ def _backoff_info(backoff: GroupBackoff) -> dict[str, str]:
     return {"errorCode": backoff.error_code, "errorMessage": message}
 
 
-def _without_empty(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _without_empty(row: Mapping[str, object], *names: str) -> dict[str, object]:
     """Return the row without those of these fields that are empty, as Go's `omitempty`."""
     return {name: value for name, value in row.items() if value or name not in names}
 

@@ -54,15 +54,15 @@ class UnneededNodes:
         self._nodes = {}
 
     def removable_at(
-        self, given: ScaleDownInput, unremovable: UnremovableNodes
+        self, inputs: ScaleDownInput, unremovable: UnremovableNodes
     ) -> tuple[list[NodeToBeRemoved], list[NodeToBeRemoved], Counter[str]]:
         """Return the empty nodes and the nodes to drain that may be deleted now, longest unneeded first.
 
         Risky drains come last. The third value counts by resource the nodes that a lower limit of the cluster
         keeps. The reasons of nodes that may not be deleted are added to `unremovable`.
         """
-        sizes = {group.id: group.target for group in given.view.groups.values()}
-        quota = MinQuota(self._options, given.snapshot.nodes(), given.now)
+        sizes = {group.id: group.target for group in inputs.view.groups.values()}
+        quota = MinQuota(self._options, inputs.snapshot.nodes(), inputs.now)
         empty: list[NodeToBeRemoved] = []
         drain: list[NodeToBeRemoved] = []
         by_time = sorted(self._nodes.items(), key=lambda item: (item[1].since, item[0]))
@@ -70,7 +70,7 @@ class UnneededNodes:
             for name, entry in by_time:
                 if bool(entry.removal.pods_to_reschedule) is not has_pods:
                     continue
-                reason = self._reason(given, entry, sizes, quota)
+                reason = self._reason(inputs, entry, sizes, quota)
                 if reason is not None:
                     unremovable.add(name, Unremovable(reason))
                 else:
@@ -79,21 +79,21 @@ class UnneededNodes:
         return empty, drain, quota.refused
 
     def _reason(
-        self, given: ScaleDownInput, entry: _Unneeded, sizes: dict[str, int], quota: MinQuota
+        self, inputs: ScaleDownInput, entry: _Unneeded, sizes: dict[str, int], quota: MinQuota
     ) -> Reason | None:
         """Return why a node may not be deleted now; otherwise subtract it from its group and the quota."""
         node = entry.removal.node
-        group = given.view.group(node.metadata.name)
+        group = inputs.view.group(node.metadata.name)
         if has_scale_down_disabled(node):
             return Reason.SCALE_DOWN_DISABLED
         if group is None:
             return Reason.NOT_AUTOSCALED
         if readiness.is_ready(node):
-            if not entry.since + self._options.scale_down_unneeded_time < given.now:
+            if not entry.since + self._options.scale_down_unneeded_time < inputs.now:
                 return Reason.NOT_UNNEEDED_LONG_ENOUGH
-        elif not entry.since + self._options.scale_down_unready_time < given.now:
+        elif not entry.since + self._options.scale_down_unready_time < inputs.now:
             return Reason.NOT_UNREADY_LONG_ENOUGH
-        if sizes[group.id] - given.deletions.count(group.id) <= group.min:
+        if sizes[group.id] - inputs.deletions.count(group.id) <= group.min:
             return Reason.MIN_SIZE_REACHED
         if not quota.take(node):
             return Reason.MINIMAL_RESOURCE_LIMIT_EXCEEDED

@@ -206,7 +206,7 @@ class ApiCluster:
             about = event.about if event.about is not None else self._status_reference
             self._recorder.event(about, event.type, event.reason, action="", note=event.message)
 
-    async def write_status(self, document: Mapping[str, Any], now: float) -> None:
+    async def write_status(self, document: Mapping[str, object], now: float) -> None:
         """Write the status ConfigMap, or create it; events refer to its UID from now on."""
         annotation = {annotation_keys.LAST_UPDATED: timestamp(now)}
         text = yaml.safe_dump(dict(document))

@@ -1,4 +1,4 @@
-"""How often the autoscaler repeats itself in events.
+"""Limits of the autoscaler's events.
 
 Source: cluster-autoscaler 1.36, utils/kubernetes event recorder.
 """
@@ -16,9 +16,9 @@ _STATUS = ("ConfigMap", "kube-system", "cluster-autoscaler-status")
 
 
 def event_correlator(options: Options) -> EventCorrelator:
-    """Let one event of each reason about an object through in five minutes.
+    """Return a correlator that sends one event of each reason about an object in five minutes.
 
-    About the status ConfigMap (of the default name only, as upstream) each message counts on its own. With
+    Events about the status ConfigMap (of the default name only, as upstream) are limited by message. With
     `--record-duplicated-events` the limits are those of every other component.
     """
     if options.record_duplicated_events:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from autoscaler.planning.events import Event
 from autoscaler.planning.observation import CloudView, Observation
@@ -73,7 +73,7 @@ class Cluster(Protocol):
         """Record Kubernetes Events."""
         ...
 
-    async def write_status(self, document: Mapping[str, Any], now: float) -> None:
+    async def write_status(self, document: Mapping[str, object], now: float) -> None:
         """Write the status ConfigMap."""
         ...
 

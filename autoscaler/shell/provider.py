@@ -1,7 +1,7 @@
-"""A provider behind the external gRPC protocol: the built-in cloud, or anybody's.
+"""Client of the external gRPC provider protocol, for the built-in cloud or any other provider.
 
-Source: cluster-autoscaler 1.36, externalgrpc. Other than upstream, a provider that cannot list its groups
-ends the loop; upstream takes it for one that has none.
+Source: cluster-autoscaler 1.36, externalgrpc. Unlike upstream, an error when the groups are listed ends the
+loop; upstream goes on without groups.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
@@ -17,7 +17,7 @@ import yaml
 from cachetools import TTLCache
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as protocol_grpc
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from autoscaler.planning.observation import CloudView, Instance, NodeGroup
 from autoscaler.shell.ports import CloudError
@@ -26,6 +26,7 @@ from machinery.client import credentials
 from machinery.runtime.clock import Clock
 from machinery.wire.scalars import parse_seconds
 
+T = TypeVar("T")
 TIMEOUT_SECONDS = 5.0
 UNMANAGED_SECONDS = 60.0
 """The provider is asked again about a node that it does not manage after this time."""
@@ -39,7 +40,7 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudConfig:
-    """Where the provider is, as upstream's `--cloud-config` file says it. Timeout in seconds."""
+    """Address and credentials of the provider (upstream's `--cloud-config`). Timeout in seconds."""
 
     address: str
     cert: str = ""
@@ -49,16 +50,20 @@ class CloudConfig:
 
     @classmethod
     def read(cls, path: Path) -> CloudConfig:
-        """ValueError for a file that makes no sense."""
+        """Read the file.
+
+        Raises:
+            ValueError: the file cannot be read, or a field is missing or unknown.
+        """
         try:
             document = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, yaml.YAMLError) as error:
             raise ValueError(f"{path}: {error}") from None
         if not isinstance(document, dict) or not document.get("address"):
-            raise ValueError(f"{path}: expected an address")
+            raise ValueError(f"{path}: address: required")
         unknown = document.keys() - {"address", "cert", "key", "cacert", "grpc_timeout"}
         if unknown:
-            raise ValueError(f"{path}: unknown {', '.join(sorted(unknown))}")
+            raise ValueError(f"{path}: unknown field {', '.join(sorted(unknown))}")
         return cls(
             address=str(document["address"]),
             cert=str(document.get("cert", "")),
@@ -68,7 +73,7 @@ class CloudConfig:
         )
 
     def channel(self) -> grpc.aio.Channel:
-        """Without a certificate in the clear, with one by mutual TLS."""
+        """Return a channel to the provider: with mutual TLS if there is a certificate, else not encrypted."""
         if not self.cert:
             return credentials.channel(self.address, None)
         mutual = grpc.ssl_channel_credentials(
@@ -80,7 +85,7 @@ class CloudConfig:
 
 
 class ExternalProvider:
-    """The provider as the loop sees it. `channel` is the caller's to close."""
+    """The provider as the executor's port. The caller closes `channel`."""
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock, *, timeout: float = TIMEOUT_SECONDS) -> None:
         self._stub: Any = protocol_grpc.CloudProviderStub(channel)
@@ -91,11 +96,14 @@ class ExternalProvider:
         self._templates: dict[str, core.Node | None] = {}
 
     async def refresh(self, nodes: Sequence[core.Node]) -> CloudView:
+        """Return all groups, and to which of them these nodes belong."""
         await self._ask(self._stub.Refresh, protocol.RefreshRequest())
-        answer = await self._ask(self._stub.NodeGroups, protocol.NodeGroupsRequest())
+        listed: protocol.NodeGroupsResponse = await self._ask(
+            self._stub.NodeGroups, protocol.NodeGroupsRequest()
+        )
         groups: dict[str, NodeGroup] = {}
         members: dict[str, str] = {}
-        for row in answer.nodeGroups:
+        for row in listed.nodeGroups:
             group = await self._group(row)
             groups[group.id] = group
             members.update((instance.id, group.id) for instance in group.instances)
@@ -104,11 +112,13 @@ class ExternalProvider:
             await self._assign(nodes, members)
         return CloudView(groups=groups, group_of_node=members)
 
-    async def _group(self, row: Any) -> NodeGroup:
-        target = await self._ask(
+    async def _group(self, row: protocol.NodeGroup) -> NodeGroup:
+        target: protocol.NodeGroupTargetSizeResponse = await self._ask(
             self._stub.NodeGroupTargetSize, protocol.NodeGroupTargetSizeRequest(id=row.id)
         )
-        machines = await self._ask(self._stub.NodeGroupNodes, protocol.NodeGroupNodesRequest(id=row.id))
+        nodes: protocol.NodeGroupNodesResponse = await self._ask(
+            self._stub.NodeGroupNodes, protocol.NodeGroupNodesRequest(id=row.id)
+        )
         if row.id not in self._templates:
             self._templates[row.id] = await self._template(row.id)
         return NodeGroup(
@@ -117,7 +127,7 @@ class ExternalProvider:
             max=row.maxSize,
             target=target.targetSize,
             template=self._templates[row.id],
-            instances=tuple(_instance(machine) for machine in machines.instances),
+            instances=tuple(map(_instance, nodes.instances)),
         )
 
     async def _template(self, group: str) -> core.Node | None:
@@ -130,10 +140,10 @@ class ExternalProvider:
                 return None
             raise CloudError(f"template of node group {group}: {status_text(error)}") from None
         except DecodeError:
-            raise CloudError(f"template of node group {group} is no Node") from None
+            raise CloudError(f"template of node group {group} is not a Node") from None
 
     async def _assign(self, nodes: Sequence[core.Node], members: dict[str, str]) -> None:
-        """Whose nodes these are: by their instances, else by asking, and not too often."""
+        """Add the groups of these nodes to `members`: by their instances, or else as the provider answers."""
         for node in nodes:
             name, provider_id = node.metadata.name, node.spec.providerID
             group = members.get(provider_id)
@@ -159,7 +169,12 @@ class ExternalProvider:
         request = protocol.NodeGroupDeleteNodesRequest(id=group, nodes=rows)
         await self._ask(self._stub.NodeGroupDeleteNodes, request)
 
-    async def _ask(self, method: Callable[..., Awaitable[Any]], request: Any) -> Any:
+    async def _ask(self, method: Callable[..., Awaitable[T]], request: Message) -> T:
+        """Call a method.
+
+        Raises:
+            CloudError: the call has failed.
+        """
         try:
             return await method(request, timeout=self._timeout)
         except grpc.aio.AioRpcError as error:
@@ -173,8 +188,8 @@ def status_text(error: grpc.aio.AioRpcError) -> str:
     return f"rpc error: code = {code} desc = {error.details() or ''}"
 
 
-def _instance(row: Any) -> Instance:
-    """Without a state nothing else of its status counts."""
+def _instance(row: protocol.Instance) -> Instance:
+    """Return an instance; without a state, the rest of its status is ignored."""
     state = _STATES.get(row.status.instanceState, "")
     problem = row.status.errorInfo
     if not state or not problem.errorCode:
@@ -188,7 +203,7 @@ def _instance(row: Any) -> Instance:
     )
 
 
-def _node(node: core.Node) -> Any:
+def _node(node: core.Node) -> protocol.ExternalGrpcNode:
     return protocol.ExternalGrpcNode(
         providerID=node.spec.providerID,
         name=node.metadata.name,

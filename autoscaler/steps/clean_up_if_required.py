@@ -10,7 +10,7 @@ from autoscaler.state import AutoscalerState
 
 
 def clean_up_if_required(state: AutoscalerState, observation: Observation, events: Events) -> Orders[None]:
-    """In the first loop, remove ToBeDeleted taints: an earlier process may have crashed during a deletion.
+    """Remove ToBeDeleted taints in the first loop: an earlier process may have crashed during a deletion.
 
     Raises:
         LoopError: a taint cannot be removed; the next loop tries again.

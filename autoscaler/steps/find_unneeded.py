@@ -11,14 +11,14 @@ from autoscaler.state import AutoscalerState
 
 
 @dataclass(frozen=True, slots=True)
-class FoundUnneeded:
-    """What scale-down reads after this step."""
+class UnneededNodesResult:
+    """Result of this step, for scale-down."""
 
-    given: ScaleDownInput
+    inputs: ScaleDownInput
     has_candidates: bool
 
 
-def find_unneeded(state: AutoscalerState, context: LoopContext) -> FoundUnneeded:
+def find_unneeded(state: AutoscalerState, context: LoopContext) -> UnneededNodesResult:
     """Update the unneeded nodes. Nodes of groups whose scale-down is delayed are no candidates."""
     view, now = state.view, context.result.at
     candidates = [
@@ -26,7 +26,7 @@ def find_unneeded(state: AutoscalerState, context: LoopContext) -> FoundUnneeded
         for node in scale_down_candidates(view, context.nodes)
         if not state.cooldowns.delays(view.group_of_node[node.metadata.name], now)
     ]
-    given = ScaleDownInput(
+    inputs = ScaleDownInput(
         snapshot=context.snapshot,
         observation=context.observation,
         view=view,
@@ -36,5 +36,5 @@ def find_unneeded(state: AutoscalerState, context: LoopContext) -> FoundUnneeded
         now=now,
     )
     with context.result.timed("findUnneeded", state.clock):
-        state.planner.update_cluster_state(given, candidates)
-    return FoundUnneeded(given, bool(candidates))
+        state.planner.update_cluster_state(inputs, candidates)
+    return UnneededNodesResult(inputs, bool(candidates))

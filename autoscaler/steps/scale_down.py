@@ -11,10 +11,10 @@ from autoscaler.planning.scale_down import NodesToDelete
 from autoscaler.planning.scale_down_input import NodeToBeRemoved
 from autoscaler.result import ScaleDownResult
 from autoscaler.state import AutoscalerState
-from autoscaler.steps.find_unneeded import FoundUnneeded
+from autoscaler.steps.find_unneeded import UnneededNodesResult
 
 
-def scale_down(state: AutoscalerState, context: LoopContext, found: FoundUnneeded) -> Orders[None]:
+def scale_down(state: AutoscalerState, context: LoopContext, unneeded: UnneededNodesResult) -> Orders[None]:
     """Start deletions, unless scale-down is in cooldown."""
     result = context.result
     result.in_cooldown = context.is_scale_down_disabled or state.cooldowns.active(result.at)
@@ -22,12 +22,12 @@ def scale_down(state: AutoscalerState, context: LoopContext, found: FoundUnneede
         result.scale_down = ScaleDownResult.IN_COOLDOWN
         return
     result.activities.add("scaleDown")
-    if not found.has_candidates:
+    if not unneeded.has_candidates:
         result.scale_down = ScaleDownResult.NO_CANDIDATES
         return
     with result.timed("scaleDown", state.clock):
         result.scale_down = ScaleDownResult.NO_NODE_DELETED
-        nodes = state.planner.nodes_to_delete(found.given, state.deletions)
+        nodes = state.planner.nodes_to_delete(unneeded.inputs, state.deletions)
         if nodes:
             yield from _start(state, context, nodes)
 

@@ -20,47 +20,47 @@ LONG_AGO = 3600.0
 Started = list[Callable[[], Coroutine[Any, Any, None]]]
 
 
-def world(clock: FakeClock, *, target: int, minimum: int = 0, maximum: int = 10) -> World:
+def new_world(clock: FakeClock, *, target: int, minimum: int = 0, maximum: int = 10) -> World:
     """Return a world with one group `ng1` of nodes with 2 cpu and 4Gi."""
-    found = World({}, clock)
-    add_group(found, "ng1", target=target, minimum=minimum, maximum=maximum)
-    found.controllers[ControllerKey("ReplicaSet", "default", "web")] = 5
-    return found
+    world = World({}, clock)
+    add_group(world, "ng1", target=target, minimum=minimum, maximum=maximum)
+    world.controllers[ControllerKey("ReplicaSet", "default", "web")] = 5
+    return world
 
 
-def add_group(found: World, name: str, *, target: int, minimum: int = 0, maximum: int = 10) -> None:
+def add_group(world: World, name: str, *, target: int, minimum: int = 0, maximum: int = 10) -> None:
     """Add a group of nodes with 2 cpu and 4Gi."""
     allocatable = {"cpu": "2", "memory": "4Gi", "pods": "110"}
     group = {"name": name, "min": minimum, "max": maximum, "target": target}
-    found.groups[name] = {**group, "template": {"allocatable": allocatable}}
-    found.targets[name] = target
+    world.groups[name] = {**group, "template": {"allocatable": allocatable}}
+    world.targets[name] = target
 
 
 def node(
-    found: World, name: str, *, ready: bool = True, age: float = LONG_AGO, group: str = "ng1"
+    world: World, name: str, *, ready: bool = True, age: float = LONG_AGO, group: str = "ng1"
 ) -> core.Node:
     """Add a node to the group."""
     made = core.Node()
     made.metadata.name = made.metadata.uid = made.spec.providerID = name
     made.metadata.labels[GROUP_LABEL] = group
     made.metadata.labels[annotation_keys.HOSTNAME_LABEL] = name
-    made.metadata.creationTimestamp.CopyFrom(to_time(found.clock.now() - age))
+    made.metadata.creationTimestamp.CopyFrom(to_time(world.clock.now() - age))
     for resource, text in (("cpu", "2"), ("memory", "4Gi"), ("pods", "110")):
         made.status.capacity[resource].string = text
         made.status.allocatable[resource].string = text
     row = made.status.conditions.add(type="Ready", status="True" if ready else "False")
-    row.lastTransitionTime.CopyFrom(to_time(found.clock.now() - age))
-    found.nodes[name] = made
+    row.lastTransitionTime.CopyFrom(to_time(world.clock.now() - age))
+    world.nodes[name] = made
     return made
 
 
 def pod(
-    found: World, name: str, cpu: str, *, on: str = "", nominated: str = "", unschedulable: bool = False
+    world: World, name: str, cpu: str, *, on: str = "", nominated: str = "", unschedulable: bool = False
 ) -> core.Pod:
     """Add a pod of the ReplicaSet: bound, nominated, or pending."""
     made = core.Pod()
     made.metadata.name, made.metadata.namespace, made.metadata.uid = name, "default", f"uid-{name}"
-    made.metadata.creationTimestamp.CopyFrom(to_time(found.clock.now() - LONG_AGO))
+    made.metadata.creationTimestamp.CopyFrom(to_time(world.clock.now() - LONG_AGO))
     made.metadata.ownerReferences.add(kind="ReplicaSet", name="web", uid="web", controller=True)
     container = made.spec.containers.add(name="c")
     container.resources.requests["cpu"].string = cpu
@@ -69,12 +69,12 @@ def pod(
     made.status.nominatedNodeName = nominated
     if unschedulable:
         made.status.conditions.add(type="PodScheduled", status="False", reason="Unschedulable")
-    found.pods["default", name] = made
+    world.pods["default", name] = made
     return made
 
 
 def autoscaler(
-    found: World,
+    world: World,
     compat: Compat,
     started: Started | None = None,
     *,
@@ -85,4 +85,4 @@ def autoscaler(
     """Return an autoscaler of the world. The deletions that it starts are appended to `started`: run them."""
     options = Options(compat=compat, scale_down_unneeded_time=60.0, **flags)
     started = started if started is not None else []
-    return Harness(found, options, started.append, listers=listers, counters=counters)
+    return Harness(world, options, started.append, listers=listers, counters=counters)

@@ -1,4 +1,4 @@
-"""Pods with claims for devices: they bring nodes, they move with nodes that go, and nothing is left over."""
+"""Pods with ResourceClaims: scale-up, scale-down, and the snapshot of dynamic resources."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from machinery.api.objects import ObjectKey, key_of
 from machinery.api.pb import core, devices
 from machinery.runtime.clock import FakeClock
 from machinery.wire.codec import from_json
-from tests.autoscaler.builders import autoscaler, node, pod, world
+from tests.autoscaler.builders import autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World
 from tests.support.devices import allocation, claim, device, device_class, request, resource_slice, using
 
 
 class Cluster:
-    """A world with devices: every node has two GPUs."""
+    """A world in which every node has two GPUs."""
 
     def __init__(self, *, target: int, compat: Compat = Compat.FIXED) -> None:
         self.clock = FakeClock()
-        self.world: World = world(self.clock, target=target)
+        self.world: World = new_world(self.clock, target=target)
         self.claims: ForkableTable[Any] = ForkableTable()
         self.slices: ForkableTable[Any] = ForkableTable()
         self.classes: ForkableTable[Any] = ForkableTable()
@@ -52,7 +52,7 @@ class Cluster:
         return node(self.world, name, age=age)
 
     def pod(self, name: str, *, on: str = "", gpu: str = "", count: int = 1, shared: str = "") -> core.Pod:
-        """A pod with a claim of its own (or a shared one); on a node it has a device already."""
+        """Add a pod with its own or a shared claim; the claim of a pod on a node is allocated."""
         made = pod(self.world, name, "100m", on=on, unschedulable=not on)
         if shared:
             using(made, claim=shared)
@@ -68,7 +68,7 @@ class Cluster:
         return made
 
 
-async def test_pods_with_claims_bring_as_many_nodes_as_have_their_devices() -> None:
+async def test_pods_with_claims_trigger_as_many_nodes_as_have_their_devices() -> None:
     it = Cluster(target=1)
     it.node("n1")
     it.pod("a", on="n1", gpu="gpu-0")
@@ -76,13 +76,13 @@ async def test_pods_with_claims_bring_as_many_nodes_as_have_their_devices() -> N
         it.pod(name)
     loop = it.autoscaler()
     await loop.run_once()
-    # One has the free device of n1; three more need two nodes of two devices.
+    # One pod gets the free device of n1; three more need two nodes of two devices.
     assert it.world.increased == {"ng1": 2}
     texts = [event.message for event in it.world.events if event.reason == "TriggeredScaleUp"]
     assert texts == ["pod triggered scale-up: [{ng1 1->3 (max: 10)}]"] * 3
 
 
-async def test_a_pod_that_no_node_of_the_group_could_help_is_told_why() -> None:
+async def test_the_event_of_a_pod_that_fits_no_node_has_the_reason() -> None:
     it = Cluster(target=1)
     it.node("n1")
     it.pod("greedy", count=3)
@@ -92,7 +92,7 @@ async def test_a_pod_that_no_node_of_the_group_could_help_is_told_why() -> None:
     assert event.message == "pod didn't trigger scale-up: 1 cannot allocate all claims"
 
 
-async def test_a_group_without_nodes_is_remembered_with_its_devices() -> None:
+async def test_the_template_of_a_group_keeps_the_devices_of_deleted_nodes() -> None:
     it = Cluster(target=1)
     it.node("n1")
     loop = it.autoscaler()
@@ -106,7 +106,7 @@ async def test_a_group_without_nodes_is_remembered_with_its_devices() -> None:
     assert it.world.increased == {"ng1": 1}
 
 
-async def test_a_new_node_whose_devices_are_not_published_yet_is_still_coming() -> None:
+async def test_a_new_node_without_published_devices_is_upcoming() -> None:
     it = Cluster(target=1)
     it.node("n1")
     it.pod("a", on="n1", gpu="gpu-0")
@@ -118,11 +118,11 @@ async def test_a_new_node_whose_devices_are_not_published_yet_is_still_coming() 
     it.node("n2", published=False, age=0.0)
     await it.clock.advance(10.0)
     result = await loop.run_once()
-    assert it.world.increased == {"ng1": 1}, "a second one would be for the same pod"
+    assert it.world.increased == {"ng1": 1}, "a second node would be for the same pod"
     assert result.unschedulable_pods == 1
 
 
-async def test_all_users_of_a_shared_claim_go_where_it_is() -> None:
+async def test_users_of_a_shared_claim_fit_the_node_of_its_devices() -> None:
     it = Cluster(target=1)
     it.node("n1")
     it.claims.put(claim("c", uid="uid-c", status={"allocation": allocation(("s-n1", "gpu-0"), node="n1")}))
@@ -133,7 +133,7 @@ async def test_all_users_of_a_shared_claim_go_where_it_is() -> None:
 
 
 @pytest.mark.parametrize(("free", "reason"), [(True, "NotUnneededLongEnough"), (False, "NoPlaceToMovePods")])
-async def test_a_node_goes_if_its_pods_find_devices_elsewhere(free: bool, reason: str) -> None:
+async def test_a_node_is_unneeded_if_its_pods_get_devices_elsewhere(free: bool, reason: str) -> None:
     it = Cluster(target=2)
     it.node("n1")
     it.node("n2")
@@ -144,15 +144,15 @@ async def test_a_node_goes_if_its_pods_find_devices_elsewhere(free: bool, reason
     loop = it.autoscaler()
     await loop.run_once()
     assert str(loop.state.planner.unremovable.reasons["n1"]) == reason
-    found = loop.state.planner.utilization["n1"]
-    assert found.share == 0.5, "of its devices: its cpu is hardly used"
-    assert str(found) == "{0 0 0 0.5 gpu.example.com/s-n1 0.5}"
+    used = loop.state.planner.utilization["n1"]
+    assert used.share == 0.5, "only devices count"
+    assert str(used) == "{0 0 0 0.5 gpu.example.com/s-n1 0.5}"
     assert ("n1" in loop.state.planner.unneeded()) is free
     await loop.run_once()
-    assert ("n1" in loop.state.planner.unneeded()) is free, "what was tried is forgotten"
+    assert ("n1" in loop.state.planner.unneeded()) is free, "the simulation was reverted"
 
 
-async def test_loops_leave_nothing_behind() -> None:
+async def test_loops_do_not_accumulate_handlers() -> None:
     it = Cluster(target=1)
     it.node("n1")
     it.pod("p")
@@ -164,7 +164,7 @@ async def test_loops_leave_nothing_behind() -> None:
     assert seen == [(1, 0)] * 3
 
 
-def test_what_is_tried_is_taken_back() -> None:
+def test_changes_of_a_fork_are_reverted() -> None:
     source: ForkableTable[Any] = ForkableTable()
     source.put(claim("c", uid="uid-c"))
     it = DynamicResources({kinds.RESOURCE_CLAIM: source})
@@ -183,10 +183,10 @@ def test_what_is_tried_is_taken_back() -> None:
     assert len(in_use) == 0
     it.claims.allocate("uid-c", taken)
     it.refresh()
-    assert len(in_use) == 0, "a new loop begins with what is"
+    assert len(in_use) == 0, "a refresh discards the simulation"
 
 
-def test_a_table_cannot_begin_anew_in_a_fork() -> None:
+def test_a_forked_table_cannot_be_reset() -> None:
     it: ForkableTable[Any] = ForkableTable()
     it.fork()
     with pytest.raises(RuntimeError, match="fork"):
@@ -247,12 +247,12 @@ COUNTERS = resource_slice(
         ([PARTS, COUNTERS], [_taken("p1", "d0")], (0.4 * 2 + 1.0) / 3),
     ],
 )
-def test_how_much_of_the_devices_is_in_use(slices: list[Any], claims: list[Any], share: float | None) -> None:
-    found = device_utilization(slices, claims)
-    assert (found and found.share) == (None if share is None else pytest.approx(share))
+def test_the_utilization_of_devices(slices: list[Any], claims: list[Any], share: float | None) -> None:
+    used = device_utilization(slices, claims)
+    assert (used and used.share) == (None if share is None else pytest.approx(share))
 
 
-async def test_pods_that_are_being_drained_want_devices_elsewhere() -> None:
+async def test_pods_of_drained_nodes_need_devices_elsewhere() -> None:
     it = Cluster(target=2)
     it.node("n1")
     it.node("n2")
@@ -263,10 +263,10 @@ async def test_pods_that_are_being_drained_want_devices_elsewhere() -> None:
     loop.state.deletions.start_deletion("n1", "ng1", drain=True)
     it.world.nodes["n1"].spec.unschedulable = True
     await loop.run_once()
-    assert it.world.increased == {"ng1": 1}, "a new node for the pod that goes"
+    assert it.world.increased == {"ng1": 1}, "a new node for the drained pod"
 
 
-async def test_a_group_of_new_nodes_has_the_devices_of_the_one_that_has_most() -> None:
+async def test_the_template_of_new_nodes_has_the_most_devices_of_any() -> None:
     it = Cluster(target=2)
     it.node("n1", published=False, age=5.0)
     it.node("n2", age=5.0)

@@ -1,4 +1,4 @@
-"""Which pending pods are alike."""
+"""Equivalence groups of pending pods."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def _pod(name: str, *, volume: str = "", kind: str = "projected", cpu: str = "1"
         pytest.param(
             [_pod("a", volume="kube-api-access-1"), _pod("b", volume="kube-api-access-2"), _pod("c")],
             [3],
-            id="projected volumes and their mounts do not count",
+            id="projected volumes and their mounts are ignored",
         ),
         pytest.param(
             [_pod("a", volume="v1", kind="emptyDir"), _pod("b", volume="v2", kind="emptyDir")],
             [1, 1],
-            id="other volumes do",
+            id="other volumes are compared",
         ),
         pytest.param(
             [_pod("a", volume="kube-api-access-1"), _pod("b", volume="kube-api-access-2", cpu="2")],
             [1, 1],
-            id="and so does the rest",
+            id="resources are compared",
         ),
     ],
 )
-def test_pods_of_a_controller_that_are_alike(pods: list[core.Pod], sizes: list[int]) -> None:
+def test_pods_are_grouped_by_controller_labels_and_spec(pods: list[core.Pod], sizes: list[int]) -> None:
     before = [core.Pod.FromString(pod.SerializeToString()) for pod in pods]
     groups = equivalence_groups(pods)
     assert sorted((len(group.pods) for group in groups), reverse=True) == sizes

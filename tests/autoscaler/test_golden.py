@@ -1,7 +1,7 @@
-"""Recorded decisions of the real cluster autoscaler (README of the golden data), all of them.
+"""Recorded decisions of the real cluster autoscaler (README of the golden data).
 
-A case passes when every field of every step is as recorded, or as another of its recorded answers. Cases of
-nominated pods are played twice: as 1.36, and as the same code was without the nomination's reservation.
+A case passes if every field of every step equals one of its recorded answers. Cases with nominated pods are
+replayed twice: as 1.36, and as the same code without kubernetes/autoscaler#9607.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from autoscaler.options import Compat
 from tests.autoscaler import golden
 
-# Cases that need what is not there yet; each must fail, so that the list shrinks.
+# Cases that are expected to fail, by name, with the reason; each must fail.
 NOT_YET: dict[str, str] = {}
 _CASES = [
     (case, compat)
@@ -30,9 +30,9 @@ _failed: Counter[str] = Counter()
     ("case", "compat"), [pytest.param(c, v, id=f"{c['name']}@{v.value}") for c, v in _CASES]
 )
 async def test_decisions_are_as_recorded(case: dict[str, Any], compat: Compat) -> None:
-    found = await golden.replay(case, compat)
+    actual = await golden.replay(case, compat)
     differences = min(
-        (golden.differences(found, wanted) for wanted in golden.expected(case, compat)), key=len
+        (golden.differences(actual, recorded) for recorded in golden.expected(case, compat)), key=len
     )
     (_failed if differences else _passed)[case["family"]] += 1
     if case["name"] in NOT_YET:
@@ -41,7 +41,7 @@ async def test_decisions_are_as_recorded(case: dict[str, Any], compat: Compat) -
     assert not differences, "\n    ".join([case["name"], *differences])
 
 
-def test_all_were_played() -> None:
+def test_all_cases_were_replayed() -> None:
     for family in sorted({case["family"] for case, _ in _CASES}):
         print(f"{family:24} passed {_passed[family]:3} failed {_failed[family]:3}")
     print(f"not yet: {NOT_YET}")

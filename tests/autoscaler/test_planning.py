@@ -1,4 +1,4 @@
-"""Tables of the planners: flags, back-off, drainability, states over time, limits."""
+"""Options, back-off, drainability, budgets, evictions and limits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from autoscaler.planning.scale_up import ScaleUpResult
 from machinery.api.pb import core, policy
 from machinery.features.gates import Version
 from machinery.runtime.clock import FakeClock
-from tests.autoscaler.builders import Started, autoscaler, node, pod, world
+from tests.autoscaler.builders import Started, autoscaler, new_world, node, pod
 
 NOW = FakeClock().now()
 
 
-def test_flags_are_read_as_upstream_writes_them() -> None:
-    found = from_flags(
+def test_flags_are_parsed_in_upstreams_format() -> None:
+    options = from_flags(
         {
             "scan-interval": "200ms",
             "scale-down-unneeded-time": "1m30s",
@@ -33,11 +33,11 @@ def test_flags_are_read_as_upstream_writes_them() -> None:
             "scale-down-utilization-threshold": "0.7",
         }
     )
-    assert (found.scan_interval, found.scale_down_unneeded_time) == (0.2, 90.0)
-    assert (found.cores_total, found.compat) == (Range(2, 10), Compat.V1_36)
-    assert found.bypassed_scheduler_names == ("a", "b")
-    assert found.balance_similar_node_groups is True
-    assert found.scale_down_utilization_threshold == 0.7
+    assert (options.scan_interval, options.scale_down_unneeded_time) == (0.2, 90.0)
+    assert (options.cores_total, options.compat) == (Range(2, 10), Compat.V1_36)
+    assert options.bypassed_scheduler_names == ("a", "b")
+    assert options.balance_similar_node_groups is True
+    assert options.scale_down_utilization_threshold == 0.7
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_flags_are_read_as_upstream_writes_them() -> None:
         ("no-such-flag", "1"),
     ],
 )
-def test_flags_that_make_no_sense_are_named(flag: str, text: str) -> None:
+def test_an_error_names_the_invalid_flag(flag: str, text: str) -> None:
     with pytest.raises(ValueError, match=f"--{flag}"):
         from_flags({flag: text})
 
@@ -69,7 +69,7 @@ def test_unknown_expanders_are_refused() -> None:
         expander.check("least-waste,price")
 
 
-def test_backoff_doubles_up_to_a_limit_and_is_forgotten() -> None:
+def test_a_back_off_doubles_up_to_a_maximum_and_is_reset() -> None:
     it = NodeGroupBackoff(Options())
     assert it.backoff("g", 0.0, code="x", message="") == 300.0
     assert it.backoff("g", 10.0, code="x", message="") == 310.0, "several failures at once are one"
@@ -83,7 +83,7 @@ def test_backoff_doubles_up_to_a_limit_and_is_forgotten() -> None:
 
 
 def _pod(**annotations: str) -> core.Pod:
-    made = pod(world(FakeClock(), target=0), "p", "100m", on="n1")
+    made = pod(new_world(FakeClock(), target=0), "p", "100m", on="n1")
     for key, text in annotations.items():
         made.metadata.annotations[f"cluster-autoscaler.kubernetes.io/{key.replace('_', '-')}"] = text
     return made
@@ -118,7 +118,9 @@ def _in_kube_system() -> core.Pod:
     [
         pytest.param(_pod(), "", id="of a replica set"),
         pytest.param(_bare(), "p/NotReplicated", id="bare"),
-        pytest.param(_owned_by("ReplicationController"), "p/ControllerNotFound", id="its owner is gone"),
+        pytest.param(
+            _owned_by("ReplicationController"), "p/ControllerNotFound", id="its owner does not exist"
+        ),
         pytest.param(_owned_by("Custom"), "p/NotReplicated", id="of a custom controller"),
         pytest.param(_owned_by("StatefulSet"), "", id="of a stateful set"),
         pytest.param(_pod(safe_to_evict="false"), "p/NotSafeToEvictAnnotation", id="not safe to evict"),
@@ -126,7 +128,7 @@ def _in_kube_system() -> core.Pod:
         pytest.param(_local("Memory"), "", id="storage in memory"),
     ],
 )
-def test_which_pods_keep_their_node(made: core.Pod, blocked: str) -> None:
+def test_which_pods_block_the_removal_of_their_node(made: core.Pod, blocked: str) -> None:
     context = DrainContext(
         options=Options(),
         budgets=RemainingPdbTracker(()),
@@ -139,7 +141,7 @@ def test_which_pods_keep_their_node(made: core.Pod, blocked: str) -> None:
     assert pods_to_move(context, [made]).blocked_by == blocked
 
 
-def test_pods_of_the_system_stay_for_an_hour_without_a_budget() -> None:
+def test_a_kube_system_pod_without_a_budget_blocks_for_an_hour() -> None:
     def blocked(age: float) -> str:
         context = DrainContext(
             options=Options(),
@@ -153,35 +155,35 @@ def test_pods_of_the_system_stay_for_an_hour_without_a_budget() -> None:
     assert blocked(3601.0) == ""
 
 
-async def test_a_budget_that_allows_one_makes_a_node_risky_and_is_spent() -> None:
-    found = world(FakeClock(), target=3)
+async def test_an_exhausted_budget_blocks_the_removal_of_the_next_node() -> None:
+    world = new_world(FakeClock(), target=3)
     for name in ("n1", "n2", "n3"):
-        node(found, name)
+        node(world, name)
     budget = policy.PodDisruptionBudget()
     budget.metadata.name, budget.metadata.namespace = "b", "default"
     budget.spec.selector.matchLabels["app"] = "web"
     budget.status.disruptionsAllowed = 1
-    found.budgets["default", "b"] = budget
+    world.budgets["default", "b"] = budget
     for name, on in (("p1", "n1"), ("p2", "n1"), ("p3", "n2")):
-        pod(found, name, "100m", on=on).metadata.labels["app"] = "web"
-    it = autoscaler(found, Compat.FIXED)
+        pod(world, name, "100m", on=on).metadata.labels["app"] = "web"
+    it = autoscaler(world, Compat.FIXED)
     await it.run_once()
-    # n3 is empty and goes first; n1's two pods spend the budget, so that n2 must stay.
+    # n3 is empty and comes first; n1's two pods exhaust the budget, so that n2 cannot be removed.
     assert it.state.planner.unneeded() == ["n1", "n3"]
     assert str(it.state.planner.unremovable.reasons["n2"]) == "BlockedByPod(p3/NotEnoughPdb)"
 
 
-async def test_an_eviction_that_a_budget_forbids_is_tried_again_and_given_up(
+async def test_an_eviction_that_a_budget_forbids_is_retried_until_the_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = FakeClock()
-    found = world(clock, target=2)
-    node(found, "n1")
-    node(found, "n2")
-    pod(found, "busy", "1200m", on="n2")
-    pod(found, "p", "100m", on="n1").metadata.labels["app"] = "web"
+    world = new_world(clock, target=2)
+    node(world, "n1")
+    node(world, "n2")
+    pod(world, "busy", "1200m", on="n2")
+    pod(world, "p", "100m", on="n1").metadata.labels["app"] = "web"
     started: Started = []
-    it = autoscaler(found, Compat.FIXED, started)
+    it = autoscaler(world, Compat.FIXED, started)
     await it.run_once()
     clock.set(clock.now() + 61)
     assert (await it.run_once()).drained == ["n1"]
@@ -189,9 +191,9 @@ async def test_an_eviction_that_a_budget_forbids_is_tried_again_and_given_up(
     budget.metadata.name, budget.metadata.namespace = "b", "default"
     budget.spec.selector.matchLabels["app"] = "web"
     budget.status.disruptionsAllowed = 1
-    found.budgets["default", "b"] = budget
+    world.budgets["default", "b"] = budget
     attempts = 0
-    original = found.evict
+    original = world.evict
 
     async def refuse(pod: core.Pod, grace_seconds: int) -> None:
         nonlocal attempts
@@ -199,41 +201,40 @@ async def test_an_eviction_that_a_budget_forbids_is_tried_again_and_given_up(
         budget.status.disruptionsAllowed = 0
         await original(pod, grace_seconds)
 
-    monkeypatch.setattr(found, "evict", refuse)
+    monkeypatch.setattr(world, "evict", refuse)
     async with anyio.create_task_group() as tasks:
         for run in started:
             tasks.start_soon(run)
         await clock.advance(300)
     assert attempts == 120 / EVICTION_RETRY_SECONDS
-    assert found.cloud_deleted == []
-    assert found.taints() == {"n1": ["DeletionCandidateOfClusterAutoscaler:PreferNoSchedule"]}
-    assert "failed to drain and delete node" in found.events[-1].message
+    assert world.cloud_deleted == []
+    assert world.taints() == {"n1": ["DeletionCandidateOfClusterAutoscaler:PreferNoSchedule"]}
+    assert "failed to drain and delete node" in world.events[-1].message
 
 
-async def test_the_limit_of_all_nodes_is_an_event_of_pods() -> None:
-    found = world(FakeClock(), target=1)
-    node(found, "n1")
-    pod(found, "full", "1900m", on="n1")
-    pod(found, "waits", "1500m", unschedulable=True)
-    result = await autoscaler(found, Compat.FIXED, max_nodes_total=1).run_once()
+async def test_max_nodes_total_is_the_reason_in_the_pods_events() -> None:
+    world = new_world(FakeClock(), target=1)
+    node(world, "n1")
+    pod(world, "full", "1900m", on="n1")
+    pod(world, "waits", "1500m", unschedulable=True)
+    result = await autoscaler(world, Compat.FIXED, max_nodes_total=1).run_once()
     assert result.scale_up.result is ScaleUpResult.LIMITED
-    messages = {event.reason: event.message for event in found.events}
+    messages = {event.reason: event.message for event in world.events}
     assert messages["NotTriggerScaleUp"] == (
         "pod didn't trigger scale-up: max total nodes in cluster reached"
     )
     assert "MaxNodesTotalReached" in messages
 
 
-async def test_equal_clusters_get_equal_answers() -> None:
-    """Whatever the order in which objects are listed."""
+async def test_the_order_in_which_objects_are_listed_does_not_matter() -> None:
     answers = []
     for names in (("n1", "n2", "n3"), ("n3", "n1", "n2")):
-        found = world(FakeClock(), target=3)
+        world = new_world(FakeClock(), target=3)
         for name in names:
-            node(found, name)
-            pod(found, f"p-{name}", "300m", on=name)
-        it = autoscaler(found, Compat.FIXED)
+            node(world, name)
+            pod(world, f"p-{name}", "300m", on=name)
+        it = autoscaler(world, Compat.FIXED)
         await it.run_once()
-        found.clock.set(found.clock.now() + 61)
+        world.clock.set(world.clock.now() + 61)
         answers.append(((await it.run_once()).drained, it.state.planner.unneeded()))
     assert answers[0] == answers[1]

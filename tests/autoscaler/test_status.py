@@ -16,7 +16,7 @@ from autoscaler.planning.status import (
     timestamp,
 )
 from machinery.runtime.clock import FakeClock, rfc3339
-from tests.autoscaler.builders import add_group, autoscaler, node, pod, world
+from tests.autoscaler.builders import add_group, autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World
 
@@ -32,13 +32,13 @@ NO_NODES = {
 }  # fmt: skip
 
 
-def document(builder: StatusBuilder, it: Harness, found: World) -> Any:
-    """The document as a reader of the ConfigMap gets it."""
+def document(builder: StatusBuilder, it: Harness, world: World) -> Any:
+    """Return the status as a client parses it from the ConfigMap."""
     candidates = ScaleDownCandidates(
         nodes=it.state.planner.unneeded(), planned_at=it.state.planner.updated_at
     )
     text = yaml.safe_dump(
-        dict(builder.build(it.state.registry, it.state.view, candidates, found.clock.now()))
+        dict(builder.build(it.state.registry, it.state.view, candidates, world.clock.now()))
     )
     return yaml.safe_load(text)
 
@@ -51,12 +51,12 @@ def document(builder: StatusBuilder, it: Harness, found: World) -> Any:
         (NOW + 0.000001, "2026-08-22 09:51:12.500001 +0000 UTC"),
     ],
 )
-def test_times_of_the_document_are_as_go_prints_them(now: float, text: str) -> None:
+def test_times_have_gos_format(now: float, text: str) -> None:
     assert timestamp(now) == text
 
 
 @pytest.mark.parametrize("message", ["", "Cluster has no nodes."])
-def test_before_the_first_loop_nothing_was_probed(message: str) -> None:
+def test_before_the_first_loop_all_probe_times_are_null(message: str) -> None:
     text = yaml.safe_dump(dict(initializing(NOW, message)))
     assert "&" not in text, "no aliases"
     assert yaml.safe_load(text) == {
@@ -67,16 +67,16 @@ def test_before_the_first_loop_nothing_was_probed(message: str) -> None:
     }
 
 
-async def test_a_whole_document() -> None:
-    found = world(FakeClock(), target=1)
-    add_group(found, "empty", target=0)
-    node(found, "n1")
-    it, builder, began = autoscaler(found, Compat.V1_36), StatusBuilder(), rfc3339(found.clock.now())
+async def test_a_complete_document() -> None:
+    world = new_world(FakeClock(), target=1)
+    add_group(world, "empty", target=0)
+    node(world, "n1")
+    it, builder, began = autoscaler(world, Compat.V1_36), StatusBuilder(), rfc3339(world.clock.now())
     await it.run_once()
-    document(builder, it, found)
-    await found.clock.advance(10.0)
+    document(builder, it, world)
+    await world.clock.advance(10.0)
     await it.run_once()
-    now = rfc3339(found.clock.now())
+    now = rfc3339(world.clock.now())
     times = {"lastProbeTime": now, "lastTransitionTime": began}
     counts = {
         "registered": {**NO_NODES["registered"], "total": 1, "ready": 1},  # type: ignore[dict-item]
@@ -84,8 +84,8 @@ async def test_a_whole_document() -> None:
         "unregistered": 0,
     }
     candidates = {"status": "CandidatesPresent", "candidates": 1, **times}
-    assert document(builder, it, found) == {
-        "time": timestamp(found.clock.now()),
+    assert document(builder, it, world) == {
+        "time": timestamp(world.clock.now()),
         "autoscalerStatus": "Running",
         "clusterWide": {
             "health": {"status": "Healthy", "nodeCounts": counts, **times},
@@ -115,57 +115,57 @@ async def test_a_whole_document() -> None:
     }  # fmt: skip
 
 
-async def test_the_error_of_a_back_off_is_shown_while_the_group_is_backed_off_and_not_scaling_up() -> None:
-    found = world(FakeClock(), target=1)
-    node(found, "n1")
-    pod(found, "full", "1900m", on="n1")
-    pod(found, "waits", "1500m", unschedulable=True)
-    found.fail_increase = ["ng1"]
-    it, builder = autoscaler(found, Compat.V1_36), StatusBuilder()
+async def test_backoff_info_of_a_group_that_is_backed_off_and_not_scaling_up() -> None:
+    world = new_world(FakeClock(), target=1)
+    node(world, "n1")
+    pod(world, "full", "1900m", on="n1")
+    pod(world, "waits", "1500m", unschedulable=True)
+    world.fail_increase = ["ng1"]
+    it, builder = autoscaler(world, Compat.V1_36), StatusBuilder()
     await it.run_once()
-    (group,) = document(builder, it, found)["nodeGroups"]
+    (group,) = document(builder, it, world)["nodeGroups"]
     assert group["scaleUp"]["status"] == "Backoff"
     assert group["scaleUp"]["backoffInfo"] == {
         "errorCode": "cloudProviderError",
         "errorMessage": "failed to increase node group size: no capacity",
     }
-    # Another order of the group is still open.
-    it.state.registry.register_scale_up("ng1", 1, found.clock.now())
-    found.targets["ng1"] = 2
-    await found.clock.advance(1.0)
+    # Another scale-up of the group is still in progress.
+    it.state.registry.register_scale_up("ng1", 1, world.clock.now())
+    world.targets["ng1"] = 2
+    await world.clock.advance(1.0)
     await it.run_once()
-    (group,) = document(builder, it, found)["nodeGroups"]
+    (group,) = document(builder, it, world)["nodeGroups"]
     assert (group["scaleUp"]["status"], group["scaleUp"]["backoffInfo"]) == ("InProgress", {})
 
 
 async def test_a_long_error_is_truncated() -> None:
-    found = world(FakeClock(), target=0)
-    it, builder = autoscaler(found, Compat.V1_36), StatusBuilder()
+    world = new_world(FakeClock(), target=0)
+    it, builder = autoscaler(world, Compat.V1_36), StatusBuilder()
     await it.run_once()
-    it.state.registry.backoff.backoff("ng1", found.clock.now(), code="x", message="a" * 600)
-    (group,) = document(builder, it, found)["nodeGroups"]
+    it.state.registry.backoff.backoff("ng1", world.clock.now(), code="x", message="a" * 600)
+    (group,) = document(builder, it, world)["nodeGroups"]
     message = group["scaleUp"]["backoffInfo"]["errorMessage"]
     assert message == "a" * (ERROR_CHARACTERS_MAX - 11) + "<truncated>"
 
 
-async def test_an_unhealthy_group_is_not_shown_as_backed_off() -> None:
-    found = world(FakeClock(), target=9)
-    node(found, "n1")
-    it, builder = autoscaler(found, Compat.V1_36), StatusBuilder()
-    it.state.registry.backoff.backoff("ng1", found.clock.now(), code="x", message="y")
+async def test_an_unhealthy_group_has_no_backoff_info() -> None:
+    world = new_world(FakeClock(), target=9)
+    node(world, "n1")
+    it, builder = autoscaler(world, Compat.V1_36), StatusBuilder()
+    it.state.registry.backoff.backoff("ng1", world.clock.now(), code="x", message="y")
     await it.run_once()
-    (group,) = document(builder, it, found)["nodeGroups"]
+    (group,) = document(builder, it, world)["nodeGroups"]
     assert group["health"]["status"] == "Unhealthy"
     assert (group["scaleUp"]["status"], group["scaleUp"]["backoffInfo"]) == ("Unhealthy", {})
 
 
 async def test_suspended_and_deleted_nodes_are_counted() -> None:
-    found = world(FakeClock(), target=2)
-    node(found, "n1").status.conditions.add(type="Suspended", status="True")
-    node(found, "n2").spec.taints.add(key="ToBeDeletedByClusterAutoscaler", value="0", effect="NoSchedule")
-    it, builder = autoscaler(found, Compat.V1_36), StatusBuilder()
+    world = new_world(FakeClock(), target=2)
+    node(world, "n1").status.conditions.add(type="Suspended", status="True")
+    node(world, "n2").spec.taints.add(key="ToBeDeletedByClusterAutoscaler", value="0", effect="NoSchedule")
+    it, builder = autoscaler(world, Compat.V1_36), StatusBuilder()
     it.state.deletions.start_deletion("n2", "ng1", drain=False)
     await it.run_once()
-    counts = document(builder, it, found)["clusterWide"]["health"]["nodeCounts"]["registered"]
+    counts = document(builder, it, world)["clusterWide"]["health"]["nodeCounts"]["registered"]
     assert (counts["total"], counts["ready"], counts["suspended"], counts["beingDeleted"]) == (2, 0, 1, 1)
     assert it.state.registry.is_node_group_healthy("ng1")

@@ -1,4 +1,4 @@
-"""Which DaemonSet pods a new node is expected to have."""
+"""DaemonSet pods of template nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from autoscaler.options import Compat
 from autoscaler.planning.observation import DaemonSet
 from machinery.api.pb import apps, core
 from machinery.runtime.clock import FakeClock
-from tests.autoscaler.builders import autoscaler, node, pod, world
+from tests.autoscaler.builders import autoscaler, new_world, node, pod
 from tests.autoscaler.world import World
 
 
@@ -24,56 +24,56 @@ def daemon_set(name: str, cpu: str, *, priority_class: str = "", never: bool = F
 
 
 def full_node_and_waiting_pod() -> World:
-    """A full node without any DaemonSet's pod; a pod that needs more than half of a new one."""
-    found = world(FakeClock(), target=1)
-    node(found, "n1")
-    pod(found, "full", "1900m", on="n1")
-    pod(found, "waits", "1200m", unschedulable=True)
-    return found
+    """Return a world with a full node without DaemonSet pods, and a pending pod of more than half a node."""
+    world = new_world(FakeClock(), target=1)
+    node(world, "n1")
+    pod(world, "full", "1900m", on="n1")
+    pod(world, "waits", "1200m", unschedulable=True)
+    return world
 
 
-def add(found: World, made: apps.DaemonSet) -> core.Pod:
-    """Add the DaemonSet; the pod that it would create."""
-    row = found.daemon_sets["kube-system", made.metadata.name] = DaemonSet.of(made)
+def add(world: World, made: apps.DaemonSet) -> core.Pod:
+    """Add the DaemonSet; return the pod that it would create."""
+    row = world.daemon_sets["kube-system", made.metadata.name] = DaemonSet.of(made)
     return row.pod
 
 
 @pytest.mark.parametrize(
     ("forced", "priority_class", "never", "grows"),
     [
-        pytest.param(False, "", False, True, id="an ordinary one waits for its place"),
-        pytest.param(True, "", False, False, id="--force-ds keeps room for it"),
-        pytest.param(False, "system-node-critical", False, False, id="a critical one takes its place"),
-        pytest.param(False, "system-node-critical", True, True, id="unless it never preempts"),
-        pytest.param(False, "system-cluster-critical", False, True, id="critical for the cluster only"),
+        pytest.param(False, "", False, True, id="ordinary DaemonSets are left out"),
+        pytest.param(True, "", False, False, id="--force-ds adds them"),
+        pytest.param(False, "system-node-critical", False, False, id="node-critical pods are added"),
+        pytest.param(False, "system-node-critical", True, True, id="unless they never preempt"),
+        pytest.param(False, "system-cluster-critical", False, True, id="cluster-critical pods are left out"),
     ],
 )
-async def test_daemon_sets_that_do_not_run_on_the_example_node(
+async def test_daemon_sets_without_a_pod_on_the_example_node(
     forced: bool, priority_class: str, never: bool, grows: bool
 ) -> None:
-    found = full_node_and_waiting_pod()
-    add(found, daemon_set("agent", "1", priority_class=priority_class, never=never))
-    result = await autoscaler(found, Compat.V1_36, force_ds=forced).run_once()
-    assert found.increased == ({"ng1": 1} if grows else {})
+    world = full_node_and_waiting_pod()
+    add(world, daemon_set("agent", "1", priority_class=priority_class, never=never))
+    result = await autoscaler(world, Compat.V1_36, force_ds=forced).run_once()
+    assert world.increased == ({"ng1": 1} if grows else {})
     if not grows:
         assert [reasons for _, reasons in result.scale_up.remaining] == [{"ng1": ("Insufficient cpu",)}]
 
 
 @pytest.mark.parametrize("why", ["taint", "selector", "runs"])
-async def test_forced_daemon_sets_that_would_not_run_there_or_do_already(why: str) -> None:
-    found = full_node_and_waiting_pod()
+async def test_forced_daemon_sets_that_do_not_select_the_node_or_run_already(why: str) -> None:
+    world = full_node_and_waiting_pod()
     made = daemon_set("agent", "500m" if why == "runs" else "1")
     if why == "selector":
         made.spec.template.spec.nodeSelector["disk"] = "ssd"
     if why == "taint":
-        found.nodes["n1"].spec.taints.add(key="dedicated", value="x", effect="NoSchedule")
-        found.pods["default", "waits"].spec.tolerations.add(key="dedicated", operator="Exists")
-    of_set = add(found, made)
+        world.nodes["n1"].spec.taints.add(key="dedicated", value="x", effect="NoSchedule")
+        world.pods["default", "waits"].spec.tolerations.add(key="dedicated", operator="Exists")
+    of_set = add(world, made)
     if why == "runs":
-        found.pods["default", "full"].spec.containers[0].resources.requests["cpu"].string = "1400m"
+        world.pods["default", "full"].spec.containers[0].resources.requests["cpu"].string = "1400m"
         running = core.Pod()
         running.CopyFrom(of_set)
         running.metadata.uid, running.spec.nodeName = "running", "n1"
-        found.pods["kube-system", "agent-x"] = running
-    await autoscaler(found, Compat.V1_36, force_ds=True).run_once()
-    assert found.increased == {"ng1": 1}
+        world.pods["kube-system", "agent-x"] = running
+    await autoscaler(world, Compat.V1_36, force_ds=True).run_once()
+    assert world.increased == {"ng1": 1}

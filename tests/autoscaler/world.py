@@ -49,7 +49,7 @@ class World:
     fail_taint: list[str] = field(default_factory=list)
     fail_delete: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    status: Mapping[str, Any] = field(default_factory=dict)
+    status: Mapping[str, object] = field(default_factory=dict)
     """The document of the status ConfigMap."""
     evicted: list[str] = field(default_factory=list)
     cloud_deleted: list[str] = field(default_factory=list)
@@ -157,13 +157,13 @@ class World:
         self.evicted.append(pod.metadata.name)
 
     async def is_on_node(self, pod: core.Pod, node: str) -> bool:
-        found = self.pods.get((pod.metadata.namespace, pod.metadata.name))
-        return found is not None and found.spec.nodeName == node
+        pod_now = self.pods.get((pod.metadata.namespace, pod.metadata.name))
+        return pod_now is not None and pod_now.spec.nodeName == node
 
     def record(self, events: Sequence[Event]) -> None:
         self.events.extend(events)
 
-    async def write_status(self, document: Mapping[str, Any], now: float) -> None:
+    async def write_status(self, document: Mapping[str, object], now: float) -> None:
         self.status = document
 
     # The port of the provider
@@ -225,11 +225,11 @@ class World:
 
     def taints(self) -> dict[str, list[str]]:
         keys = (taints.TO_BE_DELETED, taints.DELETION_CANDIDATE)
-        found = {
+        by_node = {
             name: sorted(f"{t.key}:{t.effect}" for t in node.spec.taints if t.key in keys)
             for name, node in self.nodes.items()
         }
-        return {name: taints for name, taints in found.items() if taints}
+        return {name: taints for name, taints in by_node.items() if taints}
 
 
 def _covers(budget: policy.PodDisruptionBudget, pod: core.Pod) -> bool:

@@ -22,7 +22,7 @@ from autoscaler.options import Compat
 from autoscaler.planning.annotation_keys import DELAY_DELETION_PREFIX
 from machinery.runtime.clock import FakeClock
 from machinery.runtime.failpoints import REGISTRY
-from tests.autoscaler.builders import Started, autoscaler, node, pod, world
+from tests.autoscaler.builders import Started, autoscaler, new_world, node, pod
 from tests.autoscaler.harness import Harness
 from tests.autoscaler.world import World
 
@@ -49,7 +49,7 @@ class Deletion:
     """One deletion of the node n1, with or without a pod to drain."""
 
     def __init__(self, *, drain: bool, **flags: Any) -> None:
-        self.world: World = world(FakeClock(), target=1)
+        self.world: World = new_world(FakeClock(), target=1)
         node(self.world, "n1")
         if drain:
             pod(self.world, "p", "100m", on="n1")

@@ -1,9 +1,10 @@
-"""The cloud's core: orders, arrivals, returns, what fails on purpose, and surviving."""
+"""The core of the cloud: increases, deletions, emulated failures, persistence, and its file of groups."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -26,17 +27,17 @@ def states(state: CloudState) -> dict[str, str]:
     return {name: instance.state.value for name, instance in state.instances.items()}
 
 
-def test_machines_come_after_the_delay_and_not_before() -> None:
+def test_instances_run_after_the_provisioning_delay_and_not_before() -> None:
     state = begun()
-    assert state.next_change() == NOW + 2
+    assert state.next_due(InstanceState.CREATING) == NOW + 2
     assert not state.advance(NOW + 1.9)
     assert states(state) == {"g-1": "creating"}
     assert state.advance(NOW + 2)
     assert states(state) == {"g-1": "running"}
-    assert state.next_change() is None
+    assert state.next_due(InstanceState.CREATING) is None
 
 
-def test_growing_stops_at_the_maximum_and_changes_nothing_then() -> None:
+def test_an_increase_above_the_maximum_is_refused_and_changes_nothing() -> None:
     state = begun()
     state.increase("g", 2, NOW)
     with pytest.raises(CloudError, match=r"too large, desired: 4, max: 3") as refused:
@@ -47,25 +48,25 @@ def test_growing_stops_at_the_maximum_and_changes_nothing_then() -> None:
 
 
 @pytest.mark.parametrize("delta", [0, -1])
-def test_growing_by_nothing_is_refused(delta: int) -> None:
+def test_an_increase_by_zero_or_less_is_refused(delta: int) -> None:
     with pytest.raises(CloudError):
         begun().increase("g", delta, NOW)
 
 
-def test_returning_lowers_the_target_even_below_the_minimum_and_once_only() -> None:
+def test_a_deletion_decreases_the_target_once_also_below_the_minimum() -> None:
     state = begun()
     state.advance(NOW + 2)
     state.delete("g", ["g-1"], NOW + 3)
     state.delete("g", ["g-1", "g-1"], NOW + 4)
     assert state.target("g") == 0
-    assert [i.id for i in state.expired(NOW + 3)] == ["g-1"]
-    state.forget("g-1")
+    assert [i.id for i in state.deleted(NOW + 3)] == ["g-1"]
+    state.remove("g-1")
     assert state.instances == {}
 
 
-def test_returning_is_all_or_none() -> None:
+def test_a_deletion_is_all_or_none() -> None:
     state = begun()
-    with pytest.raises(CloudError, match="g-9 is no machine"):
+    with pytest.raises(CloudError, match="instance g-9 does not belong to node group g"):
         state.delete("g", ["g-1", "g-9"], NOW)
     assert (state.target("g"), states(state)) == (1, {"g-1": "creating"})
 
@@ -73,11 +74,11 @@ def test_returning_is_all_or_none() -> None:
 def test_a_deletion_takes_its_delay() -> None:
     state = begun(replace(GROUP, deletion_delay=5.0))
     state.delete("g", ["g-1"], NOW)
-    assert state.expired(NOW + 4.9) == []
-    assert len(state.expired(NOW + 5)) == 1
+    assert state.deleted(NOW + 4.9) == []
+    assert len(state.deleted(NOW + 5)) == 1
 
 
-def test_a_lowered_target_takes_back_orders_but_no_machine_that_runs() -> None:
+def test_a_decreased_target_cancels_requests_but_keeps_running_instances() -> None:
     state = begun()
     state.advance(NOW + 2)
     state.increase("g", 2, NOW + 3)
@@ -88,15 +89,15 @@ def test_a_lowered_target_takes_back_orders_but_no_machine_that_runs() -> None:
     assert state.target("g") == 2
 
 
-def test_names_are_never_used_twice() -> None:
+def test_a_name_is_not_reused() -> None:
     state = begun()
     state.delete("g", ["g-1"], NOW)
-    state.forget("g-1")
+    state.remove("g-1")
     state.increase("g", 1, NOW)
     assert list(state.instances) == ["g-2"]
 
 
-def test_failures_in_their_order() -> None:
+def test_emulated_failures() -> None:
     state = begun(replace(GROUP, target=0, failures=Failures(increase=1, provisioning=1, stuck=1)))
     with pytest.raises(CloudError) as refused:
         state.increase("g", 3, NOW)
@@ -108,7 +109,7 @@ def test_failures_in_their_order() -> None:
     assert [i.error_code for i in state.instances.values()] == ["OUT_OF_STOCK", "", ""]
 
 
-def test_everything_survives_in_json() -> None:
+def test_the_state_is_restored_from_json() -> None:
     state = begun()
     state.increase("g", 2, NOW)
     state.advance(NOW + 2)
@@ -119,7 +120,7 @@ def test_everything_survives_in_json() -> None:
     assert (other.instances, other.sizes) == (state.instances, state.sizes)
 
 
-def test_a_group_that_left_the_file_gives_its_machines_back() -> None:
+def test_instances_of_a_removed_group_are_deleted() -> None:
     state = begun()
     other = CloudState([])
     other.restore(state.to_document())
@@ -128,10 +129,8 @@ def test_a_group_that_left_the_file_gives_its_machines_back() -> None:
     assert [i.state for i in other.instances.values()] == [InstanceState.DELETING]
 
 
-def test_a_broken_state_file_is_told_of(tmp_path: object) -> None:
-    from pathlib import Path
-
-    file = StateFile(Path(str(tmp_path)))
+def test_an_invalid_state_file_is_an_error_with_the_remedy(tmp_path: Path) -> None:
+    file = StateFile(tmp_path)
     assert file.load(begun()) is False
     file.save(begun())
     assert file.load(CloudState([GROUP])) is True
@@ -140,7 +139,7 @@ def test_a_broken_state_file_is_told_of(tmp_path: object) -> None:
         file.load(begun())
 
 
-def test_a_file_is_read_with_its_template() -> None:
+def test_groups_are_read_with_their_templates() -> None:
     (group,) = parse("""
 nodeGroups:
 - name: big
@@ -169,14 +168,22 @@ nodeGroups:
     ("text", "problem"),
     [
         ("a: b", "nodeGroups: expected a list"),
-        ("nodeGroups: [{name: a, template: {cpu: 1}}]", r"nodeGroups\[0\].template.memory: must be given"),
+        ("nodeGroups: [{name: a, template: {cpu: 1}}]", r"nodeGroups\[0\].template.memory: required"),
         ("nodeGroups: [{name: a, template: {cpu: x, memory: 1}}]", r"template.cpu: quantities must"),
+        (
+            "nodeGroups: [{name: a, template: {cpu: 1, memory: 1, taints: 5}}]",
+            r"nodeGroups\[0\].template.taints: expected a list",
+        ),
+        (
+            "nodeGroups: [{name: a, failures: {errorClass: [x]}, template: {cpu: 1, memory: 1}}]",
+            "failures.errorClass: expected one of OutOfResources, Other",
+        ),
         ("nodeGroups: [{name: a, maxx: 1}]", r"nodeGroups\[0\].maxx: unknown"),
         ("nodeGroups: [{name: a, min: 2, max: 1, template: {cpu: 1, memory: 1}}]", "min 2 is above max 1"),
         ("nodeGroups: [{name: a, target: 2, max: 1, template: {cpu: 1, memory: 1}}]", "target 2 is above"),
         (
             "nodeGroups: [{name: a, failures: {errorCode: NO}, template: {cpu: 1, memory: 1}}]",
-            r"failures.errorCode: expected a text",
+            r"failures.errorCode: expected a string",
         ),
         (
             "nodeGroups: [{name: a, provisioningDelay: soon, template: {cpu: 1, memory: 1}}]",
@@ -184,6 +191,6 @@ nodeGroups:
         ),
     ],
 )
-def test_a_file_that_makes_no_sense(text: str, problem: str) -> None:
+def test_an_invalid_file_is_an_error_with_the_field(text: str, problem: str) -> None:
     with pytest.raises(NodeGroupError, match=problem):
         parse(text)

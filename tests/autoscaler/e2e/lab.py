@@ -1,4 +1,4 @@
-"""A cluster with the cloud, a kubelet that runs its machines, and the autoscaler, quick enough for tests."""
+"""A cluster with the cloud, a kubelet that runs its instances, and an autoscaler with short delays."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ class Lab:
         return (await self.client.list(kinds.POD, "default")).items
 
     async def wait_nodes(self, what: str, condition: Callable[[list[core.Node]], bool]) -> list[core.Node]:
-        """The nodes, as soon as the condition holds."""
+        """Wait until the condition holds for the nodes; return them."""
         return await self._wait(what, self.nodes, condition)
 
     async def wait_pods(self, what: str, condition: Callable[[list[core.Pod]], bool]) -> list[core.Pod]:
-        """The pods of the default namespace, as soon as the condition holds."""
+        """Wait until the condition holds for the pods of the default namespace; return them."""
         return await self._wait(what, self.pods, condition)
 
     async def wait_events(self, what: str, condition: Callable[[list[core.Event]], bool]) -> list[core.Event]:
-        """All events, as soon as the condition holds."""
+        """Wait until the condition holds for all events; return them."""
 
         async def events() -> list[core.Event]:
             return (await self.client.list(kinds.EVENT)).items
@@ -91,48 +91,49 @@ class Lab:
         return await self._wait(what, events, condition)
 
     async def wait_status(self, what: str, condition: Callable[[str], bool]) -> str:
-        """What the status ConfigMap says, as soon as the condition holds."""
+        """Wait until the condition holds for the status in the ConfigMap; return it."""
 
         async def status() -> str:
-            found = (await self.client.list(kinds.CONFIG_MAP, "kube-system")).items
-            return next((m.data["status"] for m in found if m.metadata.name.startswith("cluster-auto")), "")
+            config_maps = (await self.client.list(kinds.CONFIG_MAP, "kube-system")).items
+            named = (m for m in config_maps if m.metadata.name.startswith("cluster-auto"))
+            return next((m.data["status"] for m in named), "")
 
         return await self._wait(what, status, condition)
 
     async def _wait(self, what: str, look: Callable[[], Awaitable[T]], condition: Callable[[T], bool]) -> T:
-        found: T | None = None
+        value: T | None = None
         with anyio.move_on_after(WAIT_SECONDS_MAX):
             while True:
-                found = await look()
-                if condition(found):
-                    return found
+                value = await look()
+                if condition(value):
+                    return value
                 await anyio.sleep(0.02)
-        raise AssertionError(f"not within {WAIT_SECONDS_MAX} s: {what}: {found}\n{self.loop()}")
+        raise AssertionError(f"not within {WAIT_SECONDS_MAX} s: {what}: {value}\n{self.loop()}")
 
     def loop(self) -> dict[str, Any]:
-        """What the autoscaler's last loop says."""
-        found: dict[str, Any] = json.loads(self.cluster.ask("autoscaler", "/debug/loop").body)
-        return found
+        """Return the answer of /debug/loop."""
+        document: dict[str, Any] = json.loads(self.cluster.ask("autoscaler", "/debug/loop").body)
+        return document
 
     def metrics(self) -> str:
-        """The autoscaler's metrics, as text."""
+        """Return the autoscaler's metrics as text."""
         return self.cluster.ask("autoscaler", "/metrics").text
 
     def loops(self) -> int:
-        """How many loops the autoscaler has done."""
+        """Return the number of loops so far."""
         name = 'cluster_autoscaler_function_duration_seconds_count{function="main"} '
-        found = (line.removeprefix(name) for line in self.metrics().splitlines() if line.startswith(name))
-        return int(float(next(found, "0")))
+        values = (line.removeprefix(name) for line in self.metrics().splitlines() if line.startswith(name))
+        return int(float(next(values, "0")))
 
     async def stays_for(self, name: str) -> str:
-        """Why a node stays, as soon as the autoscaler says so."""
+        """Wait until the autoscaler has a reason why a node cannot be removed; return it."""
         with anyio.move_on_after(WAIT_SECONDS_MAX):
             while True:
                 why: str = self.loop()["unremovable"].get(name, "")
                 if why:
                     return why
                 await anyio.sleep(0.02)
-        raise AssertionError(f"nothing is said of {name}: {self.loop()}")
+        raise AssertionError(f"no reason for {name}: {self.loop()}")
 
     def failpoint(self, component: str, name: str, action: str) -> None:
         self.cluster.failpoint(component, name, action)
@@ -142,7 +143,7 @@ class Lab:
 async def lab(
     cluster: Cluster, *arguments: str, groups: int = 3, target: int = 0, autoscaler: bool = True
 ) -> AsyncIterator[Lab]:
-    """A lab with one node group of at most so many machines."""
+    """Start a lab with one node group of at most `groups` instances."""
     file = cluster.directory / "groups.yaml"
     file.write_text(GROUPS % {"max": groups, "target": target}, encoding="utf-8")
     config = cluster.directory / "scheduler.yaml"
@@ -154,15 +155,15 @@ async def lab(
     cluster.arguments("autoscaler", *QUICK, *arguments)
     await cluster.start("etcd", "apiserver", "scheduler", "controllers", "cloud", "kubelet-0")
     async with cluster.client() as client:
-        found = Lab(cluster, client)
-        await found.wait_nodes("the machines are nodes", lambda nodes: usable(nodes) == target)
+        it = Lab(cluster, client)
+        await it.wait_nodes("the instances are nodes", lambda nodes: usable(nodes) == target)
         if autoscaler:
             await cluster.start("autoscaler")
-        yield found
+        yield it
 
 
 def usable(nodes: list[core.Node]) -> int:
-    """How many nodes take pods."""
+    """Return the number of nodes that accept pods."""
     return sum(
         condition_is(node.status.conditions, "Ready")
         and all(taint.effect == "PreferNoSchedule" for taint in node.spec.taints)

@@ -1,4 +1,4 @@
-"""Real processes: growing, shrinking, budgets, crashes, and nominated pods as each version reads them."""
+"""Real processes: scale-up, scale-down, budgets, crashes, and nominated pods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def running(pods: list[core.Pod]) -> bool:
     return bool(pods) and all(pod.status.phase == "Running" for pod in pods)
 
 
-async def test_grows_from_nothing_and_shrinks_to_nothing(cluster: Cluster) -> None:
+async def test_scales_up_from_zero_and_down_to_zero(cluster: Cluster) -> None:
     async with lab(cluster) as it:
         await it.replica_set("web", "3", replicas=2)
         await it.wait_pods("both run", lambda pods: len(pods) == 2 and running(pods))
@@ -36,7 +36,7 @@ async def test_grows_from_nothing_and_shrinks_to_nothing(cluster: Cluster) -> No
         await it.wait_nodes("all nodes are gone", lambda nodes: not nodes)
         status = await it.client.get(kinds.CONFIG_MAP, "cluster-autoscaler-status", "kube-system")
         assert "autoscalerStatus: Running" in status.data["status"]
-        # The nodes may be gone before their deletion is known to have succeeded.
+        # The nodes may be deleted before the autoscaler has the result.
         await eventually(
             lambda: 'cluster_autoscaler_scaled_down_nodes_total{reason="empty"} 2.0' in it.metrics(),
             explain=it.metrics,
@@ -46,11 +46,11 @@ async def test_grows_from_nothing_and_shrinks_to_nothing(cluster: Cluster) -> No
         assert "cluster_autoscaler_cluster_safe_to_autoscale 1.0" in text
         assert pss_kib([cluster.run_file("autoscaler").pid]) < MEMORY_KIB_MAX
         await cluster.stop("autoscaler")
-        found = (await it.client.list(kinds.CONFIG_MAP, "kube-system")).items
-        assert "cluster-autoscaler-status" not in [each.metadata.name for each in found]
+        config_maps = (await it.client.list(kinds.CONFIG_MAP, "kube-system")).items
+        assert "cluster-autoscaler-status" not in [each.metadata.name for each in config_maps]
 
 
-async def test_stops_at_the_maximum_and_says_why(cluster: Cluster) -> None:
+async def test_stops_at_the_maximum_and_records_the_reason(cluster: Cluster) -> None:
     async with lab(cluster, groups=1) as it:
         await it.replica_set("web", "3", replicas=2)
         await it.wait_nodes("one node", lambda nodes: usable(nodes) == 1)
@@ -67,7 +67,7 @@ async def test_stops_at_the_maximum_and_says_why(cluster: Cluster) -> None:
         assert [event.count for event in events if event.reason == "NotTriggerScaleUp"] == [1]
 
 
-async def test_a_pod_with_a_claim_brings_a_node_with_devices(cluster: Cluster) -> None:
+async def test_a_pod_with_a_claim_triggers_a_node_with_devices(cluster: Cluster) -> None:
     async with lab(cluster, "--scale-down-unneeded-time=1h", target=1) as it:
         (first,) = await it.nodes()
         await it.client.create(device_class())
@@ -106,7 +106,7 @@ spec:
 """
 
 
-async def test_a_pod_of_a_stateful_set_does_not_keep_its_node(cluster: Cluster) -> None:
+async def test_a_pod_of_a_stateful_set_does_not_block_its_node(cluster: Cluster) -> None:
     async with lab(cluster, target=2, autoscaler=False) as it:
         await it.replica_set("one", "1")
         await it.apply(STATEFUL_SET + "---" + BUDGET)
@@ -127,7 +127,7 @@ async def test_a_pod_of_a_stateful_set_does_not_keep_its_node(cluster: Cluster) 
         assert kept.metadata.name != by_name["two-0"]
 
 
-async def test_moves_pods_together_and_honours_their_budget(cluster: Cluster) -> None:
+async def test_drains_a_node_and_respects_budgets(cluster: Cluster) -> None:
     async with lab(cluster, target=2, autoscaler=False) as it:
         await it.replica_set("one", "1")
         await it.replica_set("two", "1")
@@ -142,7 +142,7 @@ async def test_moves_pods_together_and_honours_their_budget(cluster: Cluster) ->
 
 
 async def waiting_pod(it: Lab, cpu: str) -> core.Pod:
-    """A pod that is being bound to a node of its own; on the other node it would have room, too."""
+    """Create a pod that is being bound to a node, and would fit on another node."""
     await it.replica_set("other", "2500m")
     await it.wait_pods("the other runs", running)
     await it.replica_set("slow", cpu, annotations=SLOW)
@@ -150,7 +150,7 @@ async def waiting_pod(it: Lab, cpu: str) -> core.Pod:
     (pod,) = [pod for pod in pods if pod.metadata.labels["app"] == "slow"]
     (other,) = [pod for pod in pods if pod.metadata.labels["app"] == "other"]
     assert not pod.spec.nodeName
-    assert not pod.status.conditions, "it is in PreBind: nothing else is known of it"
+    assert not pod.status.conditions, "in PreBind a pod has no condition"
     assert other.spec.nodeName != pod.status.nominatedNodeName
     return pod
 
@@ -186,16 +186,16 @@ async def test_a_node_under_a_pod_that_is_being_bound(
 
 @pytest.mark.parametrize(("compat", "stays"), [("1.36", False), ("fixed", True)])
 async def test_a_nomination_after_the_decision(cluster: Cluster, compat: str, stays: bool) -> None:
-    """Hole H2: the node is tainted already when the pod is nominated to it."""
+    """H2: the node is already tainted when the pod is nominated to it."""
     options = (f"--compat={compat}", f"--failpoints={RECHECK}=pause")
     async with lab(cluster, *options, target=1) as it:
         (node,) = await it.wait_nodes(
-            "the node is marked", lambda nodes: taints.taint_time(nodes[0], taints.TO_BE_DELETED) is not None
+            "the node is tainted", lambda nodes: taints.taint_time(nodes[0], taints.TO_BE_DELETED) is not None
         )
-        # As a scheduler does that decided before it saw the taint.
+        # As a scheduler that decided before it received the taint.
         pod = core.Pod()
         pod.metadata.name, pod.metadata.namespace = "late", "default"
-        pod.spec.schedulerName = "somebody-else"
+        pod.spec.schedulerName = "other-scheduler"
         pod.spec.containers.add(name="c", image="app")
         await it.client.create(pod)
         change = {"status": {"nominatedNodeName": node.metadata.name}}
@@ -205,13 +205,13 @@ async def test_a_nomination_after_the_decision(cluster: Cluster, compat: str, st
             await it.wait_nodes("the node is gone", lambda nodes: not nodes)
             return
         await it.wait_events(
-            "the deletion was called off",
+            "the deletion was cancelled",
             lambda events: any("is nominated to node" in event.message for event in events),
         )
-        await it.wait_nodes("the mark is off", lambda nodes: usable(nodes) == 1)
+        await it.wait_nodes("the taint is removed", lambda nodes: usable(nodes) == 1)
 
 
-async def test_a_deletion_that_a_crash_interrupted_is_called_off_at_the_next_start(cluster: Cluster) -> None:
+async def test_the_taint_of_an_interrupted_deletion_is_removed_at_the_next_start(cluster: Cluster) -> None:
     async with lab(cluster, "--failpoints=autoscaler.delete.before=crash", target=1) as it:
         assert await cluster.exited("autoscaler") == -9
         (node,) = await it.nodes()
@@ -222,7 +222,7 @@ async def test_a_deletion_that_a_crash_interrupted_is_called_off_at_the_next_sta
         await it.wait_nodes("the node takes pods again", lambda nodes: usable(nodes) == 1)
 
 
-async def test_a_node_that_cannot_be_given_back_is_untainted(cluster: Cluster) -> None:
+async def test_a_node_that_cannot_be_deleted_is_untainted(cluster: Cluster) -> None:
     options = ('--failpoints=autoscaler.delete.before=1*error("no")->off',)
     async with lab(cluster, *options, target=1) as it:
         await it.wait_events(
@@ -258,7 +258,7 @@ async def test_the_run_file_has_the_compat_in_effect(cluster: Cluster) -> None:
         await cluster.stop("autoscaler")
 
 
-async def test_with_its_own_cloud(cluster: Cluster) -> None:
+async def test_with_the_cloud_in_the_same_process(cluster: Cluster) -> None:
     file = cluster.directory / "groups.yaml"
     file.write_text(GROUPS % {"max": 1, "target": 0}, encoding="utf-8")
     cluster.arguments("autoscaler", "--scan-interval=100ms", "--node-groups", str(file))

@@ -1,4 +1,4 @@
-"""Real processes: machines become nodes by the kubelet's hand, and their Node objects go with them."""
+"""Real processes: the kubelet registers instances as nodes, and the cloud deletes their Node objects."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ async def cloud_of(cluster: Cluster) -> AsyncIterator[Any]:
 
 
 async def nodes_are(client: Client, *names: str) -> list[core.Node]:
-    """The ready nodes, as soon as they are these."""
-    found: list[core.Node] = []
+    """Wait until these are the ready nodes; return them."""
+    nodes: list[core.Node] = []
     with anyio.move_on_after(WAIT_SECONDS_MAX):
         while True:
-            found = (await client.list(kinds.NODE)).items
-            ready = [n for n in found if condition_is(n.status.conditions, "Ready")]
-            if [n.metadata.name for n in ready] == list(names) and len(found) == len(names):
-                return found
+            nodes = (await client.list(kinds.NODE)).items
+            ready = [n for n in nodes if condition_is(n.status.conditions, "Ready")]
+            if [n.metadata.name for n in ready] == list(names) and len(nodes) == len(names):
+                return nodes
             await anyio.sleep(0.02)
-    raise AssertionError(f"nodes are {[n.metadata.name for n in found]}, not {names}")
+    raise AssertionError(f"nodes are {[n.metadata.name for n in nodes]}, not {names}")
 
 
 async def start(cluster: Cluster, groups: str = GROUPS) -> None:
@@ -55,7 +55,7 @@ async def start(cluster: Cluster, groups: str = GROUPS) -> None:
     await cluster.start("etcd", "apiserver", "cloud", "kubelet-0")
 
 
-async def test_machines_become_nodes_and_go(cluster: Cluster) -> None:
+async def test_instances_become_nodes_and_are_deleted(cluster: Cluster) -> None:
     await start(cluster)
     async with cluster.client() as client, cloud_of(cluster) as cloud:
         (node,) = await nodes_are(client, "small-1")
@@ -65,7 +65,7 @@ async def test_machines_become_nodes_and_go(cluster: Cluster) -> None:
         assert "a" in [taint.key for taint in node.spec.taints]
         await cloud.NodeGroupIncreaseSize(protocol.NodeGroupIncreaseSizeRequest(id="small", delta=1))
         await nodes_are(client, "small-1", "small-2")
-        # kill -9, and it knows them all
+        # No instance is lost by kill -9.
         cluster.kill("cloud")
         await cluster.start("cloud")
     async with cluster.client() as client, cloud_of(cluster) as cloud:
@@ -80,7 +80,7 @@ async def test_machines_become_nodes_and_go(cluster: Cluster) -> None:
         assert answer.nodeGroup.id == ""
 
 
-async def test_a_deletion_that_was_begun_is_finished_after_a_crash(cluster: Cluster) -> None:
+async def test_a_deletion_is_finished_after_a_crash(cluster: Cluster) -> None:
     await start(cluster)
     cluster.arguments(
         "cloud", "--node-groups", str(cluster.directory / "groups.yaml"),
@@ -103,7 +103,7 @@ async def test_a_deletion_that_was_begun_is_finished_after_a_crash(cluster: Clus
         await nodes_are(client)
 
 
-async def test_what_the_protocol_leaves_out(cluster: Cluster) -> None:
+async def test_optional_methods_are_unimplemented(cluster: Cluster) -> None:
     cluster.arguments("cloud")
     await cluster.start("cloud")
     async with cloud_of(cluster) as cloud:

@@ -1,4 +1,4 @@
-"""How often the autoscaler's events are sent. Source: cluster-autoscaler 1.36, event recorder."""
+"""Limits of the autoscaler's events. Source: cluster-autoscaler 1.36, event recorder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ START = 1_000_000.0
 
 
 def sent(correlator: EventCorrelator, reason: str, message: str, now: float, *, status: str = "") -> bool:
-    """Whether an event about a pod, or the ConfigMap of this name, is sent."""
+    """Report whether an event about a pod, or about the ConfigMap `status`, is sent."""
     event = core.Event(reason=reason, message=message, type="Normal", count=1)
     event.source.component = "cluster-autoscaler"
     about = event.involvedObject
@@ -26,12 +26,12 @@ def sent(correlator: EventCorrelator, reason: str, message: str, now: float, *, 
 
 @pytest.mark.parametrize(("duplicated", "count"), [(False, 2), (True, 26)])
 def test_a_pod_gets_one_event_of_a_reason_in_five_minutes(duplicated: bool, count: int) -> None:
-    """A loop a second, for five minutes."""
+    """The event is repeated each second, for five minutes."""
     correlator = event_correlator(Options(record_duplicated_events=duplicated))
     message = "pod didn't trigger scale-up: 1 max node group size reached"
-    found = [sent(correlator, "NotTriggerScaleUp", message, START + second) for second in range(303)]
-    assert sum(found) == count
-    assert any(found[300:])
+    results = [sent(correlator, "NotTriggerScaleUp", message, START + second) for second in range(303)]
+    assert sum(results) == count
+    assert any(results[300:])
 
 
 def test_another_reason_is_another_event() -> None:

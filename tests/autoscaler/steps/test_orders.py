@@ -36,18 +36,18 @@ from autoscaler.steps.scale_up import scale_up
 from autoscaler.steps.scale_up_to_node_group_min_size import scale_up_to_node_group_min_size
 from autoscaler.steps.update_soft_deletion_taints import update_soft_deletion_taints
 from machinery.runtime.clock import FakeClock
-from tests.autoscaler.builders import add_group, autoscaler, node, pod, world
+from tests.autoscaler.builders import add_group, autoscaler, new_world, node, pod
 from tests.autoscaler.world import World
 
 REFUSED = Failure(ErrorType.CLOUD_PROVIDER, "no capacity")
 
 
-async def begin(found: World, **flags: Any) -> tuple[AutoscalerState, LoopContext]:
+async def begin(world: World, **flags: Any) -> tuple[AutoscalerState, LoopContext]:
     """Return the state and the context of a loop whose steps up to the snapshot have run."""
-    state = autoscaler(found, Compat.V1_36, **flags).state
-    state.view = await found.refresh(())
-    now = found.clock.now()
-    context = initialize_cluster_snapshot(state, found.observe(), state.deletions, LoopResult(at=now))
+    state = autoscaler(world, Compat.V1_36, **flags).state
+    state.view = await world.refresh(())
+    now = world.clock.now()
+    context = initialize_cluster_snapshot(state, world.observe(), state.deletions, LoopResult(at=now))
     state.registry.update_nodes(context.observation.nodes, state.view, now, context.result.events)
     return state, context
 
@@ -65,35 +65,35 @@ def orders_with(step: Generator[Order[Any], Any, Any], *results: object) -> list
 
 
 async def test_a_scale_up_increases_the_size_of_a_group() -> None:
-    found = world(FakeClock(), target=0)
-    state, context = await begin(found)
-    pending = [pod(found, name, "1500m", unschedulable=True) for name in ("a", "b")]
+    world = new_world(FakeClock(), target=0)
+    state, context = await begin(world)
+    pending = [pod(world, name, "1500m", unschedulable=True) for name in ("a", "b")]
     assert list(scale_up(state, context, pending)) == [IncreaseSize("ng1", 2)]
     assert context.result.scale_up.result is ScaleUpResult.SUCCESSFUL
     assert state.view.groups["ng1"].target == 2
 
 
 async def test_a_scale_up_ends_at_the_first_refusal() -> None:
-    found = world(FakeClock(), target=0, minimum=1)
-    add_group(found, "ng2", target=0, minimum=1)
-    add_group(found, "ng3", target=0, minimum=1)
-    state, context = await begin(found)
+    world = new_world(FakeClock(), target=0, minimum=1)
+    add_group(world, "ng2", target=0, minimum=1)
+    add_group(world, "ng3", target=0, minimum=1)
+    state, context = await begin(world)
     orders = orders_with(scale_up_to_node_group_min_size(state, context), None, REFUSED)
     assert orders == [IncreaseSize("ng1", 1), IncreaseSize("ng2", 1)]
     plan = context.result.scale_up
     assert plan.result is ScaleUpResult.ERROR
     assert [info.group.id for info in plan.scale_ups] == ["ng1"], "what was done stays in the plan"
     backoff = state.registry.backoff
-    backed_off = [name for name in state.view.groups if backoff.status(name, found.clock.now()) is not None]
+    backed_off = [name for name in state.view.groups if backoff.status(name, world.clock.now()) is not None]
     assert backed_off == ["ng2"]
 
 
 async def started_deletions(*results: object) -> tuple[list[Order[Any]], LoopResult, AutoscalerState]:
     """Return the orders of a scale-down of two empty nodes, whose first orders have these results."""
-    found = world(FakeClock(), target=2)
+    world = new_world(FakeClock(), target=2)
     for name in ("n1", "n2"):
-        node(found, name)
-    state, context = await begin(found)
+        node(world, name)
+    state, context = await begin(world)
     find_unneeded(state, context)
     context.result.at += 61.0
     orders = orders_with(scale_down(state, context, find_unneeded(state, context)), *results)
@@ -121,14 +121,14 @@ async def test_a_taint_that_fails_has_the_others_removed() -> None:
 
 
 async def test_soft_taints_are_limited_in_number() -> None:
-    found = world(FakeClock(), target=4)
+    world = new_world(FakeClock(), target=4)
     for name in ("n1", "n2", "n3", "n4"):
-        node(found, name)
-    pod(found, "busy", "1900m", on="n2")
-    await found.taint_deletion_candidate("n2", 0.0)
-    state, context = await begin(found, max_bulk_soft_taint_count=2)
+        node(world, name)
+    pod(world, "busy", "1900m", on="n2")
+    await world.taint_deletion_candidate("n2", 0.0)
+    state, context = await begin(world, max_bulk_soft_taint_count=2)
     find_unneeded(state, context)
-    now = found.clock.now()
+    now = world.clock.now()
     assert list(update_soft_deletion_taints(state, context)) == [
         TaintDeletionCandidate("n1", now),
         CleanDeletionCandidate("n2"),
@@ -136,39 +136,39 @@ async def test_soft_taints_are_limited_in_number() -> None:
 
 
 async def test_taints_of_an_earlier_process_are_removed_once() -> None:
-    found = world(FakeClock(), target=2)
-    node(found, "n1")
-    node(found, "n2")
-    await found.taint_to_be_deleted("n1", 0.0)
-    state, context = await begin(found)
+    world = new_world(FakeClock(), target=2)
+    node(world, "n1")
+    node(world, "n2")
+    await world.taint_to_be_deleted("n1", 0.0)
+    state, context = await begin(world)
     step = clean_up_if_required(state, context.observation, context.result.events)
     assert list(step) == [CleanToBeDeleted("n1")]
     assert list(clean_up_if_required(state, context.observation, context.result.events)) == []
 
 
 async def test_a_taint_that_cannot_be_removed_ends_the_loop() -> None:
-    found = world(FakeClock(), target=1)
-    node(found, "n1")
-    await found.taint_to_be_deleted("n1", 0.0)
-    state, context = await begin(found)
+    world = new_world(FakeClock(), target=1)
+    node(world, "n1")
+    await world.taint_to_be_deleted("n1", 0.0)
+    state, context = await begin(world)
     with pytest.raises(LoopError, match="no capacity"):
         orders_with(clean_up_if_required(state, context.observation, context.result.events), REFUSED)
     assert not state.is_cleaned_up
 
 
 async def test_unregistered_nodes_are_deleted_down_to_the_minimum() -> None:
-    found = world(FakeClock(), target=3, minimum=1)
-    found.extra_instances["ng1"] = ["a", "b", "c"]
-    state, context = await begin(found)
+    world = new_world(FakeClock(), target=3, minimum=1)
+    world.extra_instances["ng1"] = ["a", "b", "c"]
+    state, context = await begin(world)
     context.result.at += 901.0
     assert list(remove_old_unregistered_nodes(state, context)) == [DeleteNodes("ng1", ("a", "b"))]
     assert state.view.groups["ng1"].target == 1
 
 
 async def test_a_target_without_nodes_is_decreased() -> None:
-    found = world(FakeClock(), target=3)
-    node(found, "n1")
-    state, context = await begin(found)
+    world = new_world(FakeClock(), target=3)
+    node(world, "n1")
+    state, context = await begin(world)
     context.result.at += 901.0
     assert list(fix_node_group_size(state, context)) == [DecreaseTargetSize("ng1", -2)]
 
