@@ -87,7 +87,7 @@ def main(
     cloud_address: str,
     cloud: bool,
 ) -> None:
-    """Registers nodes, runs the pods bound to them, and resizes them in place."""
+    """Register nodes, run the pods bound to them, and resize them in place."""
     if first_node + nodes > LISTED_NODES_MAX:
         raise click.BadParameter(
             f"{first_node} and --nodes {nodes} are together above {LISTED_NODES_MAX}: nodes beyond have no"

@@ -19,7 +19,7 @@ VERSION = 1
 
 
 class CorruptCheckpointError(Exception):
-    """The file is there and cannot be trusted; the text says which and why."""
+    """The checkpoint cannot be trusted; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Checkpoint:
 
 
 def encode(checkpoint: Checkpoint) -> bytes:
-    """The file's bytes; the same state gives the same bytes."""
+    """Return the file's bytes; the same state gives the same bytes."""
     data = {
         "version": VERSION,
         "node": checkpoint.node,
@@ -44,7 +44,11 @@ def encode(checkpoint: Checkpoint) -> bytes:
 
 
 def decode(data: bytes) -> Checkpoint:
-    """What `encode` wrote; CorruptCheckpointError for anything else."""
+    """Return the checkpoint that `encode` wrote.
+
+    Raises:
+        CorruptCheckpointError: it is anything else.
+    """
     try:
         document = json.loads(data)
         body = document["data"]

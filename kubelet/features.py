@@ -1,4 +1,4 @@
-"""What the emulated version and its feature gates mean for a kubelet."""
+"""The kubelet's behaviour at an emulated version, with its feature gates. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFERRED_ABOVE_ALLOCATABLE_SINCE = Version(1, 36)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What the emulated version and its gates allow."""
+    """What the core does at the emulated version, with its gates."""
 
     resize: bool = True
     """InPlacePodVerticalScaling."""
@@ -33,7 +33,7 @@ class Features:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusFeatures:
-    """Which fields of a status this kubelet knows: it writes no other."""
+    """The fields of statuses that this kubelet knows: it writes no other."""
 
     resize: bool
     """allocatedResources and resources of container statuses."""
@@ -50,7 +50,7 @@ class StatusFeatures:
 
 
 def features(version: Version, gates: Gates) -> Features:
-    """For the allocation core."""
+    """Return the features of the core."""
     return Features(
         resize=gates.enabled("InPlacePodVerticalScaling"),
         resize_pod_level=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
@@ -63,7 +63,7 @@ def features(version: Version, gates: Gates) -> Features:
 
 
 def status_features(version: Version, gates: Gates, *, cpu_manager_policy: str = "none") -> StatusFeatures:
-    """For what is written to the API server."""
+    """Return the features of what is written to the API server."""
     resize = gates.enabled("InPlacePodVerticalScaling")
     declared = []
     if gates.enabled("NodeDeclaredFeatures"):

@@ -1,4 +1,4 @@
-"""How a kubelet process was started. Times in seconds."""
+"""The options of a kubelet process. Times in seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXIT_CODE_DIGITS = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delays:
-    """How long the emulated runtime takes."""
+    """The time that the emulated runtime takes."""
 
     start: float = 0.0
     """From admission until the containers run."""
@@ -29,7 +29,7 @@ class Delays:
     """From an allocated resize until it is in force."""
 
     def of(self, pod: core.Pod) -> Delays:
-        """With the pod's own annotations; one that cannot be read does not count."""
+        """Return the delays of a pod, by its annotations; one that cannot be read does not count."""
         annotations = pod.metadata.annotations
         if not any(name.startswith(ANNOTATION) for name in annotations):
             return self
@@ -42,22 +42,22 @@ class Delays:
 
 
 def run_duration(pod: core.Pod) -> float | None:
-    """After how many seconds of running the pod's containers end by themselves (an annotation), or None.
+    """Return after how many seconds of running the pod's containers exit (an annotation), or None.
 
-    Whether they then start again is the restartPolicy's affair, as of any container that ends.
+    The restartPolicy decides whether they start again, as for any container that exits.
     """
-    found = _read(pod.metadata.annotations, "run-duration", -1.0)
-    return None if found < 0 else found
+    seconds = _read(pod.metadata.annotations, "run-duration", -1.0)
+    return None if seconds < 0 else seconds
 
 
 def exit_code(pod: core.Pod) -> int:
-    """With what exit code they end then."""
+    """Return the exit code that the containers exit with after their run duration."""
     text = pod.metadata.annotations.get(f"{ANNOTATION}exit-code", "0")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _EXIT_CODE_DIGITS else 0
 
 
 def pre_stop_sleep(pod: core.Pod) -> float:
-    """How long the longest preStop hook sleeps (lifecycle.preStop.sleep)."""
+    """Return for how long the longest preStop hook sleeps (lifecycle.preStop.sleep)."""
     return max(
         (
             float(container.lifecycle.preStop.sleep.seconds)
@@ -80,7 +80,7 @@ def _read(annotations: Mapping[str, str], name: str, default: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeShape:
-    """What the nodes of this process are made with."""
+    """Capacity, labels and policies of the nodes of this process."""
 
     capacity: Mapping[str, str] = field(
         default_factory=lambda: {
@@ -100,15 +100,15 @@ class NodeShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeats:
-    """How a node shows that it lives."""
+    """The intervals of a node's heartbeats."""
 
     status_frequency: float = 10.0
-    """A node's status is looked at so often, and written when it changed."""
+    """The status is checked so often, and written when it changed."""
     status_report_frequency: float = 300.0
-    """And written so often when it did not."""
+    """The status is written so often when it did not change."""
     lease_duration: float = 40.0
 
     @property
     def lease_interval(self) -> float:
-        """A lease is renewed four times in its duration, as upstream does."""
+        """Return the interval of renewals: four in the lease's duration, as upstream."""
         return self.lease_duration * 0.25

@@ -1,4 +1,4 @@
-"""Whether a node takes a pod, or a resize of one it has: feasible, then room, then room made by killing."""
+"""Admission of a pod, or of a resize: whether it is feasible, has room, or gets room by preemption. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNEXPECTED = "UnexpectedAdmissionError"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Admitted (with the pods to kill for it, in order), or the raw reason and message of the refusal."""
+    """An admission with its victims (uids, in order), or the raw reason and message of a refusal."""
 
     admitted: bool
     reason: str = ""
@@ -33,7 +33,7 @@ class Verdict:
 def admit(
     node: NodeState, record: PodRecord, resources: PodResources, operation: Operation, others: list[PodRecord]
 ) -> Verdict:
-    """Decides about `record` asking for `resources` beside the active `others` (all or nothing)."""
+    """Decide whether `record` may have `resources` beside the active `others`: all of it or nothing."""
     if operation == "resize":
         message = infeasible(node, record)
         if message is not None:
@@ -102,7 +102,7 @@ def _candidate(node: NodeState, record: PodRecord) -> Candidate:
 
 
 def _victim_requests(node: NodeState, record: PodRecord) -> Resources:
-    """What killing a pod is taken to free: its allocation, whatever its status says.
+    """Return what killing a pod is taken to free: its allocation, whatever its status says.
 
     Overhead counts only for a resource that the pod asks for. Source: kubelet 1.36,
     resource.GetResourceRequest.
@@ -115,7 +115,7 @@ def _victim_requests(node: NodeState, record: PodRecord) -> Resources:
 
 
 def _os_failure(node: NodeState, pod: core.Pod) -> Verdict | None:
-    """Only Linux is emulated."""
+    """Return the refusal of a pod for another operating system: only Linux is emulated."""
     if pod.metadata.labels.get("kubernetes.io/os", "linux") != "linux":
         return Verdict(
             admitted=False,

@@ -21,7 +21,7 @@ STATIC_POD = "In-place resize of static-pods is not supported"
 
 
 def infeasible(node: NodeState, record: PodRecord) -> str | None:
-    """Why the pod's pending resize cannot be done here, or None."""
+    """Return why the pod's pending resize can never be done on this node, or None."""
     if not node.features.resize:
         return GATE_OFF
     if is_static(record.pod):
@@ -32,7 +32,7 @@ def infeasible(node: NodeState, record: PodRecord) -> str | None:
 
 
 def _pinned(node: NodeState, record: PodRecord) -> str | None:
-    """Exclusive cpus and NUMA memory of a guaranteed pod stay as they were given."""
+    """Return why exclusive cpus and NUMA memory of a Guaranteed pod stay as they are, or None."""
     if recorded_qos_class(record.pod) != GUARANTEED:
         return None
     settings = node.settings
@@ -46,7 +46,7 @@ def _pinned(node: NodeState, record: PodRecord) -> str | None:
 
 
 def _above_allocatable(node: NodeState, record: PodRecord) -> str | None:
-    """Before 1.36 a request that the whole node cannot cover was infeasible; since then it is deferred."""
+    """Return why a request beyond the whole node is infeasible: before 1.36; since then it is deferred."""
     if not node.features.infeasible_above_allocatable:
         return None
     requests = node.requests(record, record.desired)
@@ -64,7 +64,10 @@ def _request_changes(node: NodeState, record: PodRecord, container: str, resourc
 
 
 def _changes_swapping_memory(node: NodeState, record: PodRecord) -> bool:
-    """A change of a memory request without a restart, in a container that may swap; limits do not matter."""
+    """Return whether a memory request changes without a restart in a container that may swap.
+
+    Limits do not matter.
+    """
     for container in (*record.pod.spec.containers, *record.pod.spec.initContainers):
         if not _request_changes(node, record, container.name, MEMORY) or restarts_for(container, MEMORY):
             continue

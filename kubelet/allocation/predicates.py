@@ -1,4 +1,4 @@
-"""What a kubelet checks before it takes a pod: room, node affinity, node name, host ports, NoExecute taints.
+"""The predicates of an admission: resources, node affinity, node name, host ports, NoExecute taints. Pure.
 
 Source: kubelet 1.36, predicate admit handler, over the scheduler's AdmissionCheck: all failures are found, in
 this order.
@@ -28,7 +28,7 @@ _FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a pod does not fit."""
+    """A predicate that a pod fails."""
 
     reason: str
     """What status and events show: OutOfcpu, NodeAffinity."""
@@ -39,20 +39,21 @@ class Failure:
 
 
 def failures(node: NodeState, pod: core.Pod, requests: Resources, others: list[PodRecord]) -> list[Failure]:
-    """All reasons against this pod with these requests beside these others."""
-    found = list(_shortages(node, requests, others))
+    """Return the predicates that the pod fails with these requests beside these others."""
+    failed = list(_shortages(node, requests, others))
     if not _matches_affinity(node, pod):
-        found.append(_predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"))
+        failed.append(_predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"))
     if pod.spec.nodeName and pod.spec.nodeName != node.node.metadata.name:
-        found.append(_predicate("NodeName", "node(s) didn't match the requested node name"))
+        failed.append(_predicate("NodeName", "node(s) didn't match the requested node name"))
     if _ports_taken(pod, others):
-        found.append(_predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports"))
+        failed.append(_predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports"))
     if not is_static(pod) and not _tolerates(node, pod):
-        found.append(_predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate"))
-    return found
+        failed.append(_predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate"))
+    return failed
 
 
 def insufficient(resource: str, *, asked: int, used: int, capacity: int) -> Failure:
+    """Return the failure for a resource of which the node has too little (millicores, bytes, ...)."""
     return Failure(
         reason=_RESOURCE_REASONS.get(resource, f"OutOf{resource}"),
         description=f"Insufficient {resource}",
@@ -93,12 +94,15 @@ def _matches_affinity(node: NodeState, pod: core.Pod) -> bool:
 
 
 def _tolerates(node: NodeState, pod: core.Pod) -> bool:
-    wanted = [taint for taint in node.node.spec.taints if taint.effect == "NoExecute"]
-    return not wanted or taints.find_untolerated(wanted, pod.spec.tolerations) is None
+    no_execute = [taint for taint in node.node.spec.taints if taint.effect == "NoExecute"]
+    return not no_execute or taints.find_untolerated(no_execute, pod.spec.tolerations) is None
 
 
 def _host_ports(pod: core.Pod) -> Iterator[tuple[str, str, int]]:
-    """Of containers and sidecars; other init containers hold theirs only while they run."""
+    """Return address, protocol and number of the host ports of containers and sidecars.
+
+    Other init containers hold theirs only while they run.
+    """
     sidecars = [container for container in pod.spec.initContainers if is_sidecar(container)]
     for container in (*sidecars, *pod.spec.containers):
         for port in container.ports:
@@ -107,14 +111,14 @@ def _host_ports(pod: core.Pod) -> Iterator[tuple[str, str, int]]:
 
 
 def _ports_taken(pod: core.Pod, others: list[PodRecord]) -> bool:
-    wanted = list(_host_ports(pod))
-    if not wanted:
+    ports = list(_host_ports(pod))
+    if not ports:
         return False
     taken = [port for other in others for port in _host_ports(other.pod)]
     return any(
         protocol == other_protocol
         and number == other_number
         and (address == other_address or "0.0.0.0" in (address, other_address))
-        for address, protocol, number in wanted
+        for address, protocol, number in ports
         for other_address, other_protocol, other_number in taken
     )

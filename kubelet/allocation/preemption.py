@@ -1,4 +1,4 @@
-"""Which pods must go so that a critical pod can be admitted: a pure choice.
+"""The victims of the kubelet's own preemption, for a critical pod. Pure.
 
 Best effort before burstable before guaranteed, and within a class the fewest and smallest. Source: kubelet
 1.36, CriticalPodAdmissionHandler. Judge: tests/golden/kubelet_preemption.jsonl.
@@ -15,7 +15,7 @@ GUARANTEED = "Guaranteed"
 
 
 class NoVictimsError(Exception):
-    """Even all pods that may be preempted would not free enough."""
+    """All pods that may be preempted together would not free enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +43,13 @@ class Shortage:
 def choose_victims(
     preemptor: Candidate, pods: Iterable[Candidate], shortages: Sequence[Shortage]
 ) -> list[Candidate]:
-    """The victims in the order in which they are killed; NoVictimsError when there is no such set.
+    """Return the victims in the order in which they are killed.
 
     What the higher classes must give is found first, as if all lower classes were gone; the lower classes
     then give only what is still missing.
+
+    Raises:
+        NoVictimsError: there is no such set.
     """
     allowed = [pod for pod in pods if may_preempt(preemptor, pod)]
     best_effort = [pod for pod in allowed if pod.qos == BEST_EFFORT]
@@ -64,7 +67,10 @@ def choose_victims(
 
 
 def may_preempt(preemptor: Candidate, victim: Candidate) -> bool:
-    """A critical pod may preempt what is not critical, and any pod one of lower priority (both set)."""
+    """Return whether the pod may preempt another.
+
+    A critical pod may preempt one that is not critical, and any pod one of lower priority (both set).
+    """
     if preemptor.critical and not victim.critical:
         return True
     if preemptor.priority is None or victim.priority is None:
@@ -73,7 +79,7 @@ def may_preempt(preemptor: Candidate, victim: Candidate) -> bool:
 
 
 def _closest(pods: Iterable[Candidate], shortages: Sequence[Shortage]) -> list[Candidate]:
-    """Takes the pod nearest to what is missing until nothing is; at equal distance the smaller, later one."""
+    """Choose the pod nearest to what is missing until nothing is; of equally near ones the smaller, later."""
     left = list(pods)
     victims: list[Candidate] = []
     while shortages:
@@ -93,7 +99,7 @@ def _closest(pods: Iterable[Candidate], shortages: Sequence[Shortage]) -> list[C
 
 
 def _distance(pod: Candidate, shortages: Sequence[Shortage]) -> float:
-    """The sum of squares of the parts of each shortage that the pod would leave."""
+    """Return the sum of the squared parts of each shortage that the pod would leave."""
     total = 0.0
     for shortage in shortages:
         rest = shortage.amount - pod.request(shortage.resource)
@@ -103,12 +109,12 @@ def _distance(pod: Candidate, shortages: Sequence[Shortage]) -> float:
 
 
 def _is_smaller(pod: Candidate, other: Candidate) -> bool:
-    """By memory, then cpu; true when equal."""
+    """Return whether the pod asks for less memory, then cpu; true when equal."""
     return (pod.request("memory"), pod.request("cpu")) <= (other.request("memory"), other.request("cpu"))
 
 
 def _without(shortages: Sequence[Shortage], pods: Sequence[Candidate]) -> list[Shortage]:
-    """What is still missing once these pods are gone."""
+    """Return what is still missing once these pods are gone."""
     rest = []
     for shortage in shortages:
         amount = shortage.amount - sum(pod.request(shortage.resource) for pod in pods)

@@ -13,7 +13,7 @@ from machinery.resources.qos import recorded_qos_class
 
 
 def push(node: NodeState, uid: str) -> None:
-    """Queues a pod; the order of the whole queue is found anew only when the pod was not queued yet."""
+    """Queue a pod; the whole queue is sorted only when the pod was not queued yet."""
     if uid in node.queue:
         return
     node.queue.append(uid)
@@ -22,7 +22,7 @@ def push(node: NodeState, uid: str) -> None:
 
 
 def sort(node: NodeState) -> None:
-    """Sorts the queue by insertion, and drops pods that are gone.
+    """Sort the queue by insertion, and drop pods that are gone.
 
     The comparison is upstream's and no order at all: a resize that does not increase goes before whatever it
     is compared with, so two of them change places at each sort. Insertion is what Go's sort does up to
@@ -56,7 +56,7 @@ def _goes_before(node: NodeState, one: PodRecord, other: PodRecord) -> bool:
 
 
 def is_increasing(node: NodeState, record: PodRecord) -> bool:
-    """Whether the pod as a whole would get more cpu or memory than it is allocated."""
+    """Return whether the pod as a whole would get more cpu or memory than it is allocated."""
     if not node.differs(record):
         return False
     old = node.requests(record, node.allocated(record))

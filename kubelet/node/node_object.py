@@ -25,13 +25,13 @@ HEALTHY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Which node this is. `number` places it in the address space and among the zones."""
+    """Name and place of a node: `number` gives its addresses and its zone."""
 
     name: str
     number: int
     provider_id: str = ""
     template: core.Node | None = None
-    """What the cloud says of its node group; None for a node of the command line."""
+    """The template of its node group in the cloud; None for a node of the command line."""
 
     @property
     def host_ip(self) -> str:
@@ -48,7 +48,7 @@ class NodeFacts:
 
 
 def new_node(identity: Identity, facts: NodeFacts, now: float) -> core.Node:
-    """The object to create."""
+    """Return the Node object to create."""
     node = core.Node()
     template = identity.template
     if template is not None:
@@ -66,26 +66,26 @@ def new_node(identity: Identity, facts: NodeFacts, now: float) -> core.Node:
 
 
 def labels(identity: Identity, shape: NodeShape) -> dict[str, str]:
-    """Labels that the kubelet sets and keeps."""
-    found = {
+    """Return the labels that the kubelet sets and keeps."""
+    own = {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/os": "linux",
     }
     if shape.zones:
-        found["topology.kubernetes.io/zone"] = shape.zones[identity.number % len(shape.zones)]
+        own["topology.kubernetes.io/zone"] = shape.zones[identity.number % len(shape.zones)]
     if shape.region:
-        found["topology.kubernetes.io/region"] = shape.region
-    found |= shape.labels
+        own["topology.kubernetes.io/region"] = shape.region
+    own |= shape.labels
     if identity.template is not None:
-        found |= dict(identity.template.metadata.labels)
-    found["kubernetes.io/hostname"] = identity.name
-    return found
+        own |= dict(identity.template.metadata.labels)
+    own["kubernetes.io/hostname"] = identity.name
+    return own
 
 
 def capacity(identity: Identity, shape: NodeShape) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Capacity and allocatable."""
+    """Return capacity and allocatable."""
     template = identity.template
     if template is None:
         return shape.capacity, shape.capacity
@@ -95,7 +95,7 @@ def capacity(identity: Identity, shape: NodeShape) -> tuple[Mapping[str, str], M
 
 
 def write_status(status: core.NodeStatus, identity: Identity, facts: NodeFacts, now: float) -> None:
-    """Sets all that the kubelet owns; conditions and fields of others stay."""
+    """Set all that the kubelet owns; conditions and fields of other clients stay."""
     _write_capacity(status, *capacity(identity, facts.shape))
     for type_, value, reason, message in HEALTHY:
         row = core.NodeCondition(type=type_, status=value, reason=reason, message=message)
@@ -138,7 +138,7 @@ def _write_info(info: core.NodeSystemInfo, name: str, version: Version) -> None:
 
 
 def same_but_heartbeat(one: core.NodeStatus, other: core.NodeStatus) -> bool:
-    """Whether two statuses differ in heartbeat times only."""
+    """Return whether two statuses differ at most in heartbeat times."""
     copies = []
     for status in (one, other):
         copy = core.NodeStatus()

@@ -1,4 +1,4 @@
-"""All that the allocation core knows of one node: its capacity, its pods, and what is allocated to them."""
+"""The state of one node in the core: its capacity, its pods, and what is allocated to them."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class NodeState:
     transitions: int = 0
 
     def allocatable(self, resource: str) -> int:
-        """Millicores, bytes, pods, ...; 0 where the node does not name it."""
+        """Return what the node can allocate: millicores, bytes, pods, ...; 0 if the node does not name it."""
         quantities = self.node.status.allocatable
         return amount(resource, quantities[resource].string) if resource in quantities else 0
 
     @property
     def resize_preemption_disabled(self) -> bool:
-        """Whether the node's policy forbids preemption for a resize (KEP-5836)."""
+        """Return whether the node's policy forbids preemption for a resize (KEP-5836)."""
         disabled = bool(self.node.spec.podPreemptionPolicy.disableResizePreemption)
         return self.features.preemption_policy and disabled
 
@@ -91,7 +91,7 @@ class NodeState:
         return self.transitions
 
     def desired_of(self, pod: core.Pod) -> PodResources:
-        """What of the pod's resources is allocated, as its spec has it; the rest is taken as it is."""
+        """Return those of the pod's resources that are allocated, as its spec has them."""
         return desired_resources(
             pod,
             init_containers=self.features.resize_init_containers,
@@ -99,16 +99,16 @@ class NodeState:
         )
 
     def allocated(self, record: PodRecord) -> PodResources:
-        """What the pod may use: the allocation, or without one what it desires."""
+        """Return what the pod may use: the allocation, or without one what it desires."""
         return self.allocations.get(record.uid, record.desired)
 
     def differs(self, record: PodRecord) -> bool:
-        """Whether the pod desires other resources than it is allocated."""
+        """Return whether the pod desires other resources than it is allocated."""
         allocation = self.allocations.get(record.uid)
         return allocation is not None and not allocation.same(record.desired)
 
     def usage(self, record: PodRecord) -> Resources:
-        """What the pod takes of the node, from allocation and API status."""
+        """Return what the pod takes of the node, from allocation and API status."""
         if record.counted is None:
             record.counted = self.requests(record, self.allocated(record), use_status=self.features.resize)
         return record.counted
@@ -121,7 +121,7 @@ class NodeState:
         use_status: bool = False,
         overhead: bool = True,
     ) -> Resources:
-        """What the pod would count for if it asked for `resources`."""
+        """Return what the pod would count for if it asked for `resources`."""
         return requested(
             record.pod,
             record.desired,
@@ -133,10 +133,14 @@ class NodeState:
         )
 
     def active_pods(self) -> list[PodRecord]:
-        """Pods that take room, oldest first, then by name: victims at equal distance depend on the order."""
+        """Return the pods that take room, oldest first, then by name.
+
+        Victims at equal distance depend on the order.
+        """
         return sorted((record for record in self.pods.values() if record.active), key=creation_order)
 
 
 def creation_order(record: PodRecord) -> tuple[int, int, str]:
+    """Return the sort key of pods by age, then name."""
     created = record.pod.metadata.creationTimestamp
     return created.seconds, created.nanos, record.pod.metadata.name

@@ -1,6 +1,6 @@
-"""What a node and its pods use, as kubelets tell it (`/stats/summary`). Pure.
+"""The usage of a node and its pods, as kubelets serve it at `/stats/summary`. Pure.
 
-Nothing runs in an emulated container, so what it uses is told, not measured: the pod's annotations
+Nothing runs in an emulated container, so its usage is not measured but given: by the pod's annotations
 `nominee.dev/cpu-usage` and `nominee.dev/memory-usage` (a quantity for each container), else what is requested
 and in force, but never more than its limit. Source: kubelet 1.36's Summary API; field names are its.
 """
@@ -31,15 +31,15 @@ def _annotated(annotations: Mapping[str, str], resource: str) -> int | None:
 
 
 def usage(pod: core.Pod, container: Container, resource: str) -> int:
-    """Millicores of cpu or bytes of memory that a running container uses."""
-    wanted = _annotated(pod.metadata.annotations, resource)
-    found = container.resources.requests.number(resource) if wanted is None else wanted
+    """Return the millicores of cpu or the bytes of memory that a running container uses."""
+    annotated = _annotated(pod.metadata.annotations, resource)
+    used = container.resources.requests.number(resource) if annotated is None else annotated
     limit = container.resources.limits.number(resource)
-    return min(found, limit) if limit else found
+    return min(used, limit) if limit else used
 
 
 def summary(node: str, pods: Iterable[tuple[core.Pod, PodSandbox]], now: float) -> dict[str, Any]:
-    """One node's summary, its running pods among it; `now` in epoch seconds."""
+    """Return a node's summary, with its running pods; `now` in seconds since the epoch."""
     rows, total = [], {CPU: 0, MEMORY: 0}
     for pod, sandbox in pods:
         containers = []

@@ -65,11 +65,11 @@ def restarting(pod: core.Pod, names: Iterable[str]) -> Iterator[ContainerEvent]:
 
 
 def _refer(pod: core.Pod, name: str) -> core.ObjectReference:
-    found = reference(pod)
+    regarding = reference(pod)
     field = "containers"
     if any(container.name == name for container in pod.spec.initContainers):
         field = "initContainers"
     elif any(one.ephemeralContainerCommon.name == name for one in pod.spec.ephemeralContainers):
         field = "ephemeralContainers"
-    found.fieldPath = f"spec.{field}{{{name}}}"
-    return found
+    regarding.fieldPath = f"spec.{field}{{{name}}}"
+    return regarding

@@ -1,4 +1,4 @@
-"""What the pod worker has acted on, so that a watch event that brings nothing else needs no pass. Pure.
+"""What the last sync has acted on, so that a watch event that brings nothing else needs no sync. Pure.
 
 A kubelet's own status patch comes back through the watch with everything that other clients changed before
 it, a deletion for instance. So an event is judged by its content, never by the client that wrote last: not by
@@ -20,14 +20,14 @@ _METADATA_FIELDS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class LastSync:
-    """The pod as the worker's last pass read it, and the status that this pass decided on."""
+    """The pod as the last sync read it, and the status that this sync decided on."""
 
     pod: core.Pod
     status: core.PodStatus | None = None
-    """None until the pass has decided."""
+    """None until the sync has decided."""
 
     def covers(self, pod: core.Pod) -> bool:
-        """Return whether a pass for `pod` would find nothing that the last pass did not act on."""
+        """Return whether a sync of `pod` would find nothing that the last sync did not act on."""
         return (
             self.status is not None
             and pod.status == self.status

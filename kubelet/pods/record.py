@@ -78,12 +78,12 @@ class PodRecord:
 
     @property
     def terminated(self) -> bool:
-        """Whether the pod's containers have stopped for good."""
+        """Return whether the pod's containers have stopped for good."""
         return self.state is State.TERMINATED
 
     @property
     def active(self) -> bool:
-        """Whether the pod takes room."""
+        """Return whether the pod takes room."""
         return not (self.failed or self.terminated or self.pod.status.phase in TERMINAL_PHASES)
 
     def note(self, entry: str) -> None:

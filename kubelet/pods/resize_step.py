@@ -79,13 +79,13 @@ def container_resizes(node: NodeState, record: PodRecord) -> list[ContainerResiz
     if sandbox is None:
         return []
     changed = actuation.changed_limits(sandbox.pod_resources, allocated.pod)
-    found = []
+    resizes = []
     for spec in (*record.pod.spec.initContainers, *record.pod.spec.containers):
         container = sandbox.get(spec.name)
         own = allocated.get(spec.name)
         if container is None or own is None:
             continue
-        found.append(
+        resizes.append(
             ContainerResize(
                 name=spec.name,
                 actuated=container.resources,
@@ -100,7 +100,7 @@ def container_resizes(node: NodeState, record: PodRecord) -> list[ContainerResiz
                 memory_usage=node.settings.memory_usage(record.pod, spec.name),
             )
         )
-    return found
+    return resizes
 
 
 def _pod_level_differs(record: PodRecord, allocated: PodResources) -> bool:

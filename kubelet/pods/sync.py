@@ -148,9 +148,9 @@ def _save_removal(node: NodeState, uid: str) -> list[Instruction]:
 def _go_on(p: Pass, instruction: PodInstruction) -> None:
     """Do what the success of an instruction means for the sync."""
     record = p.record
-    found = tuple(_container_events(record.pod, instruction, p.node.settings.version))
-    if found:
-        p.out.append(instructions.RecordContainerEvents(found))
+    recorded = tuple(_container_events(record.pod, instruction, p.node.settings.version))
+    if recorded:
+        p.out.append(instructions.RecordContainerEvents(recorded))
     if isinstance(instruction, instructions.SignalContainers):
         stop_steps.begin_grace_period(p)
     following = ON_SUCCESS[type(instruction)]
@@ -191,16 +191,16 @@ def _advance(p: Pass) -> list[Instruction]:
     record, sync = p.record, p.record.sync
     while sync.steps:
         if record.allocation_version > p.node.saved_version:
-            found: PodInstruction | Trigger | None = instructions.SaveCheckpoint(record.uid, p.node.version)
+            result: PodInstruction | Trigger | None = instructions.SaveCheckpoint(record.uid, p.node.version)
         else:
-            found = _STEPS[sync.steps[0]](p)
-        if found is None:
+            result = _STEPS[sync.steps[0]](p)
+        if result is None:
             sync.steps = sync.steps[1:]
-        elif isinstance(found, Trigger):
+        elif isinstance(result, Trigger):
             p.forget(sync.steps[0])
-            fire(record, found)
+            fire(record, result)
         else:
-            sync.in_flight = found
-            p.out.append(found)
+            sync.in_flight = result
+            p.out.append(result)
             break
     return p.out

@@ -1,4 +1,4 @@
-"""In which order an allocated resize is put into force: a pure plan of cgroup writes and container updates.
+"""The order of an actuation: a plan of cgroup writes and container updates. Pure.
 
 Memory first, then cpu. Within one, the pod's cgroup grows before its containers and shrinks after them, and
 containers shrink before others grow, so that the containers never have more than the pod. Source: kubelet
@@ -27,7 +27,7 @@ CPU_SHARES_MAX = 262_144
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerResize:
-    """One container: what it has, what it is to have. Sizes in bytes."""
+    """One container: what it has, and what it is allocated. Sizes in bytes."""
 
     name: str
     actuated: Requirements
@@ -75,13 +75,13 @@ ActuationCall = Call | SetPodResources | RestartContainers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizePlan:
-    """What must be done: restarts (killed before, started after the calls), then `calls` in order."""
+    """The restarts (killed before, started after the calls), and `calls` in their order."""
 
     restart: tuple[str, ...] = ()
     update: dict[ResourceName, tuple[str, ...]] = field(default_factory=dict)
     calls: tuple[Call, ...] = ()
     error: str = ""
-    """Why nothing of it may begin."""
+    """Why none of the calls may be made."""
 
     @property
     def needed(self) -> bool:
@@ -98,12 +98,12 @@ def changed_limits(actuated: Requirements | None, allocated: Requirements | None
 
 
 def in_progress(containers: Sequence[ContainerResize]) -> bool:
-    """Whether a running container has other cpu or memory than it is allocated."""
+    """Return whether a running container has other cpu or memory than it is allocated."""
     return any(container.running and _changes(container) for container in containers)
 
 
 def plan(containers: Sequence[ContainerResize], *, pod_memory_usage: int = 0) -> ResizePlan:
-    """The plan for all containers of a pod, in spec order."""
+    """Return the plan for all containers of a pod, given in the order of the spec."""
     restart = []
     update: dict[ResourceName, list[str]] = {}
     by_name = {container.name: container for container in containers}
@@ -153,14 +153,14 @@ def restarts_for(container: core.Container, resource: str) -> bool:
 
 
 def cpu_shares(millicores: int) -> int:
-    """The cgroup's weight for a cpu request."""
+    """Return the cgroup's weight for a cpu request in millicores."""
     if millicores == 0:
         return CPU_SHARES_MIN
     return min(max(millicores * 1024 // 1000, CPU_SHARES_MIN), CPU_SHARES_MAX)
 
 
 def cpu_quota(millicores: int) -> int:
-    """Microseconds per 100 ms for a cpu limit; 0 for none."""
+    """Return the microseconds per 100 ms for a cpu limit in millicores; 0 for no limit."""
     if millicores == 0:
         return 0
     return max(millicores * CPU_PERIOD_MICROSECONDS // 1000, CPU_QUOTA_MIN)
@@ -177,7 +177,7 @@ def _changes(container: ContainerResize) -> frozenset[ResourceName]:
 
 
 def _grows(container: ContainerResize, resource: ResourceName) -> bool:
-    """The limit decides; the request only where the limit stays."""
+    """Return whether the container gets more: the limit decides; the request only where the limit stays."""
     old, new = container.actuated, container.allocated
     limits = old.limits.number(resource), new.limits.number(resource)
     if limits[0] != limits[1]:
@@ -186,7 +186,10 @@ def _grows(container: ContainerResize, resource: ResourceName) -> bool:
 
 
 def _memory_error(containers: Sequence[ContainerResize], updated: Sequence[str], pod_usage: int) -> str:
-    """A lower limit must leave room for what is used. Each message names the pod's usage, as upstream."""
+    """Return why a lower limit would leave too little for what is used, or "".
+
+    Each message names the pod's usage, as upstream.
+    """
     errors = []
     old, new = _pod_limit(containers, MEMORY, _actuated), _pod_limit(containers, MEMORY, _allocated)
     if new and (not old or new < old) and new <= pod_usage:
@@ -245,7 +248,10 @@ def _pod_call(resource: ResourceName, *, limit: int = 0, request: int | None = N
 
 
 def _container_call(container: ContainerResize, resource: ResourceName, *, memory_done: bool) -> Call:
-    """An update carries all values: new ones of this phase and those before, old ones of what is to come."""
+    """Return the update of a container.
+
+    It has all values: new ones of this phase and those before, old ones of what is to come.
+    """
     cpu = container.allocated if resource == CPU else container.actuated
     memory = container.allocated if memory_done else container.actuated
     limit = cpu.limits.number(CPU)
@@ -272,7 +278,7 @@ def _allocated(container: ContainerResize) -> Requirements:
 def _pod_limit(
     containers: Sequence[ContainerResize], resource: str, of: Callable[[ContainerResize], Requirements]
 ) -> int:
-    """The sum, or 0 (unlimited) where a container has no limit."""
+    """Return the sum of the limits, or 0 (unlimited) where a container has no limit."""
     limits = [of(container).limits.number(resource) for container in containers]
     return sum(limits) if all(limits) else 0
 

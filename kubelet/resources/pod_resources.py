@@ -1,4 +1,4 @@
-"""The resources of all of a pod's containers: what the spec desires, what is allocated, what is actuated."""
+"""The resources of all containers of a pod: desired by the spec, allocated, or actuated. Pure."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ class PodResources:
     pod: Requirements | None = None
 
     def get(self, container: str) -> Requirements | None:
+        """Return the container's requirements, None where there is no such container."""
         for name, requirements in self.containers:
             if name == container:
                 return requirements
         return None
 
     def of(self, container: str) -> Requirements:
-        """The container's requirements; empty where it is not known."""
+        """Return the container's requirements; empty where there is no such container."""
         return self.get(container) or EMPTY
 
     def same(self, other: PodResources) -> bool:
-        """Equal by worth in every container and in the pod's own."""
+        """Return whether all requirements are worth the same."""
         if len(self.containers) != len(other.containers) or not _same_pod(self.pod, other.pod):
             return False
         return all(
@@ -40,7 +41,7 @@ class PodResources:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """For the checkpoint; containers as a list, since their order matters to `same`."""
+        """Return the checkpoint's form; containers as a list, since their order matters to `same`."""
         document: dict[str, Any] = {
             "containers": [[name, requirements.to_json()] for name, requirements in self.containers]
         }
@@ -50,7 +51,7 @@ class PodResources:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> PodResources:
-        """What `to_json` wrote; KeyError, TypeError or ValueError for anything else."""
+        """Return the resources that `to_json` wrote; KeyError, TypeError or ValueError for anything else."""
         pod = document.get("pod")
         return cls(
             tuple((str(name), Requirements.from_json(row)) for name, row in document["containers"]),
@@ -65,7 +66,7 @@ def _same_pod(one: Requirements | None, other: Requirements | None) -> bool:
 def resizable_containers(
     spec: core.PodSpec, *, init_containers: bool = True
 ) -> Iterator[tuple[core.Container, bool]]:
-    """The containers whose resources may change, init containers first; the flag says which are init.
+    """Return the containers whose resources may change, init containers first, with a flag for those.
 
     Ordinary init containers count only with InPlacePodVerticalScalingInitContainers (1.36).
     """
@@ -77,7 +78,7 @@ def resizable_containers(
 
 
 def desired_resources(pod: core.Pod, *, init_containers: bool = True, pod_level: bool = True) -> PodResources:
-    """What the pod's spec asks for."""
+    """Return what the pod's spec asks for."""
     rows = tuple(
         (container.name, Requirements.from_message(container.resources))
         for container, _ in resizable_containers(pod.spec, init_containers=init_containers)
@@ -87,7 +88,7 @@ def desired_resources(pod: core.Pod, *, init_containers: bool = True, pod_level:
 
 
 def with_resources(pod: core.Pod, resources: PodResources) -> core.Pod:
-    """A copy of the pod whose spec asks for `resources` where these say something."""
+    """Return a copy of the pod whose spec asks for `resources` where these name a container."""
     new = core.Pod()
     new.CopyFrom(pod)
     _replace(new.spec.initContainers, resources)

@@ -1,4 +1,4 @@
-"""What a container, or a whole pod, asks for: requests and limits as small shared values.
+"""Requests and limits of a container, or of a pod, as small shared values. Pure.
 
 Quantities stay the canonical text of the API object, since status and events show it again; comparisons are
 by worth (`1` equals `1000m`), as upstream's semantic equality does.
@@ -38,24 +38,24 @@ class ResourceList:
         return bool(self.items)
 
     def get(self, name: str) -> str | None:
-        """The quantity's text, or None where the resource is not named."""
+        """Return the quantity's text, or None where the resource is not named."""
         for key, text in self.items:
             if key == name:
                 return text
         return None
 
     def number(self, name: str) -> int:
-        """Millicores for cpu, whole units for the rest, rounded up; 0 where the resource is not named."""
+        """Return millicores for cpu, whole units for others, rounded up; 0 if the resource is not named."""
         text = self.get(name)
         return 0 if text is None else amount(name, text)
 
     def only(self, names: Iterable[str]) -> ResourceList:
-        """The part that names these resources."""
-        wanted = frozenset(names)
-        return ResourceList(tuple(item for item in self.items if item[0] in wanted))
+        """Return the part that names these resources."""
+        kept = frozenset(names)
+        return ResourceList(tuple(item for item in self.items if item[0] in kept))
 
     def replaced(self, name: str, text: str | None) -> ResourceList:
-        """With one quantity set, or taken out."""
+        """Return the list with one quantity set, or removed (None)."""
         quantities = dict(self.items)
         quantities.pop(name, None)
         if text is not None:
@@ -63,11 +63,11 @@ class ResourceList:
         return ResourceList.of(quantities)
 
     def same(self, other: ResourceList) -> bool:
-        """Equal names and equal worth."""
+        """Return whether names and worth are equal."""
         return self.items == other.items or _same(self.items, other.items)
 
     def write(self, target: Mapping[str, resource.Quantity]) -> None:
-        """Fills the map field of a message."""
+        """Fill the map field of a message."""
         for name, text in self.items:
             target[name].string = text
 
@@ -89,16 +89,16 @@ class Requirements:
         )
 
     def same(self, other: Requirements) -> bool:
-        """Equal by worth."""
+        """Return whether both are worth the same."""
         return self is other or (self.requests.same(other.requests) and self.limits.same(other.limits))
 
     def write(self, message: core.ResourceRequirements) -> None:
-        """Sets requests and limits of a message that has none."""
+        """Set requests and limits of a message that has none."""
         self.requests.write(message.requests)
         self.limits.write(message.limits)
 
     def to_json(self) -> dict[str, dict[str, str]]:
-        """As Kubernetes prints it: limits before requests, nothing where there is nothing."""
+        """Return the JSON that Kubernetes prints: limits before requests, without empty maps."""
         document = {}
         if self.limits:
             document["limits"] = self.limits.to_dict()

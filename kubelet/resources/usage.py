@@ -1,4 +1,4 @@
-"""How much of its node a pod counts for when its spec asked for other resources than it does."""
+"""What a pod counts for on its node if its spec asked for other resources. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers that run although nobody remembers them: read back from the pod's status in the API.
+"""Containers that run although the checkpoint is lost: read back from the pod's status in the API. Pure.
 
 For a node whose checkpoint is lost or corrupt. A real kubelet would ask its container runtime.
 """
@@ -16,7 +16,7 @@ from machinery.runtime import clock
 
 
 def adopt(pod: core.Pod) -> PodSandbox | None:
-    """The pod's sandbox as its status shows it, or None when nothing of it ran."""
+    """Return the pod's sandbox as its status shows it, or None when none of its containers ran."""
     containers = tuple(_containers(pod))
     if not any(container.id for container in containers):
         return None

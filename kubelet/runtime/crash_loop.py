@@ -1,6 +1,7 @@
-"""How long a container that has ended waits to run again, and what is told of it meanwhile. Pure.
+"""The back-off of containers that crash, and its texts. Pure.
 
-The first time at once, then ten seconds, doubling up to five minutes; one that ran for long begins anew.
+The first restart is at once, the next after ten seconds, doubling up to five minutes; a container that ran
+for long begins again.
 Source: kubelet 1.36, pkg/kubelet/kuberuntime (doBackOff) and its container back-off.
 """
 
@@ -20,23 +21,23 @@ REASON: Final = "CrashLoopBackOff"
 
 
 def seconds(crashes: int) -> float:
-    """What a container waits after so many crashes in a row (1: the first)."""
+    """Return for how long a container waits after so many crashes in a row (1: the first)."""
     return _BACKOFF.delay(crashes - 1)
 
 
 def shown(duration: float) -> str:
-    """As Go prints whole seconds: `10s`, `1m20s`, `5m0s`."""
+    """Return a duration as Go prints whole seconds: `10s`, `1m20s`, `5m0s`."""
     minutes, rest = divmod(round(duration), 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
 def message(pod: core.Pod, container: str, crashes: int) -> str:
-    """Of the waiting state."""
+    """Return the message of the container's waiting state."""
     return f"back-off {shown(seconds(crashes))} restarting failed container={container} pod={_full(pod)}"
 
 
 def note(pod: core.Pod, container: str) -> str:
-    """Of the BackOff event."""
+    """Return the message of the BackOff event."""
     return f"Back-off restarting failed container {container} in pod {_full(pod)}"
 
 

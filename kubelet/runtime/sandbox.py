@@ -1,4 +1,4 @@
-"""The emulated container runtime of one pod: containers that start, run and stop, as values.
+"""A pod in the emulated container runtime: containers that start, run and stop, as values. Pure.
 
 No clock and no randomness: times and identifiers are arguments. What is here outlives a kubelet process, as
 real containers do: it is part of the checkpoint. Times are seconds since the epoch.
@@ -23,7 +23,7 @@ RUNTIME = "nominee"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """One container's present run. `resources` is what is in force (actuated)."""
+    """The present run of a container. `resources` is what is in force (actuated)."""
 
     name: str
     init: bool = False
@@ -41,11 +41,11 @@ class Container:
     last_finished: float = 0.0
     last_exit_code: int = 0
     crashes: int = 0
-    """How often in a row it ended and is to run again."""
+    """How often in a row it has crashed."""
 
     @property
     def crashed(self) -> bool:
-        """Whether it waits to run again."""
+        """Return whether it waits to run again."""
         return self.state == "waiting" and bool(self.last_id)
 
 
@@ -64,6 +64,7 @@ class PodSandbox:
     """Containers to debug it by: beside all that counts for the pod, and never started again."""
 
     def get(self, name: str) -> Container | None:
+        """Return the container of this name, None where there is no such container."""
         for container in self.containers:
             if container.name == name:
                 return container
@@ -75,29 +76,29 @@ class PodSandbox:
 
     @property
     def begun(self) -> bool:
-        """Whether any container ever ran."""
+        """Return whether any container ever ran."""
         return any(container.state != "waiting" or container.crashed for container in self.containers)
 
     @property
     def crashed(self) -> tuple[Container, ...]:
-        """The containers that wait to run again."""
+        """Return the containers that wait to run again."""
         return tuple(container for container in self.containers if container.crashed)
 
     @property
     def ready(self) -> bool:
-        """Whether all containers that must be ready are."""
+        """Return whether all containers that must be ready are."""
         return bool(self.containers) and all(
             container.ready for container in self.containers if container.sidecar or not container.init
         )
 
     def actuated(self) -> PodResources:
-        """What is in force."""
+        """Return the resources in force."""
         rows = tuple((container.name, container.resources) for container in self.containers)
         return PodResources(rows, self.pod_resources)
 
 
 def prepare(pod: core.Pod, *, now: float) -> PodSandbox:
-    """A sandbox without an address, its containers waiting."""
+    """Return a sandbox without an address, whose containers wait."""
     rows = [
         Container(name=container.name, init=True, sidecar=is_sidecar(container))
         for container in pod.spec.initContainers
@@ -107,7 +108,7 @@ def prepare(pod: core.Pod, *, now: float) -> PodSandbox:
 
 
 def start(sandbox: PodSandbox, resources: PodResources, *, ip: str, now: float) -> PodSandbox:
-    """All containers run with what is allocated; ordinary init containers have done their work."""
+    """Start all containers with these resources; ordinary init containers have run to completion."""
     return replace(
         sandbox,
         ip=ip,
@@ -120,13 +121,13 @@ def start(sandbox: PodSandbox, resources: PodResources, *, ip: str, now: float) 
 
 
 def debug(sandbox: PodSandbox, names: Iterable[str], *, now: float) -> PodSandbox:
-    """Ephemeral containers that are new in the pod run, too."""
+    """Start new ephemeral containers."""
     rows = [_run(sandbox.uid, Container(name=name), EMPTY, now) for name in names]
     return replace(sandbox, ephemeral=(*sandbox.ephemeral, *rows))
 
 
 def become_ready(sandbox: PodSandbox) -> PodSandbox:
-    """All running containers pass their probes."""
+    """Make all running containers ready."""
     return replace(
         sandbox,
         containers=tuple(
@@ -139,7 +140,7 @@ def become_ready(sandbox: PodSandbox) -> PodSandbox:
 def restart(
     sandbox: PodSandbox, names: tuple[str, ...], resources: PodResources, *, now: float
 ) -> PodSandbox:
-    """Some containers are killed and run again, with what is allocated now."""
+    """Kill some containers and start them again, with these resources."""
     rows = []
     for container in sandbox.containers:
         if container.name in names and container.state == "running":
@@ -160,7 +161,7 @@ def restart(
 
 
 def crash(sandbox: PodSandbox, *, now: float, exit_code: int) -> PodSandbox:
-    """The containers end, and are to run again; sidecars go on."""
+    """End the containers, which are to run again; sidecars go on."""
 
     def ended(container: Container) -> Container:
         calm = now - container.started >= crash_loop.CALM_SECONDS
@@ -185,7 +186,7 @@ def crash(sandbox: PodSandbox, *, now: float, exit_code: int) -> PodSandbox:
 
 
 def rerun(sandbox: PodSandbox, resources: PodResources, *, now: float) -> PodSandbox:
-    """What has crashed runs again, with what is allocated now."""
+    """Start crashed containers again, with these resources."""
     rows = (
         _run(
             sandbox.uid,
@@ -217,7 +218,7 @@ def with_pod_resources(sandbox: PodSandbox, resources: Requirements | None) -> P
 
 
 def stop(sandbox: PodSandbox, *, now: float, exit_code: int = 0) -> PodSandbox:
-    """No container runs any more."""
+    """Stop all containers for good."""
 
     def end(container: Container) -> Container:
         if container.state == "running":
@@ -232,7 +233,7 @@ def stop(sandbox: PodSandbox, *, now: float, exit_code: int = 0) -> PodSandbox:
 
 
 def container_id(uid: str, name: str, restarts: int) -> str:
-    """64 hex digits, the same for the same run: repeatable, and unlike in each restart."""
+    """Return an id of 64 hex digits: the same for the same run, another one after a restart."""
     digest = hashlib.sha256(f"{uid}/{name}/{restarts}".encode()).hexdigest()
     return f"{RUNTIME}://{digest}"
 
@@ -252,7 +253,7 @@ def _run(uid: str, container: Container, resources: Requirements, now: float) ->
 
 
 def to_json(sandbox: PodSandbox) -> dict[str, Any]:
-    """For the checkpoint; fields with their default value are left out."""
+    """Return the checkpoint's form; fields with their default value are left out."""
     rows = [_row(container) for container in sandbox.containers]
     document = {"started": sandbox.started, "ip": sandbox.ip, "containers": rows}
     if sandbox.ephemeral:
@@ -280,7 +281,7 @@ def _containers(rows: Iterable[Mapping[str, Any]]) -> tuple[Container, ...]:
 
 
 def from_json(uid: str, document: Mapping[str, Any]) -> PodSandbox:
-    """What `to_json` wrote; KeyError, TypeError or ValueError for anything else."""
+    """Return the sandbox that `to_json` wrote; KeyError, TypeError or ValueError for anything else."""
     pod = document.get("pod")
     return PodSandbox(
         uid=uid,

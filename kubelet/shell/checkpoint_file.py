@@ -23,11 +23,11 @@ class CheckpointFile:
         self.node = node
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Replaces the file; OSError when the disk refuses (the old state is then still there)."""
+        """Replace the file; OSError when the disk refuses, and then the old state is still there."""
         self.write(encode(checkpoint))
 
     def write(self, data: bytes) -> None:
-        """As `save`, of what `encode` made."""
+        """Replace the file by what `encode` returned; OSError as in `save`."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_suffix(".new")
         with open(beside, "wb") as file:
@@ -38,7 +38,11 @@ class CheckpointFile:
         _sync_directory(self.path.parent)
 
     def load(self) -> Checkpoint | None:
-        """The last saved state, None when there is none; CorruptCheckpointError."""
+        """Return the last saved state, None when there is no file.
+
+        Raises:
+            CorruptCheckpointError: the file cannot be trusted; the text names it.
+        """
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -52,13 +56,13 @@ class CheckpointFile:
         return checkpoint
 
     def set_aside(self) -> Path:
-        """Moves a corrupt file out of the way, for a person to look at; the newest one is kept."""
+        """Rename a corrupt file, for a person to look at, and return its new path; the newest one is kept."""
         aside = self.path.with_suffix(".corrupt")
         os.replace(self.path, aside)
         return aside
 
     def remove(self) -> None:
-        """The node is gone for good."""
+        """Remove the file: the node is gone for good."""
         with suppress(FileNotFoundError):
             self.path.unlink()
 

@@ -51,11 +51,11 @@ class Checkpointer:
 
     async def saved(self) -> None:
         """Write what has changed up to now, unless another caller just did. OSError, FailpointError."""
-        wanted = self._version
-        if self._saved >= wanted:
+        version = self._version
+        if self._saved >= version:
             return
         async with self._lock:
-            if self._saved < wanted:
+            if self._saved < version:
                 await self._write()
 
     async def _write(self) -> None:

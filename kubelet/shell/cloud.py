@@ -1,4 +1,4 @@
-"""Nodes of the cloud: asks the provider which instances run, and has the process run a node for each.
+"""Nodes of the cloud: polls the provider for its instances, and has the process run a node for each.
 
 Speaks the autoscaler's external provider protocol (externalgrpc). An instance that is gone is run no more;
 its Node object is the cloud's to delete.
@@ -59,7 +59,7 @@ class CloudWatcher:
     _failing: bool = False
 
     async def run(self) -> None:
-        """Until cancelled; a provider that cannot be reached is asked again."""
+        """Poll until cancelled; a provider that cannot be reached is called again."""
         while True:
             provider = self.find()
             if provider is not None:
@@ -67,7 +67,7 @@ class CloudWatcher:
             await self.clock.sleep(POLL_SECONDS)
 
     async def _follow(self, provider: Provider) -> None:
-        """Polls one provider until that fails."""
+        """Poll one provider until that fails."""
         async with credentials.channel(provider.address, provider.credential) as channel:
             stub = cloud_grpc.CloudProviderStub(channel)
             while True:
@@ -84,7 +84,7 @@ class CloudWatcher:
                 await self.clock.sleep(POLL_SECONDS)
 
     async def poll(self, stub: Any) -> None:
-        """Asks once."""
+        """Poll once."""
         groups = await stub.NodeGroups(cloud.NodeGroupsRequest(), timeout=CALL_SECONDS_MAX)
         running: dict[str, str] = {}
         for group in groups.nodeGroups:
@@ -117,5 +117,5 @@ class CloudWatcher:
 
 
 def node_name(instance: str) -> str:
-    """The node of an instance: its id, without the provider's prefix (`nominee://group-1` -> `group-1`)."""
+    """Return the node of an instance: `group-1` for the id `nominee://group-1`."""
     return instance.rsplit("/", 1)[-1]

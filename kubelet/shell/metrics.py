@@ -40,7 +40,7 @@ def count(evaluated: Evaluated) -> None:
 
 
 def measure(nodes: Iterable[NodeState], running: int) -> None:
-    """Sets the gauges."""
+    """Set the gauges."""
     pending = {conditions.DEFERRED: 0, conditions.INFEASIBLE: 0}
     in_progress = 0
     for node in nodes:

@@ -1,4 +1,4 @@
-"""What one node's kubelet serves: `/nodes/NAME/healthz`, `metrics`, `pods`, `stats/summary`.
+"""The endpoints of one node: `/nodes/NAME/healthz`, `metrics`, `pods`, `stats/summary`.
 
 One process carries many nodes, so that a node's name comes first; a node that it does not carry is 421.
 The API server asks on behalf of clients of `nodes/NAME/proxy`. Source: kubelet 1.36,
@@ -56,11 +56,11 @@ class NodeEndpoints:
             from prometheus_client import CONTENT_TYPE_LATEST
 
             return Response(self._health.slis(), media_type=CONTENT_TYPE_LATEST)
-        found = NOT_FOUND
+        answer = NOT_FOUND
         if path.partition("/")[0] == "healthz":
             query = {name: request.query_params.getlist(name) for name in request.query_params}
-            found = await self._health.answer(f"/{path}", query)
-        return PlainTextResponse(found.text, found.code, headers=HEADERS)
+            answer = await self._health.answer(f"/{path}", query)
+        return PlainTextResponse(answer.text, answer.code, headers=HEADERS)
 
 
 def pod_list(pods: Iterable[core.Pod]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ DISPATCH_SECONDS_MAX = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletConfig:
-    """What the command line says."""
+    """The options of the command line."""
 
     nodes: int = 1
     first_node: int = 0
@@ -76,7 +76,7 @@ class KubeletConfig:
 
 
 async def run_kubelet(process: Process, config: KubeletConfig) -> None:
-    """The body of the process; returns when it is to stop."""
+    """Run the kubelet until the process is to stop."""
     client = await process.client()
     async with anyio.create_task_group() as group:
         kubelet = Kubelet(process, config, client, group)
@@ -87,7 +87,7 @@ async def run_kubelet(process: Process, config: KubeletConfig) -> None:
 
 
 class Kubelet:
-    """All nodes of the process and what they share."""
+    """All nodes of the process, and what they share."""
 
     def __init__(
         self, process: Process, config: KubeletConfig, client: Client, group: anyio.abc.TaskGroup
@@ -130,13 +130,13 @@ class Kubelet:
             disk=anyio.CapacityLimiter(DISK_THREADS_MAX),
         )
         self._inbox: dict[str, tuple[str, core.Pod | None]] = {}
-        """What the watch brought and no one has handled yet: the newest of each pod, by uid."""
+        """What the watch brought and is still to be handled: the newest of each pod, by uid."""
         self._arrived = anyio.Event()
         self._dispatching = TimedWork(clock, DISPATCH_SECONDS_MAX, "sync Loop took longer than expected")
         self._beats = anyio.CapacityLimiter(BEATS_MAX)
 
     async def start(self) -> None:
-        """Registers the nodes of the command line and begins to serve them."""
+        """Register the nodes of the command line and begin to serve them."""
         self._watch()
         self.process.serving.health.add("syncloop", self._dispatching.check, ["healthz"])
         self.process.serving.add_route("/debug/allocations", self.debug)
@@ -168,15 +168,15 @@ class Kubelet:
         """The provider; None as long as it does not serve."""
         if self.config.cloud_address:
             return Provider(self.config.cloud_address)
-        found = RunFile.read(self.process.directory, "cloud")
-        if found is None:
+        run_file = RunFile.read(self.process.directory, "cloud")
+        if run_file is None:
             return None
         try:
-            shown = credentials.find_certificate(found, self.process.directory, _CLOUD_CLIENT)
+            shown = credentials.find_certificate(run_file, self.process.directory, _CLOUD_CLIENT)
         except credentials.NoCredential as error:
             self.process.log.warning("Cloud cannot be asked", error=str(error))
             return None
-        return Provider(found.grpc, shown)
+        return Provider(run_file.grpc, shown)
 
     # Nodes
 
@@ -192,7 +192,7 @@ class Kubelet:
                 group.start_soon(one, identity)
 
     async def _add_node(self, identity: Identity) -> None:
-        """Restores, registers and begins to run one node."""
+        """Restore, register and begin to run one node."""
         agent = Agent(
             identity=identity,
             node=NodeState(
@@ -244,7 +244,7 @@ class Kubelet:
     # Heartbeats
 
     def _start_beats(self, agent: Agent) -> None:
-        """A lease at once, and then each beat at the node's own place in the interval."""
+        """Renew the lease at once, and then do each beat at the node's own place in the interval."""
         beats = self.config.beats
         self._beat(agent, beats.lease_interval, "Renewing the lease", self.registrar.renew, now=True)
         self._beat(agent, beats.status_frequency, "Writing the node's status", self.registrar.report)
@@ -303,7 +303,7 @@ class Kubelet:
             agent.node_changed(node)
 
     async def _dispatch(self) -> None:
-        """Hands over what arrived, node by node, in the order of arrival."""
+        """Hand over what arrived, node by node, in the order of arrival."""
         while True:
             await self._arrived.wait()
             self._arrived = anyio.Event()
@@ -330,19 +330,19 @@ class Kubelet:
         agent.observe(changes)
 
     def _put_back(self, node: str, changes: list[tuple[str, core.Pod | None]]) -> None:
-        """Unless something newer has come in the meantime."""
+        """Put changes back, unless newer ones have come in the meantime."""
         for uid, pod in changes:
             self._inbox.setdefault(uid, (node, pod))
         self._arrived.set()
 
     def _measure(self) -> None:
-        """Gauges, from time to time: not in step with each event."""
+        """Set the gauges, from time to time: not with each event."""
         running = sum(len(agent.runtime.sandboxes) for agent in self.agents.values())
         metrics.measure((agent.node for agent in self.agents.values()), running)
         metrics.NODES.set(len(self.agents))
         self.timers.after(MEASURE_SECONDS, self._measure)
 
-    # What is asked
+    # Served on the process's port
 
     async def stats(self, request: Request) -> Response:
         """`GET /stats/summary`: kubelet's Summary of each node of the process, in a list."""
@@ -357,10 +357,10 @@ class Kubelet:
         """`GET /debug/allocations?node=NAME`: what is allocated and in force, as this process holds it."""
         from starlette.responses import JSONResponse
 
-        wanted = request.query_params.get("node")
+        asked = request.query_params.get("node")
         document = {}
         for name, agent in sorted(self.agents.items()):
-            if wanted in (None, name):
+            if asked in (None, name):
                 document[name] = _describe(agent)
         return JSONResponse(document)
 

@@ -1,4 +1,4 @@
-"""A node's own object: created once, its status kept true, its lease renewed.
+"""A node's own object: creation, status and lease.
 
 All nodes of the process share one clockwork that spreads their beats over the interval: a hundred nodes make
 ten small writes a second, not a hundred at once. Source: kubelet 1.36, nodestatus and nodelease.
@@ -38,7 +38,7 @@ class Registrar:
     _reported: dict[str, float] = field(default_factory=dict)
 
     async def register(self, agent: Agent) -> core.Node:
-        """Creates the node, or makes an existing one what it should be."""
+        """Create the node, or update an existing one."""
         await REGISTER_BEFORE.hit(node=agent.name)
         node = await retry_unavailable(
             lambda: self._create_or_adopt(agent), clock=self.clock, attempts_max=REGISTER_ATTEMPTS_MAX
@@ -48,9 +48,9 @@ class Registrar:
         return node
 
     async def _create_or_adopt(self, agent: Agent) -> core.Node:
-        wanted = new_node(agent.identity, self.facts, self.clock.now())
+        desired = new_node(agent.identity, self.facts, self.clock.now())
         try:
-            return await self.client.create(wanted)
+            return await self.client.create(desired)
         except errors.StatusError as error:
             if not errors.is_already_exists(error):
                 raise
@@ -61,11 +61,11 @@ class Registrar:
         return await self._write_status(agent, node)
 
     async def report(self, agent: Agent) -> None:
-        """Writes the node's status when it is not what it should be, and every few minutes anyway."""
+        """Write the node's status when it differs from the desired one, and every few minutes anyway."""
         node = self.node_of(agent.name)
         if node is None:
             return
-        status = self._wanted(agent, node)
+        status = self._desired_status(agent, node)
         now = self.clock.monotonic()
         due = now - self._reported.get(agent.name, 0.0) >= self.beats.status_report_frequency
         if not due and same_but_heartbeat(status, node.status):
@@ -74,21 +74,21 @@ class Registrar:
         await self._write_status(agent, node)
         self._reported[agent.name] = now
 
-    def _wanted(self, agent: Agent, node: core.Node) -> core.NodeStatus:
+    def _desired_status(self, agent: Agent, node: core.Node) -> core.NodeStatus:
         status = core.NodeStatus()
         status.CopyFrom(node.status)
         write_status(status, agent.identity, self.facts, self.clock.now())
         return status
 
     async def _write_status(self, agent: Agent, node: core.Node) -> core.Node:
-        status = self._wanted(agent, node)
+        status = self._desired_status(agent, node)
         change = diff_strategic("k8s.io.api.core.v1.NodeStatus", to_json(node.status), to_json(status))
         if not change:
             return node
         return await self.client.patch(kinds.NODE, agent.name, "", {"status": change}, subresource="status")
 
     async def renew(self, agent: Agent) -> None:
-        """Renews the node's lease; makes it where there is none."""
+        """Renew the node's lease, or create it."""
         await LEASE_BEFORE.hit(node=agent.name)
         lease = self._leases.get(agent.name)
         try:
@@ -99,7 +99,7 @@ class Registrar:
             self._fill(renewed, agent)
             self._leases[agent.name] = await self.client.update(renewed)
         except errors.StatusError:
-            self._leases.pop(agent.name, None)  # read it anew next time
+            self._leases.pop(agent.name, None)  # it is read again at the next renewal
             raise
 
     async def _get_or_create(self, agent: Agent) -> coordination.Lease:
@@ -129,7 +129,7 @@ class Registrar:
 
 
 async def attempt(what: str, agent: Agent, call: Callable[[Agent], Awaitable[object]]) -> None:
-    """Does a beat; one that fails is told of and not repeated before the next."""
+    """Do a beat; one that fails is logged and not repeated before the next."""
     try:
         await call(agent)
     except Exception as error:  # noqa: BLE001  # the next beat tries again, whatever it was

@@ -26,11 +26,11 @@ class Timers:
         return len(self._heap)
 
     def after(self, seconds: float, callback: Callable[[], None]) -> None:
-        """Calls back once, from the loop. There is no cancel: a callback looks whether it still matters."""
+        """Call back once, from the loop. There is no cancel: a callback checks whether it still applies."""
         self._at(self._clock.monotonic() + max(seconds, 0.0), callback)
 
     def every(self, interval: float, callback: Callable[[], bool], *, first: float) -> None:
-        """Calls back after `first` seconds and from then on every `interval`, until it says False.
+        """Call back after `first` seconds and from then on every `interval`, until it returns False.
 
         Each call keeps its place in the interval: where the process stood still and several are late, they
         are made up for at once, but they stay as far apart as they were.
@@ -52,7 +52,7 @@ class Timers:
             self._changed.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         while True:
             self._changed = anyio.Event()
             self._call_due()

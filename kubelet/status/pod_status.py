@@ -1,7 +1,6 @@
-"""A pod's status as this kubelet writes it: phase, conditions, container statuses, resources.
+"""A pod's status as this kubelet writes it: phase, conditions, container statuses, resources. Pure.
 
-A pure function of what the API has, what is allocated and what the runtime does. Fields that others own
-(nominatedNodeName, conditions such as PodScheduled) stay as they are. Source: kubelet 1.36,
+Fields that other clients own, such as nominatedNodeName, stay as they are. Source: kubelet 1.36,
 generateAPIPodStatus; KEP-1287, "API Changes".
 """
 
@@ -47,7 +46,7 @@ PREEMPTED_CONDITION = "Pod was preempted by Kubelet to accommodate a critical po
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """All that a status is made of. `pod` is the API's object; `now` in seconds since the epoch."""
+    """The inputs of a status. `pod` is the API's object; `now` in seconds since the epoch."""
 
     pod: core.Pod
     host_ip: str
@@ -66,10 +65,10 @@ class View:
 
 
 def build(view: View, features: StatusFeatures) -> core.PodStatus:
-    """The whole status.
+    """Return the whole status.
 
     A pod that this kubelet ends is Failed once its containers have stopped, and not before: until then they
-    use what is theirs. Source: kubelet 1.36, mergePodStatus.
+    use their resources. Source: kubelet 1.36, mergePodStatus.
     """
     pod, sandbox = view.pod, view.sandbox
     if sandbox is not None and sandbox.running and not view.terminal:
@@ -107,7 +106,7 @@ def build(view: View, features: StatusFeatures) -> core.PodStatus:
 
 
 def _sort_conditions(status: core.PodStatus) -> None:
-    """The kubelet's own first, in upstream's order, then those of others."""
+    """Sort the conditions: the kubelet's own first, in upstream's order, then those of other clients."""
     rows = [core.PodCondition.FromString(row.SerializeToString()) for row in status.conditions]
     rows.sort(key=lambda row: _CONDITION_ORDER.get(row.type, len(_CONDITION_ORDER)))
     del status.conditions[:]
@@ -163,8 +162,8 @@ def _write_containers(status: core.PodStatus, pod: core.Pod, sandbox: PodSandbox
 
     if not pod.spec.ephemeralContainers:
         return
-    found = [row.ephemeralContainerCommon for row in pod.spec.ephemeralContainers]
-    images = {row.name: row.image for row in found}
+    ephemeral = [row.ephemeralContainerCommon for row in pod.spec.ephemeralContainers]
+    images = {row.name: row.image for row in ephemeral}
     del status.ephemeralContainerStatuses[:]
     for container in sandbox.ephemeral:
         # No probe says of these whether they have started.
@@ -231,7 +230,7 @@ def _write_conditions(
     if not reason:
         reason, message = _unmet_gates(status, view.pod)
     _set(status, "Ready", not reason, reason, message, view, features, now)
-    # It is here, whoever has sent it: a pod that was made for this node has met no scheduler.
+    # It is on this node, also without a scheduler: a client may create a pod with spec.nodeName.
     _set(status, "PodScheduled", True, "", "", view, features, now)
 
 

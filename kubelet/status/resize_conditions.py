@@ -1,4 +1,4 @@
-"""Writes the resize conditions into a pod's status, as the emulated version knows them.
+"""The resize conditions in a pod's status, as the emulated version knows them. Pure.
 
 Since 1.33: conditions PodResizePending and PodResizeInProgress; before: the field `status.resize`.
 """
@@ -19,7 +19,7 @@ def write_resize_conditions(
     *,
     observed_generation: bool = True,
 ) -> None:
-    """Sets or removes both conditions (1.33 and later)."""
+    """Set or remove both conditions (1.33 and later)."""
     for name, held in ((conditions.PENDING, pending), (conditions.IN_PROGRESS, in_progress)):
         if held is None:
             objects.remove_condition(status.conditions, name)
@@ -39,7 +39,7 @@ def write_resize_conditions(
 
 
 def resize_status(pending: ResizeCondition | None, in_progress: ResizeCondition | None) -> str:
-    """The value of `status.resize` (before 1.33): Deferred, Infeasible, InProgress or nothing."""
+    """Return the value of `status.resize` (before 1.33): Deferred, Infeasible, InProgress or ""."""
     if pending is not None:
         return pending.reason
     return "InProgress" if in_progress is not None else ""
@@ -49,7 +49,7 @@ PREEMPTION_DISABLED = "PodResizePreemptionDisabled"
 
 
 def write_preemption_disabled(status: core.PodStatus, row: core.PodCondition | None, now: meta.Time) -> None:
-    """Tells the scheduler that the node forbids preemption for this deferred resize, or that no more."""
+    """Set or remove the condition that the node forbids preemption for this deferred resize."""
     if row is None:
         objects.remove_condition(status.conditions, PREEMPTION_DISABLED)
     else:
@@ -57,7 +57,10 @@ def write_preemption_disabled(status: core.PodStatus, row: core.PodCondition | N
 
 
 def preemption_disabled(node: str) -> core.PodCondition:
-    """KEP-5836, "PodResizePreemptionDisabled Pod Condition"."""
+    """Return the condition for a deferred resize.
+
+    Source: KEP-5836, "PodResizePreemptionDisabled Pod Condition".
+    """
     return core.PodCondition(
         type=PREEMPTION_DISABLED,
         status="True",

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from tests.kubelet import test_actuation_golden, test_allocation_golden, test_preemption_golden
+from tests.kubelet import test_actuation_golden, test_preemption_golden, test_sequences_golden
 from tests.kubelet.golden import Case, cases
 
 CHECKS: dict[str, Callable[[Case], None]] = {
-    "kubelet.jsonl": test_allocation_golden.test_sequence,
+    "kubelet.jsonl": test_sequences_golden.test_sequence,
     "kubelet_actuation.jsonl": test_actuation_golden.test_order,
     "kubelet_preemption.jsonl": test_preemption_golden.test_victims,
 }

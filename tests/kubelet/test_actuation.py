@@ -1,4 +1,4 @@
-"""Which containers a change of pod-level limits restarts. Source: KEP-5419, "Resize Restart Policy"."""
+"""Containers that restart for a change of pod-level limits. Source: KEP-5419, "Resize Restart Policy"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the allocation core beside the recorded ones: pod level, predicates, static pods, old versions."""
+"""Allocation beside the recorded cases: pod level, predicates, static pods, old versions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_static_pod_cannot_be_resized() -> None:
     assert seen["queue"] == []
 
 
-def test_pod_level_requests_are_what_counts() -> None:
+def test_pod_level_requests_count() -> None:
     here = player()
     own = {"requests": {"cpu": "3", "memory": "1Gi"}}
     here.step({"op": "add", "pods": [row("a", podResources=own)]})

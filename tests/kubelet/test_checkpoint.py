@@ -1,4 +1,4 @@
-"""The checkpoint: what is saved is read again, damage is told from age, and kill -9 leaves old or new."""
+"""The checkpoint: what is saved is read again, damage is noticed, and kill -9 leaves the old or the new."""
 
 from __future__ import annotations
 

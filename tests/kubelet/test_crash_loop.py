@@ -1,4 +1,4 @@
-"""Containers that end and are to run again: how long they wait, and what the status says of it."""
+"""Containers that crash: their back-off, and their status meanwhile."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def status(pod: core.Pod, sandbox: PodSandbox, *, terminal: bool = False) -> cor
     ("crashes", "wanted"),
     [(1, 0), (2, 10), (3, 20), (4, 40), (5, 80), (6, 160), (7, 300), (8, 300), (5000, 300)],
 )
-def test_the_first_time_at_once_then_doubling(crashes: int, wanted: float) -> None:
+def test_the_first_restart_is_at_once_then_the_back_off_doubles(crashes: int, wanted: float) -> None:
     assert crash_loop.seconds(crashes) == wanted
 
 
@@ -47,7 +47,7 @@ def test_durations_read_as_go_prints_them(seconds: float, text: str) -> None:
     assert crash_loop.shown(seconds) == text
 
 
-def test_a_crash_and_what_follows() -> None:
+def test_a_crash_and_the_restart_after_it() -> None:
     pod = a_pod()
     resources = desired_resources(pod)
     sandbox = runtime.crash(started(pod), now=NOW + 1, exit_code=3)
@@ -68,7 +68,7 @@ def test_a_crash_and_what_follows() -> None:
     assert [container.crashes for container in found.crashed] == [2]
 
 
-def test_who_ran_for_long_begins_anew() -> None:
+def test_a_container_that_ran_for_long_begins_again() -> None:
     pod = a_pod()
     sandbox = runtime.crash(started(pod), now=NOW + 1, exit_code=0)
     sandbox = runtime.rerun(sandbox, desired_resources(pod), now=NOW + 1)
@@ -77,7 +77,7 @@ def test_who_ran_for_long_begins_anew() -> None:
 
 
 @pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (3, "Failed")])
-def test_a_pod_that_goes_while_it_waits_ends_as_its_last_run_did(code: int, phase: str) -> None:
+def test_a_pod_deleted_during_its_back_off_ends_as_its_last_run_did(code: int, phase: str) -> None:
     pod = a_pod()
     sandbox = runtime.stop(runtime.crash(started(pod), now=NOW + 1, exit_code=code), now=NOW + 5)
     seen = status(pod, sandbox, terminal=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubelet.features import status_features
-from kubelet.pods import container_events as lifecycle
+from kubelet.pods import container_events
 from kubelet.resources.pod_resources import desired_resources
 from kubelet.runtime import sandbox as runtime
 from kubelet.runtime.adoption import adopt
@@ -55,7 +55,7 @@ def test_it_ends_with_its_pod(pod: core.Pod) -> None:
     assert seen.phase == "Succeeded"
 
 
-def test_it_is_remembered(pod: core.Pod) -> None:
+def test_it_is_in_the_checkpoint(pod: core.Pod) -> None:
     sandbox = running(pod)
     assert runtime.from_json("uid", runtime.to_json(sandbox)) == sandbox
     pod.status.CopyFrom(status(pod, sandbox))
@@ -66,8 +66,8 @@ def test_it_is_remembered(pod: core.Pod) -> None:
     ]
 
 
-def test_what_is_told_names_the_field(pod: core.Pod) -> None:
-    told = list(lifecycle.started(pod, ["debugger"], Version(1, 36)))
-    assert [one.reason for one in told] == ["Pulled", "Created", "Started"]
-    assert {one.regarding.fieldPath for one in told} == {"spec.ephemeralContainers{debugger}"}
-    assert '"tools:1"' in told[0].note
+def test_its_events_name_the_field(pod: core.Pod) -> None:
+    recorded = list(container_events.started(pod, ["debugger"], Version(1, 36)))
+    assert [one.reason for one in recorded] == ["Pulled", "Created", "Started"]
+    assert {one.regarding.fieldPath for one in recorded} == {"spec.ephemeralContainers{debugger}"}
+    assert '"tools:1"' in recorded[0].note

@@ -1,4 +1,4 @@
-"""Which watch events need another pass of the pod worker."""
+"""Watch events that need another sync of the pod, and those that do not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _running(pod: core.Pod) -> core.Pod:
     return shown
 
 
-def test_a_status_that_comes_back_alone_needs_no_pass() -> None:
+def test_a_status_that_comes_back_alone_needs_no_sync() -> None:
     shown = _running(_pod())
     assert LastSync(_pod(), shown.status).covers(shown)
 
@@ -70,14 +70,14 @@ CHANGES: dict[str, Callable[[core.Pod], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_other_clients_changed_before_the_kubelets_write_needs_a_pass(change: str) -> None:
+def test_what_other_clients_changed_before_the_kubelets_write_needs_a_sync(change: str) -> None:
     wanted = _running(_pod())
     shown = _running(_pod())
     CHANGES[change](shown)
     assert not LastSync(_pod(), wanted.status).covers(shown)
 
 
-def test_a_shorter_grace_period_needs_a_pass() -> None:
+def test_a_shorter_grace_period_needs_a_sync() -> None:
     deleted = _running(_pod())
     _delete(deleted)
     shorter = _running(deleted)
@@ -86,11 +86,11 @@ def test_a_shorter_grace_period_needs_a_pass() -> None:
     assert not LastSync(deleted, deleted.status).covers(shorter)
 
 
-def test_an_event_during_a_pass_that_has_decided_nothing_needs_another() -> None:
+def test_an_event_during_a_sync_that_has_decided_nothing_needs_another() -> None:
     assert not LastSync(_pod()).covers(_pod())
 
 
-def test_what_the_status_writer_decides_is_equal_to_what_the_api_server_stores() -> None:
+def test_the_status_that_a_sync_decides_is_equal_to_the_one_that_the_api_server_stores() -> None:
     """Else each of the kubelet's own writes would cost one more pass."""
     pod = _pod()
     sandbox = runtime.start(runtime.prepare(pod, now=NOW), desired_resources(pod), ip="10.0.0.2", now=NOW)

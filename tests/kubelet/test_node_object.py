@@ -1,4 +1,4 @@
-"""What a kubelet writes into its node's status, and what it leaves to others."""
+"""The status that a kubelet writes for its node, and the fields of other clients."""
 
 from __future__ import annotations
 

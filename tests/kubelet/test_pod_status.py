@@ -1,4 +1,4 @@
-"""A pod's status: what each version writes, and whose fields stay."""
+"""A pod's status: what each version writes, and the fields of other clients."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def view(pod: core.Pod, **changes: Any) -> View:
         (Version(1, 37), {}, True, "", 3),
     ],
 )
-def test_each_version_tells_of_a_resize_in_its_own_way(
+def test_each_version_shows_a_resize_in_its_own_fields(
     version: Version, overrides: dict[str, bool], conditions: bool, resize: str, generation: int
 ) -> None:
     known = status_features(version, Gates("kubelet", version, overrides))
@@ -74,7 +74,7 @@ def test_each_version_tells_of_a_resize_in_its_own_way(
     assert bool(row.allocatedResources) is known.resize
 
 
-def test_what_others_own_stays() -> None:
+def test_fields_of_other_clients_stay() -> None:
     known = status_features(Version(1, 37), Gates("kubelet"))
     status = build(view(a_pod()), known)
     assert objects.condition_is(status.conditions, "example.com/own")
@@ -143,7 +143,7 @@ def test_declared_features_follow_the_gates() -> None:
     assert "InPlacePodLevelResourcesVerticalScaling" in declared
 
 
-def test_a_deferred_pod_tells_that_its_node_forbids_preemption() -> None:
+def test_a_deferred_pod_shows_that_its_node_forbids_preemption() -> None:
     gate = {"SchedulerPreemptionForPodResize": True}
     known = status_features(Version(1, 37), Gates("kubelet", Version(1, 37), gate))
     pod = a_pod()
@@ -170,13 +170,13 @@ def conditions(pod: core.Pod, **changes: Any) -> dict[str, tuple[str, str]]:
     return {row.type: (row.status, row.reason) for row in status.conditions}
 
 
-def test_a_pod_that_met_no_scheduler_is_scheduled_all_the_same() -> None:
+def test_a_pod_created_with_a_node_name_is_scheduled() -> None:
     pod = a_pod()
     pod.status.ClearField("conditions")
     assert conditions(pod)["PodScheduled"] == ("True", "")
 
 
-def test_a_completed_pod_says_so_in_all_its_conditions() -> None:
+def test_a_completed_pod_has_reason_PodCompleted_in_all_its_conditions() -> None:
     pod = a_pod()
     started = view(pod).sandbox
     assert started is not None
@@ -190,7 +190,7 @@ def test_a_completed_pod_says_so_in_all_its_conditions() -> None:
     }
 
 
-def test_a_rejected_pod_keeps_what_others_own() -> None:
+def test_a_rejected_pod_keeps_fields_of_other_clients() -> None:
     outcome = Outcome(reason="OutOfcpu", message="Pod was rejected: no room")
     assert conditions(a_pod(), sandbox=None, outcome=outcome, terminal=True) == {
         "example.com/own": ("True", "")

@@ -1,4 +1,4 @@
-"""What a status says of allocated resources and of those in force."""
+"""Allocated resources and resources in force, in a pod's status."""
 
 from __future__ import annotations
 

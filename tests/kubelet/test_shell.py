@@ -1,4 +1,4 @@
-"""The shell's small parts: timers, the work queue, options, containers read back from a status."""
+"""Small parts of the shell: timers, options, containers read back from a status."""
 
 from __future__ import annotations
 

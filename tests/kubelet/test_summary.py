@@ -1,4 +1,4 @@
-"""What a kubelet tells of usage."""
+"""The usage that a kubelet serves."""
 
 from __future__ import annotations
 

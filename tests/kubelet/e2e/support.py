@@ -72,7 +72,7 @@ class Lab:
             return await self.history.next(name, condition)
         raise AssertionError(f"pod {name} never came to it: {self.history.states.get(name, [])[-1:]}")
 
-    async def told(self, name: str, *, until: str) -> list[str]:
+    async def event_reasons(self, name: str, *, until: str) -> list[str]:
         """Return the reasons of a pod's events in their order, as soon as one of them is `until`."""
         seen: list[core.Event] = []
         with anyio.move_on_after(WAIT_SECONDS_MAX):
@@ -159,7 +159,7 @@ def condition(seen: core.Pod, name: str) -> core.PodCondition | None:
 
 
 def generation(seen: core.Pod, name: str) -> int | None:
-    """The generation that a condition speaks of; None without that condition."""
+    """The observedGeneration of a condition; None without that condition."""
     found = condition(seen, name)
     return None if found is None else found.observedGeneration
 
@@ -171,6 +171,6 @@ def in_force(seen: core.Pod) -> dict[str, str]:
 
 
 def runs(seen: core.Pod) -> tuple[str, int, int]:
-    """What tells one run of a container from another: id, restarts, start."""
+    """The identity of one run of a container: id, restarts, start."""
     row = seen.status.containerStatuses[0]
     return row.containerID, row.restartCount, row.state.running.startedAt.seconds

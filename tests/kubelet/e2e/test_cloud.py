@@ -1,4 +1,4 @@
-"""Instances of a cloud become nodes, and stop being run when they are gone."""
+"""Instances of a cloud become nodes, and are no longer run once they are gone."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_an_instance_becomes_a_node_and_is_given_up(cluster: Cluster) -> N
         assert not seen.status.containerStatuses
 
 
-async def test_a_cloud_that_is_away_does_no_harm(cluster: Cluster) -> None:
+async def test_a_cloud_that_is_not_reachable_does_no_harm(cluster: Cluster) -> None:
     async with lab(cluster, "--cloud-address", "127.0.0.1:1") as here:
         await here.create(pod("a", {"cpu": "1"}))
         await here.pod("a", is_ready)

@@ -1,4 +1,4 @@
-"""A node shows that it lives, and says the truth again when another wrote over it."""
+"""Heartbeats: leases are renewed, and statuses that other clients wrote are corrected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def test_leases_are_renewed(cluster: Cluster) -> None:
                 await anyio.sleep(0.1)
 
 
-async def test_a_status_that_another_wrote_is_set_right(cluster: Cluster) -> None:
+async def test_a_status_that_another_client_wrote_is_corrected(cluster: Cluster) -> None:
     async with lab(cluster, "--node-status-update-frequency", "500ms") as here:
         unknown = {
             "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}
@@ -39,7 +39,7 @@ async def test_a_status_that_another_wrote_is_set_right(cluster: Cluster) -> Non
                 await anyio.sleep(0.05)
 
 
-async def test_a_node_that_exists_is_taken_over(cluster: Cluster) -> None:
+async def test_an_existing_node_is_adopted(cluster: Cluster) -> None:
     async with lab(cluster, "--node-labels", "disk=ssd") as here:
         await here.client.patch(
             kinds.NODE, "node-0", "", {"metadata": {"labels": {"mine": "1", "disk": "hdd"}}}

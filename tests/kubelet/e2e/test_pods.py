@@ -41,16 +41,16 @@ async def test_a_pod_runs_and_is_ready(cluster: Cluster) -> None:
         ]  # fmt: skip
         assert generation(seen, "Ready") == 1
         assert seen.status.containerStatuses[0].state.running.startedAt.seconds > 0
-        assert await here.told("a", until="Started") == ["Pulled", "Created", "Started"]
+        assert await here.event_reasons("a", until="Started") == ["Pulled", "Created", "Started"]
         for event in (await here.client.list(kinds.EVENT, "default")).items:
             assert (event.source.component, event.source.host) == ("kubelet", seen.spec.nodeName)
             assert (event.reportingComponent, event.reportingInstance) == ("kubelet", seen.spec.nodeName)
             assert event.count == 1
         await here.client.delete(kinds.POD, "a", "default")
-        assert (await here.told("a", until="Killing"))[-1] == "Killing"
+        assert (await here.event_reasons("a", until="Killing"))[-1] == "Killing"
 
 
-async def test_what_does_not_fit_is_rejected(cluster: Cluster) -> None:
+async def test_a_pod_that_does_not_fit_is_rejected(cluster: Cluster) -> None:
     async with lab(cluster, "--node-cpu", "2") as here:
         await here.create(pod("a", {"cpu": "1500m"}))
         await here.pod("a", is_ready)
@@ -137,12 +137,12 @@ async def test_a_container_that_ends_is_run_again_and_then_waits(
             f"back-off 10s restarting failed container=main pod=loop_default({seen.metadata.uid})"
         )
         assert (row.restartCount, row.ready, row.lastState.terminated.exitCode) == (1, False, code)
-        assert "BackOff" in await here.told("loop", until="BackOff")
+        assert "BackOff" in await here.event_reasons("loop", until="BackOff")
         await here.client.delete(kinds.POD, "loop", "default")
         await here.gone("loop")
 
 
-async def test_a_restarted_kubelet_keeps_what_runs(cluster: Cluster) -> None:
+async def test_a_restarted_kubelet_keeps_running_containers(cluster: Cluster) -> None:
     async with lab(cluster, nodes=2) as here:
         for number in range(4):
             await here.create(pod(f"p{number}", {"cpu": "1"}), f"node-{number % 2}")
@@ -210,7 +210,7 @@ async def test_a_pod_is_ended_after_its_active_deadline(cluster: Cluster) -> Non
         )
         assert seen.status.containerStatuses[0].state.HasField("terminated")
         assert seen.status.startTime == running.status.startTime
-        assert "DeadlineExceeded" in await here.told("late", until="DeadlineExceeded")
+        assert "DeadlineExceeded" in await here.event_reasons("late", until="DeadlineExceeded")
 
 
 async def test_a_deadline_that_passes_while_the_kubelet_is_down_is_kept(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""In-place resize over real processes: deferral and retry, actuation, and death between any two steps."""
+"""In-place resize over real processes: deferral and retry, actuation, and kills between any two steps."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ async def test_a_resize_is_done_without_a_restart(cluster: Cluster) -> None:
         seen = await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
         assert condition(seen, "PodResizeInProgress") is None
         assert runs(seen) == runs(before)
-        told = await here.told("a", until="ResizeCompleted")
-        assert [reason for reason in told if reason.startswith("Resize")] == [
+        reasons = await here.event_reasons("a", until="ResizeCompleted")
+        assert [reason for reason in reasons if reason.startswith("Resize")] == [
             "ResizeStarted", "ResizeCompleted",
         ]  # fmt: skip
 
@@ -99,7 +99,7 @@ async def test_a_container_restarts_where_its_policy_says_so(cluster: Cluster) -
         "kubelet.status.after",
     ],
 )
-async def test_a_death_in_the_middle_of_a_resize_loses_nothing(cluster: Cluster, point: str) -> None:
+async def test_a_kill_in_the_middle_of_a_resize_loses_nothing(cluster: Cluster, point: str) -> None:
     async with lab(cluster, "--actuation-delay", "100ms") as here:
         await here.create(pod("a", {"cpu": "1"}))
         await here.create(pod("b", {"cpu": "1"}))
@@ -142,7 +142,7 @@ async def test_an_allocation_survives_kill_9(cluster: Cluster) -> None:
         await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
 
 
-async def test_a_corrupt_checkpoint_is_told_of_and_done_without(cluster: Cluster) -> None:
+async def test_a_corrupt_checkpoint_is_logged_and_set_aside(cluster: Cluster) -> None:
     async with lab(cluster) as here:
         await here.create(pod("a", {"cpu": "1"}))
         before = await here.pod("a", is_ready)
@@ -158,7 +158,7 @@ async def test_a_corrupt_checkpoint_is_told_of_and_done_without(cluster: Cluster
         assert path.with_suffix(".corrupt").exists()
 
 
-async def test_the_runtime_refuses_and_is_asked_again(cluster: Cluster) -> None:
+async def test_a_refused_actuation_is_tried_again(cluster: Cluster) -> None:
     async with lab(cluster) as here:
         await here.create(pod("a", {"cpu": "1"}))
         await here.pod("a", is_ready)
@@ -172,7 +172,7 @@ async def test_the_runtime_refuses_and_is_asked_again(cluster: Cluster) -> None:
         await here.pod("a", lambda one: in_force(one) == {"cpu": "3"})
 
 
-async def test_before_1_33_the_status_field_tells_of_a_resize(cluster: Cluster) -> None:
+async def test_before_1_33_the_status_field_shows_a_resize(cluster: Cluster) -> None:
     gates = ("--emulated-version", "1.32", "--feature-gates", "InPlacePodVerticalScaling=true")
     async with lab(cluster, "--node-cpu", "2", *gates) as here:
         await here.create(pod("a", {"cpu": "1"}))
@@ -197,7 +197,7 @@ async def test_an_older_and_a_newer_kubelet_resize_too(cluster: Cluster, version
         await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
 
 
-async def test_a_pod_level_resize_restarts_who_inherits_the_limit_and_asks_for_it(cluster: Cluster) -> None:
+async def test_a_pod_level_resize_restarts_containers_that_inherit_the_limit(cluster: Cluster) -> None:
     async with lab(cluster) as here:
         made = pod("a", {})
         made.spec.resources.requests["memory"].string = "100Mi"

@@ -1,4 +1,4 @@
-"""The allocation core against kubelet.jsonl: sequences measured on the real allocation manager (1.36.2)."""
+"""The kubelet's core against kubelet.jsonl: sequences recorded on the real allocation manager (1.36.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kubelet tells of containers."""
+"""Events of containers."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ POD = codec.from_json(
         ),
     ],
 )
-def test_a_container_that_starts(version: Version, notes: list[str]) -> None:
-    told = list(started(POD, ["c"], version))
-    assert [each.reason for each in told] == ["Pulled", "Created", "Started"]
-    assert [each.note for each in told] == notes
-    assert {each.regarding.fieldPath for each in told} == {"spec.containers{c}"}
-    assert {each.regarding.resourceVersion for each in told} == {"7"}
+def test_events_of_a_container_that_starts(version: Version, notes: list[str]) -> None:
+    recorded = list(started(POD, ["c"], version))
+    assert [each.reason for each in recorded] == ["Pulled", "Created", "Started"]
+    assert [each.note for each in recorded] == notes
+    assert {each.regarding.fieldPath for each in recorded} == {"spec.containers{c}"}
+    assert {each.regarding.resourceVersion for each in recorded} == {"7"}
 
 
-def test_a_container_that_stops() -> None:
-    told = [*stopping(POD, ["i", "c"]), *restarting(POD, ["c"])]
-    assert [(each.reason, each.regarding.fieldPath, each.note) for each in told] == [
+def test_events_of_a_container_that_stops() -> None:
+    recorded = [*stopping(POD, ["i", "c"]), *restarting(POD, ["c"])]
+    assert [(each.reason, each.regarding.fieldPath, each.note) for each in recorded] == [
         ("Killing", "spec.initContainers{i}", "Stopping container i"),
         ("Killing", "spec.containers{c}", "Stopping container c"),
         ("Killing", "spec.containers{c}", "Container c resize requires restart"),
