@@ -13,7 +13,7 @@ DEFERRED_ABOVE_ALLOCATABLE_SINCE = Version(1, 36)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What the core does at the emulated version, with its gates."""
+    """Features of the core at the emulated version, with its gates."""
 
     resize: bool = True
     """InPlacePodVerticalScaling."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from kubelet.pods.container_events import ContainerEvent
 from kubelet.resize.actuation import ActuationCall
@@ -23,7 +23,7 @@ EventType = Literal["Normal", "Warning"]
 
 
 class SyncCause(StrEnum):
-    """Why a pod is synced."""
+    """The cause of a sync."""
 
     LISTED = "the kubelet has started"
     CHANGED = "the API server shows a change"
@@ -217,7 +217,7 @@ class PatchStatus:
 
     uid: str
     pod: ObjectKey
-    patch: Mapping[str, Any]
+    patch: Mapping[str, object]
     status: core.PodStatus
 
 

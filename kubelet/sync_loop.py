@@ -6,9 +6,6 @@ randomness: time is in the events. Source: kubelet 1.36, syncLoopIteration and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
-
 from kubelet import events, instructions
 from kubelet.allocation import manager
 from kubelet.instructions import Instruction, QueueSync, SyncCause
@@ -29,7 +26,31 @@ def handle(node: NodeState, event: events.Event) -> list[Instruction]:
         UnexpectedResultError: a result of no instruction that is under way.
     """
     out: list[Instruction] = []
-    _HANDLERS[type(event)](node, event, out)
+    match event:
+        case events.SyncDue():
+            out += sync.begin(node, event)
+        case events.PodsObserved():
+            _on_pods_observed(node, event, out)
+        case events.PodsListed():
+            _on_pods_listed(node, event, out)
+        case events.PodsAdded():
+            manager.on_pods_added(node, event, out)
+        case events.PodUpdated():
+            manager.on_pod_updated(node, event, out)
+        case events.PodReconciled():
+            manager.on_pod_reconciled(node, event, out)
+        case events.PodsRemoved():
+            _on_pods_removed(node, event, out)
+        case events.NodeChanged():
+            manager.on_node_changed(node, event, out)
+        case events.RetryDue():
+            manager.on_retry_due(node, event, out)
+        case events.SourcesReady():
+            node.sources_ready = True
+        case events.AllocationsRestored(allocations=allocations):
+            node.allocations = dict(allocations)
+        case _:
+            out += sync.resume(node, event)
     return out
 
 
@@ -89,42 +110,3 @@ def _on_pods_removed(node: NodeState, event: events.PodsRemoved, out: list[Instr
     manager.on_pods_removed(node, event, out)
     for uid in event.uids:
         out += [instructions.RemoveSandbox(uid), QueueSync(uid, SyncCause.REMOVED)]
-
-
-def _on_sources_ready(node: NodeState, event: events.SourcesReady, out: list[Instruction]) -> None:
-    node.sources_ready = True
-
-
-def _on_allocations_restored(
-    node: NodeState, event: events.AllocationsRestored, out: list[Instruction]
-) -> None:
-    node.allocations = dict(event.allocations)
-
-
-def _on_sync_due(node: NodeState, event: events.SyncDue, out: list[Instruction]) -> None:
-    out += sync.begin(node, event)
-
-
-def _on_result(node: NodeState, event: events.Result, out: list[Instruction]) -> None:
-    out += sync.resume(node, event)
-
-
-_HANDLERS: Final[Mapping[type, Callable[[NodeState, Any, list[Instruction]], None]]] = {
-    events.PodsListed: _on_pods_listed,
-    events.PodsObserved: _on_pods_observed,
-    events.PodsAdded: manager.on_pods_added,
-    events.PodUpdated: manager.on_pod_updated,
-    events.PodReconciled: manager.on_pod_reconciled,
-    events.PodsRemoved: _on_pods_removed,
-    events.RetryDue: manager.on_retry_due,
-    events.NodeChanged: manager.on_node_changed,
-    events.SourcesReady: _on_sources_ready,
-    events.AllocationsRestored: _on_allocations_restored,
-    events.SyncDue: _on_sync_due,
-    events.CheckpointSaved: _on_result,
-    events.CallDone: _on_result,
-    events.CallRefused: _on_result,
-    events.StatusWritten: _on_result,
-    events.PodDeleted: _on_result,
-    events.InstructionFailed: _on_result,
-}

@@ -16,7 +16,7 @@ E = TypeVar("E", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class Transition(Generic[S, E]):
-    """Where a trigger leads, and what is done then, in order."""
+    """The next state, and what is done on the way, in order."""
 
     to: S
     effects: tuple[E, ...] = ()

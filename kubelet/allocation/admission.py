@@ -59,7 +59,7 @@ def admit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What killing pods does for an admission: the victims by uid, in order, and the failures that remain."""
+    """The result of preemption for an admission: victims by uid, in order, and the failures that remain."""
 
     victims: tuple[str, ...] = ()
     failures: tuple[predicates.Failure, ...] = ()

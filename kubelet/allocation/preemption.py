@@ -34,7 +34,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """How much of a resource is missing."""
+    """The amount of a resource that is missing."""
 
     resource: str
     amount: int

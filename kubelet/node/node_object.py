@@ -40,7 +40,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """What goes into a node's status beside its identity."""
+    """Facts of a node's status beside its identity."""
 
     version: Version
     declared_features: tuple[str, ...] = ()

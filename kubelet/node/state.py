@@ -25,7 +25,7 @@ def _no_memory_usage(pod: core.Pod, container: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """How the node was started; does not change while it runs."""
+    """Settings that the node was started with; they do not change while it runs."""
 
     host_ip: str = ""
     version: Version = DEFAULT

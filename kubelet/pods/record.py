@@ -21,7 +21,7 @@ TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Why this kubelet ended a pod, or would not start it."""
+    """The reason for which this kubelet ended a pod, or would not start it."""
 
     reason: str
     message: str

@@ -17,7 +17,7 @@ from kubelet.transitions import Table, Transition, diagram
 
 
 class State(StrEnum):
-    """Where a pod is in its life on the node."""
+    """The state of a pod on the node."""
 
     NEW = "new"  # the node has not admitted it (yet)
     ADMITTED = "admitted"
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What moves a pod."""
+    """A cause of a transition."""
 
     ADMIT = "admitted by the node"
     SYNC = "sync"
@@ -40,7 +40,7 @@ class Trigger(StrEnum):
 
 
 class Step(StrEnum):
-    """What a sync does, one after the other."""
+    """One step of a sync."""
 
     CHECK_DEADLINE = "check activeDeadlineSeconds"
     CREATE = "create the sandbox"

@@ -35,7 +35,7 @@ FAILURE_RETRY_SECONDS: Final = 1.0
 
 
 class Next(Enum):
-    """How a sync goes on after an instruction, where that moves the pod to no other state."""
+    """The continuation of a sync after an instruction that moves the pod to no other state."""
 
     STEP = "with the next step"
     SAME_STEP = "with the same step"

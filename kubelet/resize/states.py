@@ -35,7 +35,7 @@ class Progress(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What moves a resize."""
+    """A cause of a transition."""
 
     DEFER = "does not fit now"
     REFUSE = "is infeasible on this node"
@@ -52,7 +52,7 @@ class Trigger(StrEnum):
 
 
 class Effect(StrEnum):
-    """What is done on a transition."""
+    """One effect of a transition."""
 
     SET_PENDING = "set PodResizePending"
     CLEAR_PENDING = "remove PodResizePending"

@@ -26,7 +26,7 @@ from machinery.api.objects import key_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What effects need; `now` in seconds since the epoch, `order` counts the transitions on the node.
+    """The inputs of effects; `now` in seconds since the epoch, `order` counts the transitions on the node.
 
     `reason` is the raw one of an admission (OutOfcpu, ...), `allocated` what the pod is allocated.
     """

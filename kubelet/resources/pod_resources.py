@@ -40,9 +40,9 @@ class PodResources:
             )
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the checkpoint's form; containers as a list, since their order matters to `same`."""
-        document: dict[str, Any] = {
+        document: dict[str, object] = {
             "containers": [[name, requirements.to_json()] for name, requirements in self.containers]
         }
         if self.pod is not None:

@@ -19,7 +19,7 @@ from machinery.api.pb import core
 
 @dataclass(slots=True)
 class EmulatedRuntime:
-    """What runs on a node. `node_number` gives its pods their addresses, `host_ip` is its own."""
+    """The pods that run on a node. `node_number` gives them their addresses, `host_ip` is the node's."""
 
     node_number: int = 0
     host_ip: str = ""

@@ -252,10 +252,10 @@ def _run(uid: str, container: Container, resources: Requirements, now: float) ->
     )
 
 
-def to_json(sandbox: PodSandbox) -> dict[str, Any]:
+def to_json(sandbox: PodSandbox) -> dict[str, object]:
     """Return the checkpoint's form; fields with their default value are left out."""
     rows = [_row(container) for container in sandbox.containers]
-    document = {"started": sandbox.started, "ip": sandbox.ip, "containers": rows}
+    document: dict[str, object] = {"started": sandbox.started, "ip": sandbox.ip, "containers": rows}
     if sandbox.ephemeral:
         document["ephemeral"] = [_row(container) for container in sandbox.ephemeral]
     if sandbox.pod_resources is not None:
@@ -263,8 +263,8 @@ def to_json(sandbox: PodSandbox) -> dict[str, Any]:
     return document
 
 
-def _row(container: Container) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": container.name}
+def _row(container: Container) -> dict[str, object]:
+    row: dict[str, object] = {"name": container.name}
     for name, default in _DEFAULTS.items():
         value = getattr(container, name)
         if value != default:

@@ -33,7 +33,7 @@ from machinery.runtime.clock import Clock
 
 @dataclass(slots=True)
 class Environment:
-    """What all agents of a process share."""
+    """The clock, recorders and queues that all agents of a process share."""
 
     clock: Clock
     timers: Timers

@@ -37,7 +37,7 @@ class CloudInstance:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where a provider is, and what is shown to it; None to a plain port."""
+    """Address and credential of a provider; a plain port needs no credential (None)."""
 
     address: str
     credential: Credential | None = None

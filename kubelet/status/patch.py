@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from machinery.api.pb import core
 from machinery.patch.strategic_diff import diff_strategic
 from machinery.wire.codec import to_json
 
 
-def status_patch(base: core.Pod, status: core.PodStatus) -> Mapping[str, Any] | None:
+def status_patch(base: core.Pod, status: core.PodStatus) -> Mapping[str, object] | None:
     """Return the patch from the status of `base`, with the uid it is meant for; None when nothing changes."""
     change = diff_strategic("k8s.io.api.core.v1.PodStatus", to_json(base.status), to_json(status))
     if not change:

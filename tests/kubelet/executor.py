@@ -175,9 +175,9 @@ class Executor:
         old = self.api.get(patch.pod.name)
         if old is None or old.metadata.uid != patch.uid:
             return None
-        document = strategic_merge_patch(
-            "k8s.io.api.core.v1.PodStatus", to_json(old.status), patch.patch["status"]
-        )
+        change = patch.patch["status"]
+        assert isinstance(change, dict)
+        document = strategic_merge_patch("k8s.io.api.core.v1.PodStatus", to_json(old.status), change)
         pod = core.Pod()
         pod.CopyFrom(old)
         pod.status.CopyFrom(from_json(core.PodStatus, document))

@@ -24,7 +24,7 @@ from machinery.api.pb import core
 from machinery.features.gates import Gates, Version
 from machinery.wire import presence
 from tests.kubelet.executor import Executor, name, uid
-from tests.kubelet.golden import Case
+from tests.support.recordings import Case
 
 CREATED = 1_700_000_000
 VERSION = Version(1, 36)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tests.kubelet import test_actuation_golden, test_preemption_golden, test_sequences_golden
-from tests.kubelet.golden import Case, cases
+from tests.support.recordings import Case, read
 
 CHECKS: dict[str, Callable[[Case], None]] = {
     "kubelet.jsonl": test_sequences_golden.test_sequence,
@@ -23,7 +23,7 @@ def main() -> int:
     failed_in_all = 0
     for file, check in CHECKS.items():
         passed, failed = Counter[str](), Counter[str]()
-        for case in cases(file):
+        for case in read(file):
             family = case["name"].partition("-")[0]
             try:
                 check(case)

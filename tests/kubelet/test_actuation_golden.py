@@ -22,9 +22,9 @@ from kubelet.resources.requirements import Requirements
 from kubelet.runtime.sandbox import Container, PodSandbox
 from machinery.api.pb import core
 from tests.kubelet.executor import NOW, Executor, uid
-from tests.kubelet.golden import Case, cases
+from tests.support.recordings import Case, read
 
-CASES = cases("kubelet_actuation.jsonl")
+CASES = read("kubelet_actuation.jsonl")
 REFUSED = "runtime refused"
 POD = "p"
 CAPACITY = {"cpu": "1000", "memory": "1Ti", "pods": "1"}

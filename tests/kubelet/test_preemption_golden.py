@@ -11,9 +11,9 @@ from kubelet.node.state import NodeState
 from kubelet.pods.record import PodRecord
 from machinery.api.pb import core
 from tests.kubelet.executor import name, uid
-from tests.kubelet.golden import Case, cases
+from tests.support.recordings import Case, read
 
-CASES = cases("kubelet_preemption.jsonl")
+CASES = read("kubelet_preemption.jsonl")
 
 
 def record(node: NodeState, row: Case) -> PodRecord:

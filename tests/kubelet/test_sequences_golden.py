@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kubelet.golden import Case, cases
 from tests.kubelet.golden_player import Player
+from tests.support.recordings import Case, read
 
-CASES = cases("kubelet.jsonl")
+CASES = read("kubelet.jsonl")
 INPUTS = frozenset(
     ["op", "pods", "pod", "containers", "podResources", "names", "phase", "error", "node", "note"]
 )
