@@ -18,7 +18,7 @@ from typing import Final
 
 
 class State(StrEnum):
-    """Where an attempt is."""
+    """The states of an attempt."""
 
     SCHEDULING = "scheduling"  # popped; plugins look for a node
     RESERVED = "reserved"  # assumed on a node, in memory only
@@ -31,7 +31,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """What moves an attempt on."""
+    """The events that move an attempt to its next state."""
 
     SCHEDULED = "a node was found"
     NOMINATE = "a wait is expected"
@@ -44,7 +44,7 @@ class Event(StrEnum):
 
 
 class Effect(StrEnum):
-    """What the shell does on a transition."""
+    """The work that the shell does on a transition."""
 
     PRE_FLIGHT = "wait for earlier writes, run PreBindPreFlight"
     NOMINATE = "write the nomination"
@@ -61,7 +61,7 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Where an event leads, and what is done then, in order."""
+    """The next state, and the work that is done then, in order."""
 
     to: State
     effects: tuple[Effect, ...]
@@ -105,7 +105,7 @@ class InvalidTransitionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BindingPlan:
-    """What decides the path of a binding cycle.
+    """The choices that decide the path of a binding cycle.
 
     `nominates`: NominatedNodeNameForExpectation is on; `waits`: a Permit plugin returned Wait; `has_work`:
     some PreBind plugin has work.

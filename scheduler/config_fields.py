@@ -50,6 +50,7 @@ class Fields:
         self._asked.update(field_names)
 
     def get(self, name: str, *types: type, wanted: str) -> Any | None:
+        """Return the value of a field if it has one of the types; `wanted` names them in the error."""
         self._asked.add(name)
         value = self.data.get(name)
         if value is None:
@@ -87,7 +88,7 @@ class Fields:
             return default_seconds
 
     def child(self, name: str) -> Fields:
-        """Return a sub-object; an empty one where there is none."""
+        """Return a sub-object; an empty one where it is absent."""
         value = self.get(name, Mapping, wanted="an object")
         return Fields(value or {}, self.at(name), self.problems)
 

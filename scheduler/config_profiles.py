@@ -35,7 +35,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class PluginSet:
-    """What one extension point (or MultiPoint) turns on and off."""
+    """The plugins that one extension point (or MultiPoint) enables and disables."""
 
     enabled: tuple[Named, ...] = ()
     disabled: frozenset[str] = frozenset()

@@ -26,7 +26,7 @@ NODE_DELETE: Final = ClusterEvent(EventResource.Node, ActionType.Delete)
 
 
 class QueueCalls(Protocol):
-    """What the handlers need of the queue."""
+    """The methods of the queue that the handlers call."""
 
     def add(self, pod: PodInfo, now: float) -> None: ...
 
@@ -79,6 +79,7 @@ class EventHandlers:
     # ---- pods ----
 
     def pod_added(self, pod: core.Pod, now: float) -> None:
+        """Add a pod to the cache if it is bound, to the queue if it is pending and ours."""
         self._groups.put(pod)
         if pod.spec.nodeName:
             self._assigned_pod_added(pod, now)
@@ -88,6 +89,7 @@ class EventHandlers:
                 self._queue.move_all(UNSCHEDULED_ADD, None, pod, now)
 
     def pod_updated(self, old: core.Pod, new: core.Pod, now: float) -> None:
+        """Update a pod in cache or queue, or move it from the queue to the cache when it was bound."""
         self._groups.put(new)
         if old.spec.nodeName:
             self._assigned_pod_updated(old, new, now)

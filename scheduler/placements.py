@@ -29,7 +29,7 @@ EVERYWHERE: Final = Placement()
 
 
 def topology_key(group: workloads.PodGroup | None) -> str:
-    """Return the node label whose value all pods of the group must share; "" if there is none."""
+    """Return the node label whose value all pods of the group must share; "" without a constraint."""
     topology = () if group is None else group.spec.schedulingConstraints.topology
     return topology[0].key if topology else ""
 

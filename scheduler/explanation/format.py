@@ -61,7 +61,7 @@ class Candidate(TypedDict):
 
 
 class Preemption(TypedDict):
-    """How preemption would make room."""
+    """The evictions by which preemption would make room."""
 
     nominatedNode: Annotated[str, 'The node that the pod would be nominated to; "" if there is no candidate.']
     victims: Annotated[list[str], "Pods to evict from that node, the most important first."]
@@ -74,9 +74,9 @@ class Preemption(TypedDict):
 
 
 class NominatedNodeName(TypedDict):
-    """What becomes of the pod's `status.nominatedNodeName`."""
+    """The change of the pod's `status.nominatedNodeName`."""
 
-    before: Annotated[str, 'The present value, "" if there is none.']
+    before: Annotated[str, 'The present value, "" if it is not set.']
     after: Annotated[str, 'The value after the scheduling cycle, "" if it is cleared.']
 
 
@@ -88,7 +88,7 @@ class NominatedPods(TypedDict):
 
 
 class PodExplanation(TypedDict):
-    """What one scheduling cycle decides about a pod, when it evaluates every node."""
+    """The decision of one scheduling cycle about a pod, when it evaluates every node."""
 
     apiVersion: Annotated[ApiVersion, "Version of this format."]
     kind: Annotated[Literal["PodExplanation"], "Type of this document."]
@@ -137,7 +137,7 @@ class Attempt(TypedDict):
 
     time: Annotated[str, "When it ended, RFC 3339."]
     result: Annotated[Result, "`Scheduled`, or the reason of the pod's PodScheduled condition."]
-    node: Annotated[str, 'The node chosen, or nominated for preemption; "" if there is none.']
+    node: Annotated[str, 'The node chosen, or nominated for preemption; "" without either.']
     message: Annotated[str, "The message of the FailedScheduling event."]
     evaluatedNodes: Annotated[int, "Nodes that were evaluated."]
     feasibleNodes: Annotated[int, "Nodes that were feasible."]

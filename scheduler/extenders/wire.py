@@ -70,6 +70,7 @@ def bind_call(extender: Extender, pod: PodInfo, node_name: str) -> Call:
 
 
 def preempt_call(extender: Extender, pod: PodInfo, candidates: Sequence[Candidate]) -> Call:
+    """Return the call of an extender's preempt verb with the candidates."""
     body: Json = {"Pod": _json(pod.pod), "NodeNameToVictims": None, "NodeNameToMetaVictims": None}
     if extender.node_cache_capable:
         body["NodeNameToMetaVictims"] = {

@@ -42,7 +42,7 @@ class AlgorithmError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleResult:
-    """Where the pod should go. `evaluated` and `feasible` are numbers of nodes."""
+    """The node for the pod. `evaluated` and `feasible` are numbers of nodes."""
 
     node_name: str
     evaluated: int
@@ -52,7 +52,7 @@ class ScheduleResult:
 
 @dataclass(slots=True)
 class Search:
-    """What the filters found: feasible rows in the order they were tried, and traces of the rest."""
+    """The result of the filters: feasible rows in the order they were tried, and traces of the rest."""
 
     rows: NDArray[np.intp]
     processed: int

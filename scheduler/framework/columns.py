@@ -21,7 +21,7 @@ Rows = slice | NDArray[np.intp]
 
 
 class Follower(Protocol):
-    """What a snapshot keeps up to date, row by row."""
+    """A structure that a snapshot keeps up to date, row by row."""
 
     follows_pods: bool  # whether a change of the node's pods changes the value
 

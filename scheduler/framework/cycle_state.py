@@ -31,7 +31,11 @@ class CycleState:
         self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
 
     def read(self, key: str) -> Any:
-        """Return the value under the key; KeyError when there is none."""
+        """Return the value under the key.
+
+        Raises:
+            KeyError: the key has no value.
+        """
         return self._values[key]
 
     def get(self, key: str) -> Any | None:

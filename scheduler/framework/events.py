@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ActionType(IntFlag):
-    """What happened to an object; the bits are upstream's, since events are compared as numbers."""
+    """The kinds of changes of an object; the bits are upstream's, since events are compared as numbers."""
 
     Add = 1
     Delete = 2
@@ -112,7 +112,7 @@ def _words(action: ActionType) -> str:
 
 
 class QueueingHint(Enum):
-    """Whether an event may make the pod schedulable."""
+    """The answer of a plugin: an event may make the pod schedulable, or not."""
 
     Skip = "QueueSkip"
     Queue = "Queue"

@@ -82,7 +82,7 @@ class WaitingPod(Protocol):
 
 
 class Handle(Protocol):
-    """What a plugin may use of the scheduler that it runs in. `runtime.Framework` is one."""
+    """The parts of the scheduler that a plugin may use. `runtime.Framework` is one."""
 
     @property
     def profile_name(self) -> str: ...

@@ -218,7 +218,7 @@ NO_PLUGIN_HOOKS: Final = PluginHooks()
 
 
 class Hooked(Protocol):
-    """What runs extension points: a framework, or the shell's part of one."""
+    """An object that runs extension points: a framework, or the shell's part of one."""
 
     @property
     def point_hooks(self) -> PointHooks: ...

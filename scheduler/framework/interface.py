@@ -115,6 +115,8 @@ class PreEnqueuePlugin(Plugin):
 
 
 class QueueSortPlugin(Plugin):
+    """QueueSort orders the active queue; a scheduler has one."""
+
     @abstractmethod
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
         """Return whether a is to be tried before b."""
@@ -125,7 +127,7 @@ class QueueSortPlugin(Plugin):
 
 
 class PreFilterExtensions(Protocol):
-    """How a PreFilter plugin follows pods being added to or removed from one node in a simulation."""
+    """The methods by which a PreFilter plugin follows pods of one node in a simulation."""
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status | None: ...
 
@@ -150,6 +152,8 @@ class PreFilterResult:
 
 
 class PreFilterPlugin(Plugin):
+    """PreFilter runs once per attempt, before Filter."""
+
     @abstractmethod
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
@@ -214,7 +218,7 @@ class FilterError(Exception):
 
 
 class NodeStatuses(Protocol):
-    """Why each node was rejected (upstream's NodeToStatus); nodes never filtered have a common status."""
+    """The status of each node (upstream's NodeToStatus); nodes never filtered have a common one."""
 
     def get(self, node_name: str) -> Status: ...
 
@@ -286,6 +290,8 @@ class ScorePlugin(Plugin):
 
 
 class ReservePlugin(Plugin):
+    """Reserve runs when a node is chosen; Unreserve when the attempt fails later."""
+
     @abstractmethod
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Note that the pod goes to the node."""
@@ -311,6 +317,8 @@ class PermitPlugin(Plugin):
 
 
 class PreBindPlugin(Plugin):
+    """PreBind prepares the binding with I/O: it binds volumes, for example."""
+
     @abstractmethod
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str

@@ -90,6 +90,7 @@ class LabelGroups:
             self._count(row, pod, 1)
 
     def replace(self, row: int, info: NodeInfo) -> None:
+        """Count the pods of a row again where they differ from the former ones."""
         former, present = self._pods[row], info.pods
         if former == present:
             return

@@ -13,7 +13,7 @@ class NominatingMode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class NominatingInfo:
-    """What is to happen to `status.nominatedNodeName`: keep it, or set it (empty: clear it)."""
+    """A change of `status.nominatedNodeName`: keep it, or set it (empty: clear it)."""
 
     mode: NominatingMode
     node_name: str = ""

@@ -79,7 +79,7 @@ class Nominator:
         return MappingProxyType(self._by_node)
 
     def highest_priority(self) -> int | None:
-        """Return the highest priority of all nominated pods; None when there are none."""
+        """Return the highest priority of all nominated pods, or None."""
         if self._highest is None and self._by_node:
             self._highest = max(pod.priority for pods in self._by_node.values() for pod in pods.values())
         return self._highest

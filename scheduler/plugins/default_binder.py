@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 class DefaultBinder(BindPlugin):
+    """Binds a pod through the API server."""
+
     name = "DefaultBinder"
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:

@@ -36,6 +36,8 @@ def _scale(total: int, images: int) -> int:
 
 
 class ImageLocality(ScorePlugin):
+    """Prefers nodes that have the pod's images."""
+
     name = "ImageLocality"
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:

@@ -11,7 +11,7 @@ Counts = NDArray[np.int64]
 
 
 class NodeCounts:
-    """How much of something each node has; nodes that have none take no room.
+    """A number for each node; nodes whose number is 0 take no room.
 
     The array is made at first use and then kept, until rows of the snapshot move.
     """

@@ -68,6 +68,8 @@ def _declared(info: NodeInfo) -> frozenset[str]:
 
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
+    """Rejects nodes that do not declare the features that the pod needs."""
+
     name = "NodeDeclaredFeatures"
     looks_at_pods = False
     _mismatch = Status(

@@ -34,6 +34,8 @@ from scheduler.framework.types import NodeInfo, PodInfo, ports_conflict
 
 
 class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
+    """Rejects nodes where a host port of the pod is taken."""
+
     name = "NodePorts"
     _taken = Status(Code.Unschedulable, ("node(s) didn't have free ports for the requested pod ports",), name)
 

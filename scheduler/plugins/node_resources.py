@@ -57,7 +57,7 @@ _DEFAULTS = {"cpu": DEFAULT_MILLI_CPU, "memory": DEFAULT_MEMORY_BYTES}
 
 
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions):
-    """Whether the node has what the pod requests, and how full it would be."""
+    """Rejects nodes without room for the requests of the pod, and scores how full a node would be."""
 
     name = "NodeResourcesFit"
 

@@ -26,7 +26,7 @@ _STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 
 @dataclass(frozen=True, slots=True)
 class FitArgs:
-    """What NodeResourcesFit ignores and how it scores."""
+    """The arguments of NodeResourcesFit: ignored resources, and how it scores."""
 
     ignored: frozenset[str]
     ignored_groups: frozenset[str]
@@ -67,7 +67,7 @@ class FitArgs:
 
 @dataclass(frozen=True, slots=True)
 class BalancedArgs:
-    """Which resources are to be in balance."""
+    """The arguments of NodeResourcesBalancedAllocation: the resources to be in balance."""
 
     columns: tuple[int, ...]
 

@@ -75,6 +75,8 @@ class VolumesError(Exception):
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
+    """Rejects nodes where a CSI driver has reached its limit of attached volumes."""
+
     name = "NodeVolumeLimits"
     _exceeded = Status(Code.Unschedulable, ("node(s) exceed max volume count",), name)
 

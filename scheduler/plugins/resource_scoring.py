@@ -52,6 +52,7 @@ class LeastAllocated:
     weights: tuple[int, ...]
 
     def one(self, requested: Sequence[int], allocatable: Sequence[int]) -> int:
+        """Return the score of one node."""
         score = weights = 0
         for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):
             if have:
@@ -74,6 +75,7 @@ class MostAllocated:
     weights: tuple[int, ...]
 
     def one(self, requested: Sequence[int], allocatable: Sequence[int]) -> int:
+        """Return the score of one node."""
         score = weights = 0
         for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):
             if have:
@@ -100,6 +102,7 @@ class RequestedToCapacityRatio:
         self._array = np.array(self._table, dtype=np.int64)
 
     def one(self, requested: Sequence[int], allocatable: Sequence[int]) -> int:
+        """Return the score of one node."""
         score = weights = 0
         for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):
             if not have:
@@ -112,6 +115,7 @@ class RequestedToCapacityRatio:
         return _round_half_away(score, weights) if weights else 0
 
     def many(self, requested: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Int64s:
+        """Return the scores of many nodes."""
         score = np.zeros_like(requested[0])
         weights = np.zeros_like(requested[0])
         for wanted, have, weight in zip(requested, allocatable, self.weights, strict=True):

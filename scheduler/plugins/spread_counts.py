@@ -121,6 +121,7 @@ class Domains:
     def count(
         cls, constraint: Constraint, pod: PodInfo, snapshot: Snapshot, included: Mask | None
     ) -> Domains:
+        """Count the matching pods by domain; `included`: the rows that count, None: all."""
         column = snapshot.label_column(constraint.key)
         ids = column.ids[: len(snapshot)]
         pods = matching_pods(constraint, pod.namespace, snapshot)
@@ -170,7 +171,7 @@ class Domains:
 
 
 class HardState:
-    """What PreFilter leaves for Filter. A clone can be changed by itself."""
+    """The state that PreFilter leaves for Filter. A clone can be changed by itself."""
 
     __slots__ = ("domains", "inclusion")
 
@@ -182,6 +183,7 @@ class HardState:
     def count(
         cls, constraints: Sequence[Constraint], pod: PodInfo, snapshot: Snapshot, inclusion: Inclusion
     ) -> HardState:
+        """Count the pods by domain for each constraint."""
         labelled = _having_labels(constraints, snapshot)
         found = []
         for constraint in constraints:
@@ -227,6 +229,7 @@ class SoftDomains:
         return int(self.counts[index]) * self.weight + (self.constraint.max_skew - 1)
 
     def costs(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the costs of rows, 0 where a node lacks the label."""
         ids = self.column.ids[rows]
         counts = self.counts[rows] if self.constraint.key == HOSTNAME else self.counts[ids]
         found = counts.astype(np.float64) * self.weight + float(self.constraint.max_skew - 1)
@@ -238,7 +241,7 @@ class SoftDomains:
 
 @dataclass(frozen=True, slots=True)
 class SoftState:
-    """What PreScore leaves for Score. `ignored`: of the rows that are scored, those that lack a label."""
+    """The state that PreScore leaves for Score. `ignored`: of the rows that are scored, those that lack a label."""
 
     domains: tuple[SoftDomains, ...]
     ignored: Mask | None

@@ -44,6 +44,8 @@ def _taint_column(snapshot: Snapshot) -> Column:
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions):
+    """Rejects nodes with taints that the pod does not tolerate, and prefers nodes without soft ones."""
+
     name = "TaintToleration"
     looks_at_pods = False
     _untolerated = Status(

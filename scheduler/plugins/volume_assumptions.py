@@ -45,7 +45,7 @@ class Assumptions(Generic[M]):
         self._assumed[key_of(obj)] = obj
 
     def restore(self, name: str, namespace: str = "") -> None:
-        """Forget the assumption; harmless if there is none."""
+        """Forget the assumption, if any."""
         self._assumed.pop(ObjectKey(namespace, name), None)
 
     def _over(self, found: M) -> M:

@@ -65,13 +65,15 @@ class PodClaims:
 
 @dataclass(frozen=True, slots=True)
 class NodeVolumes:
-    """What is to be done on one node: volumes to bind to claims, claims to be provisioned."""
+    """The decisions for one node: volumes to bind to claims, claims to be provisioned."""
 
     bindings: tuple[tuple[Volume, Claim], ...] = ()
     provisions: tuple[Claim, ...] = ()
 
 
 class VolumeBinder:
+    """Decides and performs the binding of claims, with the assumptions of this process."""
+
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self.claims = Assumptions(handle, kinds.PERSISTENT_VOLUME_CLAIM)

@@ -64,6 +64,8 @@ class _State:
 
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
+    """Rejects nodes with conflicting inline disks, and pods whose ReadWriteOncePod claim is in use."""
+
     name = "VolumeRestrictions"
     _disk_taken = Status(Code.Unschedulable, ("node(s) had no available disk",), name)
     _claim_in_use = Status(

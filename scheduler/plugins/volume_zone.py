@@ -79,6 +79,8 @@ def places_of(volume: core.PersistentVolume) -> list[Place]:
 
 
 class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
+    """Rejects nodes outside the zone or region of a bound volume."""
+
     name = "VolumeZone"
     looks_at_pods = False
     _elsewhere = Status(Code.UnschedulableAndUnresolvable, ("node(s) had no available volume zone",), name)
@@ -140,7 +142,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     def filter_all(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Mask | None:
         places: tuple[Place, ...] = state.read(_STATE)
-        missing = {key: snapshot.label_column(key).mask(_is_none, rows) for key in _TOPOLOGY_LABELS}
+        missing = {key: snapshot.label_column(key).mask(_is_missing, rows) for key in _TOPOLOGY_LABELS}
         unlabelled: Mask = np.logical_and.reduce(list(missing.values()))
         admitted: Mask = np.ones(len(unlabelled), dtype=np.bool_)
         for place in places:
@@ -191,5 +193,5 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return QueueingHint.Skip if places_of(old) == places_of(new) else QueueingHint.Queue
 
 
-def _is_none(value: str | None) -> bool:
+def _is_missing(value: str | None) -> bool:
     return value is None

@@ -15,7 +15,7 @@ from scheduler.framework.types import PodInfo
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What matters of a PodDisruptionBudget, read once per preemption."""
+    """A PodDisruptionBudget, read once per preemption."""
 
     namespace: str
     selector: LabelSelector

@@ -34,7 +34,7 @@ EVERY_EVENT = tuple(
 
 
 class Strategy(Enum):
-    """Where a pod goes because of an event."""
+    """The queue that a pod goes to because of an event."""
 
     SKIP = "skip"
     AFTER_BACKOFF = "after backoff"

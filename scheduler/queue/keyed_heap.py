@@ -53,7 +53,7 @@ class KeyedHeap(Generic[K, T]):
         self._compact()
 
     def remove(self, key: K) -> T | None:
-        """Remove and return the item of that key; None when there is none."""
+        """Remove and return the item of that key, or None."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return None

@@ -180,7 +180,7 @@ class PrioritySchedulingQueue:
         self._to_active(QueuedPodInfo(pod, now), UNSCHEDULED_ADD, now)
 
     def pop(self) -> QueuedPodInfo | None:
-        """Return the next pod to try, which is in flight from now on; None when there is none.
+        """Return the next pod to try, which is in flight from now on, or None.
 
         An empty active queue takes from backoff at once, before the backoff is over (KEP-5142).
         """

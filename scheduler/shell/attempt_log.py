@@ -32,6 +32,7 @@ class Rejection:
     nodes: tuple[str, ...]
 
     def document(self) -> output.AttemptRejection:
+        """Return it in the output format."""
         return {
             "plugin": self.plugin,
             "reasons": list(self.reasons),
@@ -55,6 +56,7 @@ class Record:
     rejections: tuple[Rejection, ...] = ()
 
     def document(self) -> output.Attempt:
+        """Return it in the output format."""
         return {
             "time": rfc3339_micro(self.at),
             "result": self.result,

@@ -114,7 +114,7 @@ def check_preemption(
 
 
 def search(world: World, pod: PodInfo) -> NDArray[np.intp] | FitError:
-    """Return the rows of feasible nodes, or the error if there is none."""
+    """Return the rows of feasible nodes, or the error without one."""
     try:
         found, _ = find_feasible(world.framework, world.state, pod, world.snapshot, percentage=100)
     except FitError as error:

@@ -45,7 +45,7 @@ def _never() -> bool:
 
 
 class Solution(Protocol):
-    """What a search has found on one node."""
+    """The result of a search on one node."""
 
     def results(self) -> list[devices.AllocationResult]:
         """Return what is to be written, an allocation per claim; built again with each call."""

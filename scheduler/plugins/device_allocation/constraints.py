@@ -16,6 +16,8 @@ Values = frozenset[tuple[str, object]]
 
 
 class Constraint(Protocol):
+    """A constraint of one claim, and the devices added to it so far."""
+
     def add(self, request: Request, device: DeviceView) -> bool:
         """Add the device if the constraint allows it; return whether it did."""
         ...

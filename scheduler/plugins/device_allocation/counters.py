@@ -12,7 +12,7 @@ CounterSets = dict[str, Amounts]
 
 
 class Counters:
-    """What is left of each pool's counters beside allocated devices, and what the search has taken of it.
+    """The rest of each pool's counters beside allocated devices, and what the search has taken of it.
 
     `available` lives as long as the allocated devices stay the same; it is shared by all nodes' searches.
     """

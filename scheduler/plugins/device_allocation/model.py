@@ -34,7 +34,7 @@ class DeadlineError(AllocationError):
 
 
 class DeviceId(NamedTuple):
-    """How a device is named cluster-wide; prints as upstream's."""
+    """The cluster-wide name of a device; prints as upstream's."""
 
     driver: str
     pool: str
@@ -77,9 +77,9 @@ def amounts_of(quantities: Mapping[str, Message]) -> Amounts:
 
 @dataclass(frozen=True, slots=True)
 class NodeTarget:
-    """Where a slice or a device can be reached: on one node, everywhere, or on what a selector matches.
+    """The nodes of a slice or a device: one node, all, or those that a selector matches.
 
-    `known` is false when none of them is set: nowhere.
+    `known` is false when none of them is set: no node.
     """
 
     node_name: str = ""
@@ -242,6 +242,7 @@ class Request:
 
     @classmethod
     def exact(cls, request: devices.DeviceRequest) -> Request:
+        """Return a request without alternatives."""
         asked = request.exactly
         return cls(
             request.name, "", asked.deviceClassName, asked.allocationMode or EXACT_COUNT, _count(asked),
@@ -277,7 +278,7 @@ def _capacity(asked: devices.ExactDeviceRequest | devices.DeviceSubRequest) -> A
 
 @dataclass(frozen=True, slots=True)
 class AllocatedState:
-    """What other claims have: whole devices, and the capacity taken of devices that are shared."""
+    """The devices of other claims: whole ones, and the capacity taken of devices that are shared."""
 
     devices: Set[DeviceId] = frozenset()
     capacity: Mapping[DeviceId, Amounts] = field(default_factory=dict)
@@ -285,7 +286,7 @@ class AllocatedState:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What the allocator needs of a node."""
+    """The parts of a node that the allocator needs."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -40,7 +40,7 @@ _TIMEOUT_IS_ERROR = Version(1, 36)  # to be tried again after backoff: no event 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Gates and arguments. Seconds; a filter time-out of 0 is none."""
+    """Gates and arguments. Times are seconds; a filter time-out of 0 means no limit."""
 
     features: Features
     extended_resources: bool
@@ -57,6 +57,8 @@ def failed(text: str) -> Status:
 
 
 class Filtering:
+    """The PreFilter and Filter of DynamicResources."""
+
     def __init__(self, handle: Handle, manager: DeviceManager, settings: Settings) -> None:
         self._handle = handle
         self._manager = manager
@@ -197,7 +199,7 @@ class Filtering:
         return ready or not readiness.is_late(claim, self._handle.clock.now(), timeout)
 
     def _allocate(self, state: ClaimsState, node: Node, claims: list[Claim]) -> Solution | Status:
-        """Return the devices, or why there are none. All nodes without devices share one status."""
+        """Return the devices, or why no device was found; all nodes without devices share one status."""
         assert state.allocator is not None
         alike = not state.has_extended and not state.allocator.reaches(node)
         if alike and state.barren is not None:

@@ -53,11 +53,14 @@ class _Event:
 
 
 class Hints:
+    """The registrations of DynamicResources and their hints."""
+
     def __init__(self, claims: ClaimTracker) -> None:
         self._claims = claims
         self._event = _Event()  # the last one: all pending pods are asked about the same
 
     def registrations(self) -> Sequence[ClusterEventWithHint]:
+        """Return the events that may make a pod with claims schedulable."""
         changed = ActionType.Add | ActionType.Update
         on_node = ActionType.Add | ActionType.UpdateNodeAllocatable | ActionType.UpdateNodeLabel
         claim_made = ClusterEvent(EventResource.Pod, ActionType.UpdatePodGeneratedResourceClaim)

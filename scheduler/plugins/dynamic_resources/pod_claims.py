@@ -15,7 +15,7 @@ Claim = devices.ResourceClaim
 
 
 class ClaimError(Exception):
-    """Why the pod cannot use a claim (yet)."""
+    """A pod cannot use a claim (yet); the text has the reason."""
 
 
 class BindingFailedError(ClaimError):

@@ -57,7 +57,7 @@ class ClaimsState:
 
     @property
     def extended_index(self) -> int:
-        """Return the index of the claim for extended resources; -1: there is none."""
+        """Return the index of the claim for extended resources, or -1."""
         return len(self.claims) - 1 if self.has_extended else -1
 
     @property

@@ -83,6 +83,7 @@ class Usage:
         self.state = AllocatedState(self._counts.keys(), self._capacity)
 
     def add(self, usage: _Usage, sign: int = 1) -> None:
+        """Add the devices of one claim, or take them away (`sign` -1)."""
         for device in usage.whole:
             _count(self._counts, device, sign)
         for device, amounts in usage.shares:
@@ -156,7 +157,7 @@ class ClaimTracker:
         return flight.allocation
 
     def join(self, uid: str, pod: core.Pod) -> bool:
-        """Add the pod as a writer of the allocation in flight; return False when there is none (any more)."""
+        """Add the pod as a writer of the allocation in flight; return False when it is not in flight (any more)."""
         flight = self._in_flight.get(uid)
         if flight is not None:
             flight.holders[pod.metadata.uid] = group_of(pod)
@@ -249,6 +250,7 @@ class Slices:
         self._read_at: int | None = None
 
     def index(self) -> SliceIndex:
+        """Return the index of the slices as the lister has them now."""
         now = getattr(self._lister, "changes", None)
         if now is not None and now == self._read_at:
             return self._index

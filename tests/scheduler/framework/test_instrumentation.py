@@ -1,4 +1,4 @@
-"""Hooks see what plugins do, and cost nothing where there are none."""
+"""Hooks see what plugins do, and without hooks nothing is measured."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def claim_of(name: str) -> dict[str, Any]:
 
 
 def verdict(world: World) -> tuple[list[str], dict[str, Status]]:
-    """Nodes where `default/pending` fits; if there are none, why not."""
+    """Return the nodes where `default/pending` fits; if it fits nowhere, why not."""
     pending = world.pods["default/pending"]
     try:
         search, _ = find_feasible(world.framework, world.state, pending, world.snapshot)
