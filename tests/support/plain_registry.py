@@ -30,6 +30,8 @@ from machinery.api.objects import metadata_of
 from machinery.api.pb import meta
 from machinery.wire import envelope
 
+AnyKind = Kind[Any]
+
 
 class PlainRegistry:
     """`apiserver.objects.requests.RegistryAPI` over storage and cache, and nothing else."""
@@ -40,7 +42,7 @@ class PlainRegistry:
 
     async def get(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         subresource: str = "",
@@ -52,15 +54,15 @@ class PlainRegistry:
             raise errors.not_found(kind, name)
         return found
 
-    async def list(self, kind: Kind[Any], namespace: str, options: ListOptions) -> ListPage:
+    async def list(self, kind: AnyKind, namespace: str, options: ListOptions) -> ListPage:
         return await self._reads.list(kind, namespace, options)
 
-    async def watch(self, kind: Kind[Any], namespace: str, options: WatchOptions) -> Watcher:
+    async def watch(self, kind: AnyKind, namespace: str, options: WatchOptions) -> Watcher:
         return await self._reads.watch(kind, namespace, options)
 
     async def create(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         body: Message,
         options: WriteOptions = NO_OPTIONS,
@@ -76,7 +78,7 @@ class PlainRegistry:
 
     async def update(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         subresource: str,
@@ -95,7 +97,7 @@ class PlainRegistry:
 
     async def patch(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         subresource: str,
@@ -111,7 +113,7 @@ class PlainRegistry:
         return await self.update(kind, namespace, name, "", changed)
 
     async def delete(
-        self, kind: Kind[Any], namespace: str, name: str, options: meta.DeleteOptions
+        self, kind: AnyKind, namespace: str, name: str, options: meta.DeleteOptions
     ) -> DeleteResult:
         current = await self.get(kind, namespace, name)
         revision = await self._storage.delete(current.key, expected_revision=current.revision)
