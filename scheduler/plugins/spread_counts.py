@@ -241,7 +241,7 @@ class SoftDomains:
 
 @dataclass(frozen=True, slots=True)
 class SoftState:
-    """The state that PreScore leaves for Score. `ignored`: of the rows that are scored, those that lack a label."""
+    """The state that PreScore leaves for Score. `ignored`: the scored rows that lack a label."""
 
     domains: tuple[SoftDomains, ...]
     ignored: Mask | None

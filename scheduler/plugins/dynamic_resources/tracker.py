@@ -157,7 +157,7 @@ class ClaimTracker:
         return flight.allocation
 
     def join(self, uid: str, pod: core.Pod) -> bool:
-        """Add the pod as a writer of the allocation in flight; return False when it is not in flight (any more)."""
+        """Add the pod as a writer of the allocation in flight; return False when none is in flight."""
         flight = self._in_flight.get(uid)
         if flight is not None:
             flight.holders[pod.metadata.uid] = group_of(pod)
