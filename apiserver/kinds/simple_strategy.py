@@ -33,12 +33,16 @@ class SimpleStrategy(Strategy[M]):
         change: Callable[[M, M], list[Cause]] = _no_change,
         *,
         status: Callable[[M, M], list[Cause]] = _no_change,
+        status_resets_metadata: bool = False,
         name_rule: Callable[[str], names.Problems] = names.dns_subdomain,
         counts_generation: bool = False,
         checks_updates: bool = True,
         orphans_dependents: bool = False,
     ) -> None:
-        subresources = {"status": SimpleStatusStrategy(kind, status)} if "status" in kind.subresources else {}
+        subresources = {}
+        if "status" in kind.subresources:
+            resets = status_resets_metadata
+            subresources["status"] = SimpleStatusStrategy(kind, status, reset_metadata=resets)
         super().__init__(kind, subresources)
         self.counts_generation = counts_generation
         self.orphans_dependents = orphans_dependents
@@ -62,11 +66,22 @@ class SimpleStrategy(Strategy[M]):
 
 
 class SimpleStatusStrategy(StatusStrategy[M]):
-    """PUT of `status`, validated by a function of (new, old)."""
+    """PUT of `status`, validated by a function of (new, old).
 
-    def __init__(self, kind: Kind[M], change: Callable[[M, M], list[Cause]]) -> None:
+    `reset_metadata`: its writers do not own the metadata.
+    """
+
+    def __init__(
+        self, kind: Kind[M], change: Callable[[M, M], list[Cause]], *, reset_metadata: bool = False
+    ) -> None:
         super().__init__(kind)
         self._change = change
+        self._reset_metadata = reset_metadata
+
+    @property
+    def reset_fields(self) -> tuple[str, ...]:
+        """The spec, and the metadata where that was asked for."""
+        return ("spec", "metadata") if self._reset_metadata else ("spec",)
 
     def validate_update(self, new: M, old: M, env: Environment) -> list[Cause]:
         """Check metadata and the change."""

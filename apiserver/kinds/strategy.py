@@ -66,6 +66,11 @@ class Strategy(Generic[M]):
         self.kind = kind
         self.subresources: Mapping[str, Strategy[M]] = subresources or {}
 
+    @property
+    def reset_fields(self) -> tuple[str, ...]:
+        """The fields that this endpoint does not change and its writers do not own (GetResetFields)."""
+        return ("status",) if "status" in self.subresources else ()
+
     def name_rule(self, name: str) -> names.Problems:
         """Return what is wrong with a name, beyond what every path segment must be."""
         return names.dns_subdomain(name)
@@ -158,14 +163,14 @@ def read_only(kind: Kind[Message]) -> StatusError:
 class StatusStrategy(Strategy[M]):
     """PUT of `status`: everything but status and metadata stays."""
 
-    def __init__(self, kind: Kind[M], *, resets: tuple[str, ...] = ("spec",)) -> None:
-        super().__init__(kind)
-        self._resets = resets
+    @property
+    def reset_fields(self) -> tuple[str, ...]:
+        """The spec; strategies of kinds whose status keeps more of the metadata name it too."""
+        return ("spec",)
 
     def prepare_for_update(self, new: M, old: M, env: Environment) -> None:
-        """Put back all but the status, in place."""
-        for name in self._resets:
-            keep(new, old, name)
+        """Put back the spec, in place."""
+        keep(new, old, "spec")
         self.drop_disabled(new, old, env)
 
 

@@ -48,21 +48,25 @@ _STRIPPED: Final = FieldSet.of(
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a write comes in."""
+    """The kind and subresource of a write, and the fields that it does not change (dotted paths)."""
 
     kind: Kind[Any]
     subresource: str = ""
+    reset_fields: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
+        """The full name of the kind's message."""
         return str(self.kind.message.DESCRIPTOR.full_name)
 
     @property
     def declared(self) -> Type:
+        """The type of the kind's objects."""
         return of_message(self.message)
 
     def engine(self) -> Engine:
-        return Engine(self.declared, self.kind.api_version, resets.keep(self.kind, self.subresource))
+        """Return the engine that merges objects of this kind."""
+        return Engine(self.declared, self.kind.api_version, resets.keep(self.reset_fields))
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,9 +146,8 @@ async def _write(
         if not live.metadata.managedFields:
             return
         from apiserver.managed_fields import scaling
-        from apiserver.managed_fields.manager import Endpoint
 
-        scaling.track(Endpoint(target.kind), live, new, before, of(new), tracking.who(options, now))
+        scaling.track(tracking.endpoint(target.kind), live, new, before, of(new), tracking.who(options, now))
 
     return await _change_workload(context, target, options, warnings, change)
 
@@ -158,12 +157,11 @@ async def _apply(
 ) -> CachedObject:
     """Apply a Scale: the owners of the workload's replicas are the Scale's."""
     from apiserver.managed_fields import scaling
-    from apiserver.managed_fields.manager import Endpoint
 
     config = tracking.configuration(data)
 
     def change(live: Any, new: Any, now: meta.Time) -> None:
-        parent, who = Endpoint(target.kind), tracking.who(options, now)
+        parent, who = tracking.endpoint(target.kind), tracking.who(options, now)
         made = scaling.apply(parent, live, of(live), config.document, who, force=bool(options.force))
         tracking.check_duplicates(config, options)
         warnings[:] = tracking.duplicate_warnings(config, options)

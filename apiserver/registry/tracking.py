@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from google.protobuf.message import Message
+
+from apiserver.kinds.table import strategy_of
 from apiserver.objects.requests import WriteOptions
 from apiserver.registry import rules
 from apiserver.schema.documents import SyntaxProblem, parse_yaml
@@ -21,7 +24,7 @@ from machinery.wire import codec, presence
 from machinery.wire.scalars import json_type
 
 if TYPE_CHECKING:
-    from apiserver.managed_fields.manager import Who
+    from apiserver.managed_fields.manager import Endpoint, Who
 
 MANAGER_BYTES_MAX = 128
 
@@ -34,13 +37,23 @@ class Configuration:
     duplicates: Sequence[str] = ()
 
 
+def endpoint(kind: Kind[Message], subresource: str = "") -> Endpoint:
+    """Return what managedFields have to know of a kind's endpoint."""
+    from apiserver.managed_fields.manager import Endpoint
+
+    strategy = strategy_of(kind)
+    if subresource:
+        strategy = strategy.subresources[subresource]
+    return Endpoint(kind, subresource, strategy.reset_fields)
+
+
 def create(kind: Kind[Any], new: Any, options: WriteOptions, now: meta.Time) -> None:
     """A new object's managedFields; before admission, which nobody manages."""
     if not options.tracked and not new.metadata.managedFields:
         return
-    from apiserver.managed_fields.manager import Endpoint, track_create
+    from apiserver.managed_fields.manager import track_create
 
-    track_create(Endpoint(kind), new, who(options, now))
+    track_create(endpoint(kind), new, who(options, now))
 
 
 def update(
@@ -49,9 +62,9 @@ def update(
     """A changed object's managedFields."""
     if not live.metadata.managedFields and not new.metadata.managedFields:
         return
-    from apiserver.managed_fields.manager import Endpoint, track_update
+    from apiserver.managed_fields.manager import track_update
 
-    track_update(Endpoint(kind, subresource), live, new, who(options, now))
+    track_update(endpoint(kind, subresource), live, new, who(options, now))
 
 
 def keep_times(new: Any, live: Any) -> None:
@@ -84,10 +97,10 @@ def apply(
     now: meta.Time,
 ) -> Any:
     """Apply a configuration to an object, or to no object. Raises: StatusError 400, 409, 500."""
-    from apiserver.managed_fields.manager import Endpoint, apply
+    from apiserver.managed_fields.manager import apply
 
-    endpoint, manager = Endpoint(kind, subresource), who(options, now)
-    made = apply(endpoint, live, config.document, manager, force=bool(options.force))
+    manager = who(options, now)
+    made = apply(endpoint(kind, subresource), live, config.document, manager, force=bool(options.force))
     check_duplicates(config, options)
     return made
 

@@ -70,7 +70,7 @@ class RequestStrategy(Strategy[certificates.CertificateSigningRequest]):
 
 
 class ApprovalStrategy(RequestStrategy):
-    """Conditions alone."""
+    """PUT of `approval`: only conditions."""
 
     def prepare_for_update(
         self,
@@ -84,7 +84,11 @@ class ApprovalStrategy(RequestStrategy):
 
 
 class RequestStatusStrategy(RequestStrategy):
-    """All but the verdicts."""
+    """PUT of `status`: all but the verdicts."""
+
+    @property
+    def reset_fields(self) -> tuple[str, ...]:
+        return ("spec",)
 
     def prepare_for_update(
         self,

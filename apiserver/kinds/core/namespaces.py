@@ -67,6 +67,10 @@ class NamespaceStatusStrategy(StatusStrategy[core.Namespace]):
 class NamespaceFinalizeStrategy(NamespaceStrategy):
     """PUT of `finalize`: spec.finalizers only."""
 
+    @property
+    def reset_fields(self) -> tuple[str, ...]:
+        return ("status",)
+
     def prepare_for_update(self, new: core.Namespace, old: core.Namespace, env: Environment) -> None:
         keep(new, old, "status")
 

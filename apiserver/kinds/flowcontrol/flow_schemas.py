@@ -191,7 +191,13 @@ def _row(obj: flowcontrol.FlowSchema, now: float) -> Row:
 
 RULES = KindRules(
     kind=kinds.FLOW_SCHEMA,
-    strategy=SimpleStrategy(kinds.FLOW_SCHEMA, _validate, status=validate_status, counts_generation=True),
+    strategy=SimpleStrategy(
+        kinds.FLOW_SCHEMA,
+        _validate,
+        status=validate_status,
+        status_resets_metadata=True,
+        counts_generation=True,
+    ),
     columns=Columns(
         (
             NAME,

@@ -125,7 +125,11 @@ def _row(obj: flowcontrol.PriorityLevelConfiguration, now: float) -> Row:
 RULES = KindRules(
     kind=kinds.PRIORITY_LEVEL_CONFIGURATION,
     strategy=SimpleStrategy(
-        kinds.PRIORITY_LEVEL_CONFIGURATION, _validate, status=validate_status, counts_generation=True
+        kinds.PRIORITY_LEVEL_CONFIGURATION,
+        _validate,
+        status=validate_status,
+        status_resets_metadata=True,
+        counts_generation=True,
     ),
     columns=Columns(
         (

@@ -67,7 +67,9 @@ class ResourceClaimStrategy(SimpleStrategy[devices.ResourceClaim]):
     def __init__(self) -> None:
         kind = kinds.RESOURCE_CLAIM
         super().__init__(kind, _validate, _validate_change, checks_updates=False)
-        self.subresources = {"status": ResourceClaimStatusStrategy(kind, claim_status.validate)}
+        self.subresources = {
+            "status": ResourceClaimStatusStrategy(kind, claim_status.validate, reset_metadata=True)
+        }
 
 
 RULES = KindRules(

@@ -69,7 +69,13 @@ def _row(obj: storage.VolumeAttachment, now: float) -> Row:
 
 RULES = KindRules(
     kind=kinds.VOLUME_ATTACHMENT,
-    strategy=SimpleStrategy(kinds.VOLUME_ATTACHMENT, _validate, _validate_change, status=_validate_status),
+    strategy=SimpleStrategy(
+        kinds.VOLUME_ATTACHMENT,
+        _validate,
+        _validate_change,
+        status=_validate_status,
+        status_resets_metadata=True,
+    ),
     columns=Columns(
         (
             NAME,

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apiserver.managed_fields.manager import Endpoint, Who, apply, track_create, track_update
+from apiserver.managed_fields.manager import Who, apply, track_create, track_update
+from apiserver.registry import tracking
 from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
@@ -41,20 +42,20 @@ def applied(
     subresource: str = "",
     at: int = 0,
 ) -> Any:
-    return apply(Endpoint(kind, subresource), live, config, Who(who, now(at)), force=force)
+    return apply(tracking.endpoint(kind, subresource), live, config, Who(who, now(at)), force=force)
 
 
 def updated(live: Any, who: str, change: Any, *, subresource: str = "", at: int = 0) -> Any:
     new = type(live)()
     new.CopyFrom(live)
     change(new)
-    track_update(Endpoint(kinds.of(live), subresource), live, new, Who(who, now(at)))
+    track_update(tracking.endpoint(kinds.of(live), subresource), live, new, Who(who, now(at)))
     return new
 
 
 def created(document: dict[str, Any], who: str = "creator", kind: Kind[Any] = kinds.CONFIG_MAP) -> Any:
     made = codec.from_json(kind.message, document)
-    track_create(Endpoint(kind), made, Who(who, now()))
+    track_create(tracking.endpoint(kind), made, Who(who, now()))
     made.metadata.uid = "u"
     return made
 

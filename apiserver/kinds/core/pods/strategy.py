@@ -87,6 +87,10 @@ class PodStrategy(Strategy[core.Pod]):
 class PodStatusStrategy(PodStrategy):
     """PUT of `status`; also what the eviction writes its condition through."""
 
+    @property
+    def reset_fields(self) -> tuple[str, ...]:
+        return ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
+
     def prepare_for_update(self, new: core.Pod, old: core.Pod, env: Environment) -> None:
         keep(new, old, "spec")
         new.metadata.ClearField("deletionTimestamp")
