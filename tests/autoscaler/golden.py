@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections.abc import Callable, Coroutine, Sequence
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -23,14 +20,7 @@ from tests.autoscaler.world import World
 
 # The recordings have the events of drains without it.
 _UTILIZATION = re.compile(r", utilization: \{[^}]*\}")
-FOLDER = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))
 LAST_STEP_SECONDS = 600.0
-
-
-def load() -> list[dict[str, Any]]:
-    """Return all cases."""
-    text = (FOLDER / "autoscaler.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def seconds(text: str) -> float:
@@ -137,8 +127,10 @@ def differences(actual: list[dict[str, Any]], recorded: list[dict[str, Any]]) ->
     lines: list[str] = []
     for one, other in zip(actual, recorded, strict=True):
         lines.extend(
-            f"at {one['at_seconds']}s {key}:\n      actual   {one.get(key)}\n      recorded {other.get(key)}"
+            f"at {one['at_seconds']}s {key}:\n"
+            f"      actual   {one.get(key, '-')}\n"
+            f"      recorded {other.get(key, '-')}"
             for key in sorted(one.keys() | other.keys())
-            if one.get(key) != other.get(key)
+            if key not in one or key not in other or one[key] != other[key]
         )
     return lines

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +12,8 @@ from machinery.api.pb import apps, core, policy
 from machinery.patch.json_patch import PatchError, diff_strategic, merge_patch, strategic_merge_patch
 from machinery.patch.strategic_schema import Shape, root, rule
 from machinery.wire import codec
+from tests.support.recordings import read
 
-GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))
 POD = "k8s.io.api.core.v1.Pod"
 DEPLOYMENT = "k8s.io.api.apps.v1.Deployment"
 MESSAGES: dict[str, Any] = {
@@ -35,8 +33,7 @@ SERVER_SIDE = {"generation", "managedFields", "resourceVersion", "uid", "creatio
 def patch_cases() -> list[Any]:
     """Each first step that the real server accepted, or refused by the rules of patches themselves."""
     cases = []
-    for line in (GOLDEN / "api_patch.jsonl").read_text().splitlines():
-        case = json.loads(line)
+    for case in read("api_patch.jsonl"):
         step = case["steps"][0]
         if case["family"] not in ("merge", "strategic") or step["type"] not in ("merge", "strategic"):
             continue

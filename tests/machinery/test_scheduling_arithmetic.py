@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,17 +13,9 @@ from machinery.resources import qos
 from machinery.scheduling import node_affinity, priority, taints
 from machinery.scheduling.node_affinity import NodeTerm, PreferredTerms, RequiredNodeAffinity
 from machinery.wire import codec
+from tests.support.recordings import read
 
-GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))
-
-
-def lines(name: str) -> Iterator[dict[str, Any]]:
-    with (GOLDEN / name).open() as file:
-        for line in file:
-            yield json.loads(line)
-
-
-SCHEDULING = [case for case in lines("scheduler.jsonl") if not case["extra"].get("preEnqueue")]
+SCHEDULING = [case for case in read("scheduler.jsonl") if not case["extra"].get("preEnqueue")]
 # The order in which the default profile filters; upstream reports the first plugin that says no.
 BEFORE_FIT = ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts")
 
@@ -124,7 +112,7 @@ def test_requests_agree_with_the_scheduler() -> None:
 
 def test_qos_agrees_with_the_api_server() -> None:
     checked = 0
-    for case in lines("resize_validation.jsonl"):
+    for case in read("resize_validation.jsonl"):
         expect = case["expect"]
         if expect["accepted"] and expect.get("qosClass"):
             old = codec.from_json(core.Pod, case["old"])
@@ -135,7 +123,7 @@ def test_qos_agrees_with_the_api_server() -> None:
 
 def test_qos_agrees_with_the_kubelet() -> None:
     checked = 0
-    for case in lines("kubelet.jsonl"):
+    for case in read("kubelet.jsonl"):
         for step in case["steps"]:
             if step["op"] != "add":
                 continue

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +8,9 @@ from hypothesis import strategies as st
 
 from machinery.api.pb import meta
 from machinery.api.selectors import FieldSelector, LabelSelector, Operator, Requirement, SelectorError
+from tests.support.recordings import read
 
-GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[1] / "golden"))
-LINES = [json.loads(line) for line in (GOLDEN / "api_list.jsonl").read_text().splitlines()]
-HEADER = LINES[0]
+HEADER, *LINES = read("api_list.jsonl")
 KINDS = {"/api/v1/pods": "Pod", "/api/v1/namespaces/default/configmaps": "ConfigMap"}
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from tests.support.cluster import Cluster
+from tests.support.recordings import folder
 from tests.timelines.player import describe, prepared
 from tests.timelines.recording import Recording, load
 
-GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN") or Path(__file__).parents[1] / "golden")
-RECORDINGS = load(GOLDEN / "timelines.json")
+RECORDINGS = load(folder() / "timelines.json")
 
 
 def test_there_are_recordings() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -23,7 +21,6 @@ from machinery.runtime.clock import FakeClock
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
 
 VERSION = Version(1, 36)
-_GOLDEN = Path(os.environ.get("NOMINEE_GOLDEN", Path(__file__).parents[2] / "golden"))
 
 
 @dataclass(slots=True)
@@ -130,9 +127,3 @@ async def in_memory(
     )
     await bootstrap(registry)
     return front_over(registry, clock)
-
-
-def golden(name: str) -> Iterator[dict[str, Any]]:
-    """The lines of a file of recorded answers."""
-    for line in (_GOLDEN / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
-        yield json.loads(line)

@@ -18,8 +18,9 @@ from machinery.api import kinds
 from machinery.features.gates import Gates
 from machinery.runtime.clock import SystemClock
 from tests.apiserver.cache.test_watch_cache import Bench, running
-from tests.apiserver.rest.asgi import VERSION, Rest, front_over, golden
+from tests.apiserver.rest.asgi import VERSION, Rest, front_over
 from tests.support.etcd import ThrowawayEtcd
+from tests.support.recordings import read
 
 
 async def started(bench: Bench) -> Rest:
@@ -173,7 +174,7 @@ class Player:
 
 
 async def test_lists_are_answered_as_by_the_real_server(etcd: ThrowawayEtcd) -> None:
-    header, *cases = golden("api_list")
+    header, *cases = read("api_list.jsonl")
     async with running(etcd, CacheLimits(wait_seconds=0.2)) as bench:
         rest = await started(bench)
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": header["namespace"]}}

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.rest.asgi import Reply, Rest, golden, in_memory
+from tests.apiserver.rest.asgi import Reply, Rest, in_memory
 from tests.apiserver.rest.recorded import comparable, expand, without_diff
+from tests.support.recordings import read
 
-CASES = list(golden("api_patch"))
+CASES = read("api_patch.jsonl")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _OBJECT = re.compile(r'(?P<before>Invalid value: ")(?P<object>\{\\"apiVersion.*\})(?P<after>": )')

@@ -16,9 +16,10 @@ from machinery.features.gates import Gates
 from machinery.runtime.clock import FakeClock
 from machinery.wire import codec, envelope
 from tests.apiserver.registry.memory_storage import MemoryCache, MemoryStorage
-from tests.apiserver.rest.asgi import VERSION, Reply, front_over, golden
+from tests.apiserver.rest.asgi import VERSION, Reply, front_over
+from tests.support.recordings import read
 
-LINES = list(golden("api_table"))
+LINES = read("api_table.jsonl")
 _AGE = re.compile(r"(?<=\()[^()]+(?= ago\)$)")
 
 

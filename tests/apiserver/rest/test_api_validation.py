@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from machinery.api import kinds
-from tests.apiserver.rest.asgi import Reply, Rest, golden, in_memory
+from tests.apiserver.rest.asgi import Reply, Rest, in_memory
 from tests.apiserver.rest.recorded import apply_change, comparable, drop, expand, without_diff
+from tests.support.recordings import read
 
 GENERATED_LETTERS = 5
 CASES: dict[str, list[dict[str, Any]]] = {}
-for _case in golden("api_validation"):
+for _case in read("api_validation.jsonl"):
     CASES.setdefault(_case["family"], []).append(_case)
 
 
