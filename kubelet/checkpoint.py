@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
-from kubelet.resources.pod_resources import PodResources
+from kubelet.resources.pod_resources import PodResources, PodResourcesDocument
 from kubelet.runtime import sandbox as runtime
-from kubelet.runtime.sandbox import PodSandbox
+from kubelet.runtime.sandbox import PodSandbox, SandboxDocument
 
 VERSION = 1
 
@@ -29,6 +29,12 @@ class Checkpoint:
     node: str
     allocations: dict[str, PodResources] = field(default_factory=dict)
     sandboxes: dict[str, PodSandbox] = field(default_factory=dict)
+
+
+class _CheckpointDocument(TypedDict):
+    node: str
+    allocations: dict[str, PodResourcesDocument]
+    sandboxes: dict[str, SandboxDocument]
 
 
 def encode(checkpoint: Checkpoint) -> bytes:
@@ -62,7 +68,7 @@ def decode(data: bytes) -> Checkpoint:
         raise CorruptCheckpointError(f"cannot be read: {error!r}") from None
 
 
-def _from_json(body: dict[str, Any]) -> Checkpoint:
+def _from_json(body: _CheckpointDocument) -> Checkpoint:
     return Checkpoint(
         node=body["node"],
         allocations={uid: PodResources.from_json(row) for uid, row in body["allocations"].items()},

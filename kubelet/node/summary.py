@@ -8,7 +8,6 @@ and in force, but never more than its limit. Source: kubelet 1.36's Summary API;
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from kubelet.options import ANNOTATION
 from kubelet.runtime.sandbox import Container, PodSandbox
@@ -38,7 +37,7 @@ def usage(pod: core.Pod, container: Container, resource: str) -> int:
     return min(used, limit) if limit else used
 
 
-def summary(node: str, pods: Iterable[tuple[core.Pod, PodSandbox]], now: float) -> dict[str, Any]:
+def summary(node: str, pods: Iterable[tuple[core.Pod, PodSandbox]], now: float) -> dict[str, object]:
     """Return a node's summary, with its running pods; `now` in seconds since the epoch."""
     rows, total = [], {CPU: 0, MEMORY: 0}
     for pod, sandbox in pods:
@@ -57,7 +56,7 @@ def summary(node: str, pods: Iterable[tuple[core.Pod, PodSandbox]], now: float) 
     return {"node": {"nodeName": node, **_stats(total, now)}, "pods": rows}
 
 
-def _stats(used: Mapping[str, int], now: float) -> dict[str, Any]:
+def _stats(used: Mapping[str, int], now: float) -> dict[str, object]:
     time = rfc3339(now)
     return {
         "cpu": {"time": time, "usageNanoCores": used[CPU] * _NANOCORES},

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
-from kubelet.resources.requirements import EMPTY, Requirements
+from kubelet.resources.requirements import EMPTY, Requirements, RequirementsDocument
 from machinery.api.pb import core
 from machinery.resources.pod_resources import is_sidecar
+
+
+class PodResourcesDocument(TypedDict):
+    """The checkpoint's form of `PodResources`: containers by name in order, and the pod's own."""
+
+    containers: Sequence[tuple[str, RequirementsDocument]]
+    pod: NotRequired[RequirementsDocument]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ class PodResources:
         return document
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> PodResources:
+    def from_json(cls, document: PodResourcesDocument) -> PodResources:
         """Return the resources that `to_json` wrote; KeyError, TypeError or ValueError for anything else."""
         pod = document.get("pod")
         return cls(

@@ -14,6 +14,9 @@ from machinery.api.pb import core, resource
 from machinery.resources import quantity
 from machinery.resources.pod_resources import amount
 
+RequirementsDocument = Mapping[str, Mapping[str, str]]
+"""`{"limits": {"cpu": "1"}, "requests": {...}}`."""
+
 SHARED_VALUES_MAX = 4096  # pods of one workload ask for the same: share the value, bounded
 
 
@@ -107,7 +110,7 @@ class Requirements:
         return document
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Mapping[str, str]]) -> Requirements:
+    def from_json(cls, document: RequirementsDocument) -> Requirements:
         return _requirements(
             ResourceList.of(document.get("requests", {})), ResourceList.of(document.get("limits", {}))
         )

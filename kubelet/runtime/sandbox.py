@@ -7,12 +7,12 @@ real containers do: it is part of the checkpoint. Times are seconds since the ep
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal, NotRequired, Required, TypedDict, cast
 
 from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import EMPTY, Requirements
+from kubelet.resources.requirements import EMPTY, Requirements, RequirementsDocument
 from kubelet.runtime import crash_loop
 from machinery.api.pb import core
 from machinery.resources.pod_resources import is_sidecar
@@ -274,13 +274,52 @@ def _row(container: Container) -> dict[str, object]:
     return row
 
 
-def _containers(rows: Iterable[Mapping[str, Any]]) -> tuple[Container, ...]:
-    return tuple(
-        Container(**{**row, "resources": Requirements.from_json(row.get("resources", {}))}) for row in rows
-    )
+class _RunDocument(TypedDict, total=False):
+    """The checkpoint's form of a container without its resources; defaults are left out."""
+
+    name: Required[str]
+    init: bool
+    sidecar: bool
+    state: State
+    id: str
+    restarts: int
+    started: float
+    finished: float
+    exit_code: int
+    ready: bool
+    last_id: str
+    last_started: float
+    last_finished: float
+    last_exit_code: int
+    crashes: int
 
 
-def from_json(uid: str, document: Mapping[str, Any]) -> PodSandbox:
+class ContainerDocument(_RunDocument, total=False):
+    """The checkpoint's form of a container."""
+
+    resources: RequirementsDocument
+
+
+class SandboxDocument(TypedDict):
+    """The checkpoint's form of a pod in the runtime."""
+
+    started: float
+    ip: str
+    containers: Sequence[ContainerDocument]
+    pod: NotRequired[RequirementsDocument]
+    ephemeral: NotRequired[Sequence[ContainerDocument]]
+
+
+def _containers(rows: Iterable[ContainerDocument]) -> tuple[Container, ...]:
+    return tuple(_container(row) for row in rows)
+
+
+def _container(row: ContainerDocument) -> Container:
+    run = cast("_RunDocument", {name: value for name, value in row.items() if name != "resources"})
+    return Container(**run, resources=Requirements.from_json(row.get("resources", {})))
+
+
+def from_json(uid: str, document: SandboxDocument) -> PodSandbox:
     """Return the sandbox that `to_json` wrote; KeyError, TypeError or ValueError for anything else."""
     pod = document.get("pod")
     return PodSandbox(

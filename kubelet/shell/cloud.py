@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import grpc.aio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
@@ -83,7 +82,7 @@ class CloudWatcher:
                 self._failing = False
                 await self.clock.sleep(POLL_SECONDS)
 
-    async def poll(self, stub: Any) -> None:
+    async def poll(self, stub: cloud_grpc.CloudProviderStub) -> None:
         """Poll once."""
         groups = await stub.NodeGroups(cloud.NodeGroupsRequest(), timeout=CALL_SECONDS_MAX)
         running: dict[str, str] = {}
@@ -109,7 +108,7 @@ class CloudWatcher:
             else:
                 self.known.add(new)
 
-    async def _template(self, stub: Any, group: str) -> core.Node:
+    async def _template(self, stub: cloud_grpc.CloudProviderStub, group: str) -> core.Node:
         answer = await stub.NodeGroupTemplateNodeInfo(
             cloud.NodeGroupTemplateNodeInfoRequest(id=group), timeout=CALL_SECONDS_MAX
         )

@@ -8,7 +8,7 @@ pkg/kubelet/server/server.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kubelet.node.summary import summary
 from kubelet.runtime.sandbox import PodSandbox
@@ -63,7 +63,7 @@ class NodeEndpoints:
         return PlainTextResponse(answer.text, answer.code, headers=HEADERS)
 
 
-def pod_list(pods: Iterable[core.Pod]) -> dict[str, Any]:
+def pod_list(pods: Iterable[core.Pod]) -> dict[str, object]:
     """Return a v1 PodList as JSON has it."""
     items = [codec.to_json(pod) for pod in pods]
     for item in items:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kubelet.features import status_features
@@ -57,7 +59,7 @@ def test_it_ends_with_its_pod(pod: core.Pod) -> None:
 
 def test_it_is_in_the_checkpoint(pod: core.Pod) -> None:
     sandbox = running(pod)
-    assert runtime.from_json("uid", runtime.to_json(sandbox)) == sandbox
+    assert runtime.from_json("uid", json.loads(json.dumps(runtime.to_json(sandbox)))) == sandbox
     pod.status.CopyFrom(status(pod, sandbox))
     adopted = adopt(pod)
     assert adopted is not None
