@@ -70,6 +70,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     show_default=True,
     help="Queue requests by priority level and flow, instead of refusing above the two limits.",
 )
+@click.option(
+    "--allow-nominated-node-name-of-deferred-resizes",
+    is_flag=True,
+    help="An option of the emulator: status.nominatedNodeName may be set on a bound pod whose resize is"
+    " deferred. The scheduler's --resize-preemption-tracking=nominated-node-name needs it.",
+)
 @access_options
 def main(
     process: Process,
@@ -86,6 +92,7 @@ def main(
     max_requests_inflight: int,
     max_mutating_requests_inflight: int,
     enable_priority_and_fairness: bool,
+    allow_nominated_node_name_of_deferred_resizes: bool,
     access: AccessOptions,
 ) -> None:
     """The API server: Kubernetes objects on etcd, over gRPC and REST."""
@@ -107,6 +114,7 @@ def main(
         mutating_requests_in_flight=max_mutating_requests_inflight,
         priority_and_fairness=enable_priority_and_fairness,
         access=access,
+        nominates_deferred_resizes=allow_nominated_node_name_of_deferred_resizes,
     )
     process.run(lambda: run_apiserver(process, options), check=lambda: read_certificates(options))
 

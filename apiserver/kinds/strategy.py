@@ -31,6 +31,8 @@ class Environment:
     gates: Gates
     now: meta.Time
     user: User = ADMIN
+    nominates_deferred_resizes: bool = False
+    """A bound pod whose resize is deferred may have a nominatedNodeName (KEP-5836, Option 3)."""
 
     @property
     def version(self) -> Version:

@@ -27,3 +27,5 @@ class Options:
     mutating_requests_in_flight: int = 200
     priority_and_fairness: bool = True
     access: AccessOptions = OPEN_PORTS
+    nominates_deferred_resizes: bool = False
+    """An option of the emulator: kube-apiserver has none like it."""

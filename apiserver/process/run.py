@@ -128,6 +128,7 @@ async def run_apiserver(process: Process, options: Options) -> None:
             disabled_admission=disabled,
             accounts=door.accounts,
             authorize=None if door.access.open else door.access.authorize_current,
+            nominates_deferred_resizes=options.nominates_deferred_resizes,
             # The pods' accounts come before what a node may do with pods.
             admission=[
                 *(

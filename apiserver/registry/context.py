@@ -70,10 +70,12 @@ class RegistryContext:
     event_ttl_seconds: int
     accounts: ServiceAccountTokens | None
     authorize: Callable[[Attributes], None] | None
+    nominates_deferred_resizes: bool = False
 
     def environment(self) -> Environment:
         """Return the environment of one request's rules: gates, the time in whole seconds, the user."""
-        return Environment(self.gates, to_time(self.clock.now()), current_user())
+        now, user = to_time(self.clock.now()), current_user()
+        return Environment(self.gates, now, user, self.nominates_deferred_resizes)
 
     def new_uid(self) -> str:
         """Return the uid of a new object."""

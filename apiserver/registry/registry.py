@@ -100,6 +100,7 @@ class Registry:
         admission: Collection[Plugin] = (),
         accounts: ServiceAccountTokens | None = None,
         authorize: Callable[[Attributes], None] | None = None,
+        nominates_deferred_resizes: bool = False,
     ) -> None:
         store = Store(storage, cache)
         lookups = Lookups(store, cache)
@@ -118,6 +119,7 @@ class Registry:
             event_ttl_seconds=event_ttl_seconds,
             accounts=accounts,
             authorize=authorize,
+            nominates_deferred_resizes=nominates_deferred_resizes,
         )
         self.services = self._context.services
         self.repair = Repair(store, objects, ports, clock)

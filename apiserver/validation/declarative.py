@@ -77,6 +77,33 @@ def items(
     return errors
 
 
+def string_set(
+    path: str,
+    values: Sequence[str],
+    count_max: int,
+    check: Callable[[str, str], list[Cause]],
+    *,
+    before: Sequence[str] = (),
+) -> list[Cause]:
+    """Check a list of at most `count_max` different texts, and each text with `check`.
+
+    What is stored already is not checked again: a text of `before`, or the whole list if it is the same.
+    """
+    if before and list(values) == list(before):
+        return []
+    if len(values) > count_max:
+        return [field.too_many(path, len(values), count_max)]
+    errors = [
+        field.duplicate(f"{path}[{index}]", text)
+        for index, text in enumerate(values)
+        if text in values[:index]
+    ]
+    for index, text in enumerate(values):
+        if text not in before:
+            errors += check(f"{path}[{index}]", text)
+    return errors
+
+
 def immutable(path: str, new: object) -> Cause:
     """Return the error about a field that has changed."""
     return field.invalid(path, new, field.IMMUTABLE)

@@ -81,6 +81,11 @@ def is_resize_infeasible(pod: core.Pod) -> bool:
     return resize_pending_reason(pod) == INFEASIBLE
 
 
+def is_resize_deferred(pod: core.Pod) -> bool:
+    """Return whether the pod's resize waits for room on its node (component-helpers, IsPodResizeDeferred)."""
+    return resize_pending_reason(pod) == DEFERRED
+
+
 def is_sidecar(container: core.Container) -> bool:
     """Whether an init container keeps running beside the others (KEP-753)."""
     return container.restartPolicy == "Always"

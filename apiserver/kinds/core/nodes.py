@@ -9,7 +9,7 @@ from apiserver.kinds.strategy import Environment, StatusStrategy, Strategy
 from apiserver.objects.selectable_fields import bool_text, selectable
 from apiserver.printing.cells import NONE, UNKNOWN, age
 from apiserver.printing.columns import AGE, NAME, Column, Columns, Row, wide
-from apiserver.validation import addresses, field, metadata, names, quantities
+from apiserver.validation import addresses, declarative, field, metadata, names, quantities
 from apiserver.validation.scheduling_terms import label_name, taint_effect
 from machinery.api import kinds
 from machinery.api.errors import Cause
@@ -18,6 +18,7 @@ from machinery.features.gates import Version
 from machinery.wire.scalars import format_time
 
 NODE_POD_PREEMPTION_POLICY_SINCE = Version(1, 37)
+PREEMPTION_POLICY_OWNERS_MAX = 20
 _CIDR_CHANGED = 'node updates may not change podCIDR except from "" to valid'
 _PROVIDER_CHANGED = 'node updates may not change providerID except from "" to valid'
 _ROLE_LABEL_PREFIX = "node-role.kubernetes.io/"
@@ -34,11 +35,14 @@ class NodeStrategy(Strategy[core.Node]):
         _drop_node_fields(new, old, env)
 
     def validate(self, new: core.Node, env: Environment) -> list[Cause]:
-        return self.validate_metadata(new) + _validate(new)
+        return self._validate(new) + _preemption_policy(new, None, env)
 
     def validate_update(self, new: core.Node, old: core.Node, env: Environment) -> list[Cause]:
         # As upstream, a problem that both find is reported twice.
-        return self.validate(new, env) + _validate_update(new, old)
+        return self._validate(new) + _validate_update(new, old) + _preemption_policy(new, old, env)
+
+    def _validate(self, new: core.Node) -> list[Cause]:
+        return self.validate_metadata(new) + _validate(new)
 
     def warnings(self, new: core.Node, old: core.Node | None) -> Sequence[str]:
         return tuple(_warnings(new))
@@ -50,15 +54,40 @@ class NodeStatusStrategy(StatusStrategy[core.Node]):
 
 
 def _drop_node_fields(new: core.Node, old: core.Node | None, env: Environment) -> None:
-    known = env.version >= NODE_POD_PREEMPTION_POLICY_SINCE and env.gates.enabled(
-        "InPlacePodVerticalScalingSchedulerPreemption"
-    )
     used = old is not None and old.spec.HasField("podPreemptionPolicy")
-    if not known and not used:
+    if not _has_preemption_policy(env) and not used:
         new.spec.ClearField("podPreemptionPolicy")
     # Dynamic kubelet configuration is gone since 1.24; only the field is left.
     if old is None or not old.spec.HasField("configSource"):
         new.spec.ClearField("configSource")
+
+
+def _has_preemption_policy(env: Environment) -> bool:
+    return env.version >= NODE_POD_PREEMPTION_POLICY_SINCE and env.gates.enabled(
+        "InPlacePodVerticalScalingSchedulerPreemption"
+    )
+
+
+def _preemption_policy(new: core.Node, old: core.Node | None, env: Environment) -> list[Cause]:
+    """Check spec.podPreemptionPolicy (KEP-5836), whose rules upstream generates from the type's tags.
+
+    Where the gate is off a stored policy may stay as it is or be removed.
+    """
+    path = "spec.podPreemptionPolicy"
+    if not new.spec.HasField("podPreemptionPolicy"):
+        return []
+    policy = new.spec.podPreemptionPolicy
+    before = old.spec.podPreemptionPolicy if old is not None else core.NodePodPreemptionPolicy()
+    if not _has_preemption_policy(env):
+        kept = old is not None and old.spec.HasField("podPreemptionPolicy") and policy == before
+        return [] if kept else [field.forbidden(path, "")]
+    return declarative.string_set(
+        f"{path}.disableResizePreemption",
+        policy.disableResizePreemption,
+        PREEMPTION_POLICY_OWNERS_MAX,
+        declarative.label_key,
+        before=before.disableResizePreemption,
+    )
 
 
 def _validate(obj: core.Node) -> list[Cause]:

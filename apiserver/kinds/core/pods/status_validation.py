@@ -10,6 +10,7 @@ from apiserver.validation.pods import annotations as pod_annotations
 from machinery.api.errors import Cause
 from machinery.api.pb import core
 from machinery.features.gates import Gates
+from machinery.resources.pod_resources import is_resize_deferred
 
 NON_NEGATIVE = "must be a non-negative integer"
 _BOUND = "may not be set on pods that are already bound to a node"
@@ -18,8 +19,14 @@ _SYSTEM_CONDITIONS = frozenset({
     "DisruptionTarget", "PodResizePending", "PodResizeInProgress", "AllContainersRestarting"})  # fmt: skip
 
 
-def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
-    """Check a changed status (ValidatePodStatusUpdate)."""
+def update(
+    new: core.Pod, old: core.Pod, gates: Gates, *, nominates_deferred_resizes: bool = False
+) -> list[Cause]:
+    """Check a changed status (ValidatePodStatusUpdate).
+
+    `nominates_deferred_resizes`: a bound pod whose resize is deferred may be nominated to its own node, which
+    upstream refuses (KEP-5836, "Option 3: Reuse NominatedNodeName"; docs/design/017-resize-preemption.md).
+    """
     errors = metadata.object_meta_update(new.metadata, old.metadata)
     errors += pod_annotations.update(new, old)
     status, before = new.status, old.status
@@ -32,6 +39,7 @@ def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
             new.spec.nodeName
             and nominated != before.nominatedNodeName
             and gates.enabled("ClearingNominatedNodeNameAfterBinding")
+            and not (nominates_deferred_resizes and _nominated_for_resize(new))
         ):
             errors.append(field.forbidden(path, _BOUND))
     if before.qosClass and status.qosClass != before.qosClass:
@@ -55,6 +63,10 @@ def update(new: core.Pod, old: core.Pod, gates: Gates) -> list[Cause]:
     if status.observedGeneration < 0:
         errors.append(field.invalid("status.observedGeneration", status.observedGeneration, NON_NEGATIVE))
     return errors
+
+
+def _nominated_for_resize(pod: core.Pod) -> bool:
+    return pod.status.nominatedNodeName == pod.spec.nodeName and is_resize_deferred(pod)
 
 
 def _claims(pod: core.Pod) -> list[Cause]:

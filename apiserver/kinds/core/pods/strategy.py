@@ -101,7 +101,9 @@ class PodStatusStrategy(PodStrategy):
         self.drop_disabled(new, old, env)
 
     def validate_update(self, new: core.Pod, old: core.Pod, env: Environment) -> list[Cause]:
-        return pod_status.update(new, old, env.gates)
+        return pod_status.update(
+            new, old, env.gates, nominates_deferred_resizes=env.nominates_deferred_resizes
+        )
 
 
 def bump_generation(new: core.Pod, old: core.Pod) -> None:
