@@ -1,5 +1,6 @@
-"""The controllers that make workloads live: volumes, workloads, budgets, nodes, garbage.
+"""The controllers: what kube-controller-manager does for volumes, workloads, nodes, Services and garbage.
 
-`controller` has the shape that all share (informers feed a work queue of keys, a worker reconciles one key);
-Each controller is a pure core (objects in, next step out) beside its shell.
+Each package is a subject. Its modules are the core: functions from objects to writes, without I/O and clock.
+`<subject>/shell/` has one module a controller, which watches, asks the core, and writes. `shell/` has what
+all share: start with `shell.manager` (which controllers there are) and `shell.controller` (how one works).
 """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from controllers.certificates.signer import SigningOptions
-from controllers.manager import Options, chosen, run_manager
+from controllers.certificates.shell.signer import SigningOptions
+from controllers.shell.manager import Options, chosen, run_manager
 from machinery.process.component import Process, component_command
 from machinery.process.option_types import Duration
 

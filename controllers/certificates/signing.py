@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ _PURPOSES: Final = {
 
 
 class SigningError(Exception):
-    """The authority cannot sign: its files are unreadable, it has expired, or a usage cannot be expressed."""
+    """The authority cannot sign: it cannot be read, it has expired, or a usage cannot be expressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +60,6 @@ class Authority:
     certificate: x509.Certificate
     key: Any
     """One of cryptography's private keys that sign."""
-
-    @classmethod
-    def load(cls, certificate: Path, key: Path) -> Authority:
-        """Read an authority's PEM files. Raises: SigningError."""
-        from cryptography import x509
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-        try:
-            found = x509.load_pem_x509_certificate(certificate.read_bytes())
-            own = load_pem_private_key(key.read_bytes(), None)
-        except (OSError, ValueError, TypeError) as error:
-            raise SigningError(f"the authority {certificate} with the key {key}: {error}") from None
-        if found.public_key() != own.public_key():
-            raise SigningError(f"the key {key} is not the one of the certificate {certificate}")
-        return cls(found, own)
 
 
 def lifetime(asked_seconds: int | None, most: timedelta) -> timedelta:

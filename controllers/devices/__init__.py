@@ -1,6 +1,7 @@
-"""Resource claims: made from templates for pods, freed when their pods have ended.
+"""Resource claims: made from templates for pods, freed when their pods have ended, evicted by device taints.
 
-`templates.py` and `reservations.py` decide, `claims.py` is the controller. For devices with NoExecute taints
-`taints.py` decides, and `eviction.py` is the controller that ends the pods which use them. Source:
-kube-controller-manager 1.36, resourceclaim and device taint eviction controllers.
+Start with `templates` (which claims a pod needs) and `reservations` (which consumers a claim keeps); `taints`
+decides when a pod must go whose device has a NoExecute taint. `shell` has both controllers.
+
+Source: kube-controller-manager 1.36, resourceclaim and device taint eviction controllers.
 """

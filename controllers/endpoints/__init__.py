@@ -1,7 +1,8 @@
 """Where a Service's pods are: EndpointSlices, Endpoints, and EndpointSlices that mirror Endpoints.
 
-`slices`, `subsets` and `mirroring` decide (objects in, writes out); `members` keeps which pods a Service
-selects; the `*_controller` modules watch and write. Start with `slices`.
+Start with `slices`; with `subsets` and `mirroring` it decides (objects in, writes out). `filling` distributes
+endpoints over slices, `pending_writes` holds writes that the informer does not show yet. `shell` has the
+controllers.
 
 Source: kube-controller-manager 1.36, endpointslice-controller, endpoints-controller and
 endpointslice-mirroring-controller.

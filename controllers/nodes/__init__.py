@@ -1,5 +1,7 @@
-"""Node life cycle: health from leases, taints from conditions, eviction of what does not tolerate them.
+"""Node life cycle: health from leases, taints from conditions, eviction of pods that do not tolerate them.
 
-`health` and `taints` decide (pure); `lifecycle` and `eviction` are the shells.
+Start with `health`, which decides when a kubelet is silent; `taints` plans a node's taints, `metadata` its
+labels and annotations. `shell` has the life cycle controller and the taint eviction controller.
+
 Source: kube-controller-manager 1.36, pkg/controller/nodelifecycle and pkg/controller/tainteviction.
 """

@@ -1,20 +1,14 @@
-"""Eviction by NoExecute taints: pods that do not tolerate them go, at once or after tolerationSeconds."""
+"""When a pod must leave a node with NoExecute taints. Pure.
+
+Source: kube-controller-manager 1.36, pkg/controller/tainteviction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controllers.controller import Context, Controller
-from controllers.disruption_target import disrupt
-from machinery.api import kinds
-from machinery.api.objects import ObjectKey, is_terminating
 from machinery.api.pb import core
-from machinery.client.informer import Informer
-from machinery.runtime import failpoints
-from machinery.runtime.clock import to_time
 from machinery.scheduling.taints import NO_EXECUTE, tolerates
-
-EVICT_BEFORE = failpoints.declare("controllers.taint_eviction.before")
 
 
 def seconds_to_live(pod: core.Pod, taints: Iterable[core.Taint]) -> float | None:
@@ -34,73 +28,3 @@ def seconds_to_live(pod: core.Pod, taints: Iterable[core.Taint]) -> float | None
                 seconds = max(float(toleration.tolerationSeconds), 0.0)
                 shortest = seconds if shortest is None else min(shortest, seconds)
     return shortest
-
-
-class TaintEviction(Controller):
-    """Deletes pods from nodes whose NoExecute taints they do not (or no longer) tolerate.
-
-    A pod's time runs from the moment this process first saw it under its node's taints.
-    """
-
-    name = "taint-eviction-controller"
-    component = "taint-eviction-controller"
-
-    def __init__(self, context: Context, pods_by_node: Informer[core.Pod]) -> None:
-        super().__init__(context)
-        self.pods = pods_by_node
-        self.nodes = context.informers.of(kinds.NODE)
-        self._since: dict[str, float] = {}  # pod uid -> monotonic seconds
-        self.pods.add_handler(
-            on_add=self._pod_changed,
-            on_update=lambda _old, new: self._pod_changed(new),
-            on_delete=lambda pod, _stale: self._pod_gone(pod),
-        )
-        self.nodes.add_handler(on_add=self._node_changed, on_update=self._node_updated)
-
-    def _pod_changed(self, pod: core.Pod) -> None:
-        if pod.spec.nodeName:
-            self._enqueue(pod)
-
-    def _pod_gone(self, pod: core.Pod) -> None:
-        self._since.pop(pod.metadata.uid, None)
-
-    def _node_updated(self, old: core.Node, new: core.Node) -> None:
-        if old.spec.taints != new.spec.taints:
-            self._node_changed(new)
-
-    def _node_changed(self, node: core.Node) -> None:
-        for pod in self.pods.by_index("node", node.metadata.name):
-            self._enqueue(pod)
-
-    async def reconcile(self, key: ObjectKey) -> float | None:
-        pod = self.pods.get(key.name, key.namespace)
-        if pod is None or is_terminating(pod) or pod.status.phase in ("Succeeded", "Failed"):
-            return None
-        node = self.nodes.get(pod.spec.nodeName)
-        seconds = seconds_to_live(pod, node.spec.taints if node is not None else ())
-        uid, now = pod.metadata.uid, self.clock.monotonic()
-        if seconds is None:
-            if self._since.pop(uid, None) is not None:
-                self._tell(pod, "Cancelling deletion of Pod")
-            return None
-        if seconds > 0:
-            remaining = self._since.setdefault(uid, now) + seconds - now
-            if remaining > 0:
-                return remaining
-        await self._evict(pod)
-        self._since.pop(uid, None)
-        return None
-
-    def _tell(self, pod: core.Pod, what: str) -> None:
-        namespace, name = pod.metadata.namespace, pod.metadata.name
-        # Upstream's reference has neither uid nor resourceVersion.
-        reference = core.ObjectReference(kind="Pod", apiVersion="v1", namespace=namespace, name=name)
-        note = f"{what} {namespace}/{name}"
-        self.recorder.event(reference, "Normal", "TaintManagerEviction", action="", note=note)
-
-    async def _evict(self, pod: core.Pod) -> None:
-        await EVICT_BEFORE.hit(pod=f"{pod.metadata.namespace}/{pod.metadata.name}")
-        self._tell(pod, "Marking for deletion Pod")
-        now = to_time(self.clock.now())
-        message = "Taint manager: deleting due to NoExecute taint"
-        await disrupt(self.client, pod, now, reason="DeletionByTaintManager", message=message)

@@ -1,4 +1,7 @@
 """Volumes: binding claims to them, the provisioner `delayed.nominee.dev`, protection of what is in use.
 
-`binding` decides for the persistent volume controller; `provisioner` is what an external provisioner does.
+Start with `binding`, which yields the next step (`steps`) of a claim or a volume; `provisioning` decides what
+an external provisioner does, `protection` which finalizers may go. `shell` has the controllers.
+
+Source: kube-controller-manager 1.36, pkg/controller/volume.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from controllers.controller import Context, InformerSet, Recorders
+from controllers.shell.controller import Context, InformerSet, Recorders
 from machinery.client.api_client import Client
 from machinery.features import gates as versions
 from machinery.runtime import logs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.workloads.deployments import rollout, sets
-from controllers.workloads.deployments.rollout import CreateSet, DeleteSet, UpdateDeployment, UpdateSet
+from controllers.deployments import rollout, sets
+from controllers.deployments.rollout import CreateSet, DeleteSet, UpdateDeployment, UpdateSet
 from machinery.api.pb import apps
 from machinery.wire import codec
 from tests.controllers.builders import EPOCH, stamp

@@ -33,9 +33,9 @@ from controllers.certificates.requests import (
     waits_for_approval,
     waits_for_certificate,
 )
-from controllers.certificates.signer import SigningOptions
+from controllers.certificates.shell.signer import SigningOptions, load_authority
 from controllers.certificates.signing import Authority, SigningError, end_of, lifetime, sign
-from controllers.manager import TABLE, Options, chosen
+from controllers.shell.manager import TABLE, Options, chosen
 from machinery.api import kinds
 from machinery.api.objects import ObjectKey
 from machinery.api.pb import certificates
@@ -278,12 +278,12 @@ def test_all_usages_are_known() -> None:
 
 def test_files_that_are_no_authority(tmp_path: Path) -> None:
     certificate, key = _files(tmp_path, KEY)
-    assert Authority.load(certificate, key).certificate == AUTHORITY.certificate
+    assert load_authority(SigningOptions(certificate, key, 3600.0)).certificate == AUTHORITY.certificate
     _, other = _files(tmp_path / "other", ec.generate_private_key(ec.SECP256R1()))
     with pytest.raises(SigningError, match="is not the one of the certificate"):
-        Authority.load(certificate, other)
+        load_authority(SigningOptions(certificate, other, 3600.0))
     with pytest.raises(SigningError, match="the authority"):
-        Authority.load(key, key)
+        load_authority(SigningOptions(key, key, 3600.0))
 
 
 def _files(directory: Path, key: Any) -> tuple[Path, Path]:

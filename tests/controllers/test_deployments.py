@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.workloads.deployments import progress, rollout, sets, sizes
-from controllers.workloads.deployments.rollout import CreateSet, DeleteSet, Tell, UpdateDeployment
+from controllers.deployments import progress, rollout, sets, sizes
+from controllers.deployments.rollout import CreateSet, DeleteSet, Tell, UpdateDeployment
 from machinery.api.pb import apps
 from machinery.wire import codec
 from machinery.wire.codec import to_json

@@ -9,9 +9,9 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from controllers.controller import Context, InformerSet, Recorders
-from controllers.devices.eviction import DeviceTaintEviction
+from controllers.devices.shell.eviction import DeviceTaintEviction
 from controllers.devices.taints import ends_at, executing
+from controllers.shell.controller import Context, InformerSet, Recorders
 from machinery.api import kinds
 from machinery.api.objects import ObjectKey, get_condition
 from machinery.api.pb import core, devices

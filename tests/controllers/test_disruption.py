@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from controllers.controller import Context
-from controllers.workloads.disruption import Disruption
+from controllers.disruption.shell.disruption import Disruption
+from controllers.shell.controller import Context
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind

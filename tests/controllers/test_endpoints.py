@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
-from controllers.endpoints.members import ServicePods
 from controllers.endpoints.mirroring import Warned, is_mirrored, plan
 from controllers.endpoints.pending_writes import PendingWrites
+from controllers.endpoints.shell.members import ServicePods
 from controllers.endpoints.subsets import desired, desired_subsets, repacked, truncate
-from controllers.manager import TABLE, Options
+from controllers.shell.manager import TABLE, Options
 from machinery.api import kinds
 from machinery.api.objects import ObjectKey, key_of
 from machinery.api.pb import core

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from controllers.nodes.lifecycle import NodeLifecycle
+from controllers.nodes.shell.lifecycle import NodeLifecycle
 from machinery.api import errors, kinds
 from machinery.api.kinds import Kind
 from machinery.api.objects import condition_is

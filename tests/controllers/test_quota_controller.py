@@ -8,7 +8,8 @@ from typing import Any
 
 import anyio
 
-from controllers.workloads.quotas import COALESCE_SECONDS, RESYNC_SECONDS, QuotaController, is_charged
+from controllers.quotas.shell.quotas import COALESCE_SECONDS, RESYNC_SECONDS, QuotaController
+from controllers.quotas.usage import is_charged
 from machinery.api import kinds
 from machinery.api.pb import core
 from machinery.runtime.clock import FakeClock

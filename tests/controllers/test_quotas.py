@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllers.workloads.quotas import measured_kinds, recounted, used
+from controllers.quotas.usage import measured_kinds, recounted, used
 from machinery.api import kinds
 from machinery.api.pb import core
 from machinery.wire import codec

@@ -8,8 +8,9 @@ from typing import Any
 
 import anyio
 
-from controllers.service_accounts.accounts import ServiceAccountController
-from controllers.service_accounts.root_certificate import ANNOTATION, RootCertificatePublisher
+from controllers.service_accounts.objects import DESCRIPTION_ANNOTATION
+from controllers.service_accounts.shell.accounts import ServiceAccountController
+from controllers.service_accounts.shell.root_certificate import RootCertificatePublisher
 from machinery.api import kinds
 from machinery.api.kinds import Kind
 from machinery.api.pb import core
@@ -66,7 +67,7 @@ async def test_every_namespace_has_both_and_keeps_them() -> None:
         await api.until(lambda: api.names(kinds.CONFIG_MAP) == both)
         published = next(iter(api.objects[kinds.CONFIG_MAP].values()))
         assert dict(published.data) == {"ca.crt": "PEM"}
-        assert published.metadata.annotations[ANNOTATION]
+        assert published.metadata.annotations[DESCRIPTION_ANNOTATION]
         api.remove(kinds.SERVICE_ACCOUNT, "default", "a")
         api.remove(kinds.CONFIG_MAP, CERTIFICATE, "a")
         await api.until(lambda: len(api.names(kinds.SERVICE_ACCOUNT)) == 2)

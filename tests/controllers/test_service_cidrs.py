@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from controllers.service_cidrs.controller import FINALIZER, GRACE_SECONDS, ServiceCIDRController
 from controllers.service_cidrs.protection import may_be_deleted
+from controllers.service_cidrs.shell.service_cidrs import FINALIZER, GRACE_SECONDS, ServiceCIDRController
 from machinery.api.objects import ObjectKey
 from machinery.api.pb import networking
 from machinery.runtime.clock import FakeClock

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from controllers.finalizers import without_finalizer
 from controllers.volumes import annotations as names
 from controllers.volumes.binding import ClaimView, best_match, next_claim_step, next_volume_step
-from controllers.volumes.claims import waits_with
-from controllers.volumes.protection import uses, without_finalizer
+from controllers.volumes.pod_claims import waits_with
+from controllers.volumes.protection import uses
 from controllers.volumes.provisioning import (
     Decision,
     GiveUp,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from controllers.controller import Context, Worker
+from controllers.shell.controller import Context, Worker
 from machinery.runtime.clock import FakeClock
 from tests.controllers.contexts import context_of
 from tests.scheduler.shell.fake_api import FakeApi

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controllers.workloads.budget import (
+from controllers.disruption.budget import (
     Scale,
     SyncError,
     expected_and_desired,
@@ -18,9 +18,9 @@ from controllers.workloads.budget import (
     status_of,
     unmanaged,
 )
-from controllers.workloads.replica_set import EXPECTATION_SECONDS_MAX, Expectations
-from controllers.workloads.replicas import BURST_MAX, claim, is_available, plan, pod_of, to_delete
-from controllers.workloads.replicas import status_of as replicas_status
+from controllers.replica_sets.expectations import EXPECTATION_SECONDS_MAX, Expectations
+from controllers.replica_sets.replicas import BURST_MAX, claim, is_available, plan, pod_of, to_delete
+from controllers.replica_sets.replicas import status_of as replicas_status
 from machinery.api.objects import ObjectKey, get_condition
 from machinery.api.pb import core, policy
 from machinery.runtime.clock import to_time

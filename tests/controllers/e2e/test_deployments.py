@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllers.workloads.deployments.sets import new_set
+from controllers.deployments.sets import new_set
 from machinery.api import kinds
 from machinery.api.objects import controller_of, get_condition
 from machinery.api.pb import apps

@@ -142,6 +142,8 @@ class FakeApi:
     async def create(self, obj: Message) -> Message:
         if isinstance(obj, events.Event):
             self.events.append((obj.reason, obj.regarding.name, obj.note))
+        elif isinstance(obj, core.Event):
+            self.events.append((obj.reason, obj.involvedObject.name, obj.message))
         return obj
 
     async def _call(self, verb: str, key: str, body: Any) -> None:

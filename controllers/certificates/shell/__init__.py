@@ -1,0 +1,1 @@
+"""I/O of certificates: approver, signer and cleaner of CertificateSigningRequests."""

@@ -1,0 +1,73 @@
+"""The approving controller's shell: kubelets' client certificates, for users that may have them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from controllers.certificates.requests import Subresource, parse, permissions, waits_for_approval
+from controllers.shell.controller import Context, Controller
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import certificates
+from machinery.runtime import failpoints
+
+if TYPE_CHECKING:
+    from k8s.io.api.authorization.v1 import generated_pb2 as authorization
+
+APPROVE_BEFORE = failpoints.declare("controllers.certificates.approve.before")
+REFUSED_SECONDS: Final = 30.0
+"""After which a request is looked at again whose user was not allowed to have it approved."""
+_MESSAGES: Final[dict[Subresource, str]] = {
+    "selfnodeclient": "Auto approving self kubelet client certificate after SubjectAccessReview.",
+    "nodeclient": "Auto approving kubelet client certificate after SubjectAccessReview.",
+}
+
+
+class Approver(Controller):
+    """Approves requests of kubelets whose users may create certificatesigningrequests/(self)nodeclient."""
+
+    name = "certificatesigningrequest-approving-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._requests = self.watch(kinds.CERTIFICATE_SIGNING_REQUEST)
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        request = self._requests.get_by_key(key)
+        if request is None or not waits_for_approval(request):
+            return None
+        try:
+            _, names = parse(request)
+        except ValueError as error:
+            self.log.warning("the request cannot be parsed", request=key.name, error=str(error))
+            return None
+        asked = permissions(request.spec, names)
+        for subresource in asked:
+            if await self.client.may(_review(request.spec, subresource)):
+                await APPROVE_BEFORE.hit(request=key.name)
+                await self._approve(request, _MESSAGES[subresource])
+                return None
+        if not asked:
+            return None
+        self.log.debug("the request's user may not have it approved", request=key.name, tried=asked)
+        return REFUSED_SECONDS
+
+    async def _approve(self, request: certificates.CertificateSigningRequest, message: str) -> None:
+        new = certificates.CertificateSigningRequest()
+        new.CopyFrom(request)
+        new.status.conditions.add(type="Approved", status="True", reason="AutoApproved", message=message)
+        await self.client.update(new, subresource="approval")
+
+
+def _review(
+    spec: certificates.CertificateSigningRequestSpec, subresource: Subresource
+) -> authorization.SubjectAccessReviewSpec:
+    from k8s.io.api.authorization.v1 import generated_pb2 as authorization
+
+    review = authorization.SubjectAccessReviewSpec(user=spec.username, uid=spec.uid, groups=spec.groups)
+    for name, values in spec.extra.items():
+        review.extra[name].items.extend(values.items)
+    attributes = review.resourceAttributes
+    attributes.group, attributes.resource = "certificates.k8s.io", "certificatesigningrequests"
+    attributes.verb, attributes.subresource, attributes.version = "create", subresource, "*"
+    return review

@@ -1,0 +1,97 @@
+"""The signing controller's shell: the four signers of kube-controller-manager, with one authority."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+
+from controllers.certificates.requests import parse, problem, waits_for_certificate
+from controllers.certificates.signing import Authority, SigningError, lifetime, moment, sign
+from controllers.shell.controller import Context, Controller
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import certificates
+from machinery.runtime import failpoints
+
+SIGN_BEFORE = failpoints.declare("controllers.certificates.sign.before")
+
+
+@dataclass(frozen=True, slots=True)
+class SigningOptions:
+    """The authority's files, and how long a certificate lasts that does not ask for less."""
+
+    certificate: Path
+    key: Path
+    seconds_max: float
+
+
+def load_authority(options: SigningOptions) -> Authority:
+    """Read the authority's PEM files. Raises: SigningError, which names them."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        certificate = x509.load_pem_x509_certificate(options.certificate.read_bytes())
+        key = load_pem_private_key(options.key.read_bytes(), None)
+    except (OSError, ValueError, TypeError) as error:
+        raise SigningError(
+            f"the authority {options.certificate} with the key {options.key}: {error}"
+        ) from None
+    if certificate.public_key() != key.public_key():
+        raise SigningError(f"the key {options.key} is not the one of the certificate {options.certificate}")
+    return Authority(certificate, key)
+
+
+class Signer(Controller):
+    """Signs approved requests; without an authority it does nothing."""
+
+    name = "certificatesigningrequest-signing-controller"
+
+    def __init__(self, context: Context, options: SigningOptions | None) -> None:
+        super().__init__(context)
+        self._options = options
+        self._requests = self.watch(kinds.CERTIFICATE_SIGNING_REQUEST)
+
+    @cached_property
+    def _authority(self) -> Authority:
+        assert self._options is not None
+        return load_authority(self._options)
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        request = self._requests.get_by_key(key)
+        if self._options is None or request is None or not waits_for_certificate(request):
+            return None
+        new = certificates.CertificateSigningRequest()
+        new.CopyFrom(request)
+        try:
+            self._answer(new, self._options)
+        except (SigningError, ValueError) as error:
+            self.log.error("the request cannot be signed", request=key.name, error=str(error))
+            return None
+        await SIGN_BEFORE.hit(request=key.name)
+        await self.client.update(new, subresource="status")
+        return None
+
+    def _answer(self, request: certificates.CertificateSigningRequest, options: SigningOptions) -> None:
+        """Set the request's certificate in place, or the condition that says why it gets none."""
+        from cryptography import x509
+
+        spec = request.spec
+        asked, names = parse(request)
+        refused = problem(spec, names)
+        if refused:
+            request.status.conditions.add(
+                type="Failed", status="True", reason="SignerValidationFailure", message=refused
+            )
+            return
+        seconds = spec.expirationSeconds if spec.HasField("expirationSeconds") else None
+        request.status.certificate = sign(
+            asked,
+            spec.usages,
+            self._authority,
+            lasts=lifetime(seconds, timedelta(seconds=options.seconds_max)),
+            now=moment(self.clock.now()),
+            serial=x509.random_serial_number(),
+        )

@@ -1,0 +1,432 @@
+"""What a deployment controller does next: which replica sets it makes, sizes and deletes. Pure.
+
+`sync` takes a deployment and its replica sets and returns actions, in order, and the status to write.
+Source: kube-controller-manager 1.36, pkg/controller/deployment (sync, rolling, recreate, rollback).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controllers.deployments import progress, sets, sizes
+from machinery.api.objects import get_condition, is_terminating
+from machinery.api.pb import apps
+from machinery.api.selectors import parse_int64
+from machinery.wire.codec import to_json
+
+_NO_LIMIT: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event about the deployment."""
+
+    reason: str
+    note: str
+    type: str = "Normal"
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSet:
+    """Make a replica set; tell of it once it is made."""
+
+    replica_set: apps.ReplicaSet
+    told: Told | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSet:
+    """Write a replica set's metadata and spec; tell of it once it is written."""
+
+    replica_set: apps.ReplicaSet
+    told: Told | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSet:
+    replica_set: apps.ReplicaSet
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateDeployment:
+    """Write the deployment's spec: a rollback. The status follows when its change is seen."""
+
+    deployment: apps.Deployment
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    told: Told
+
+
+Action = CreateSet | UpdateSet | DeleteSet | UpdateDeployment | Tell
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Actions in order; then the deployment whose status (and annotations) to write, if it changed.
+
+    `again`: seconds after which the deadline must be looked at, or None.
+    """
+
+    actions: tuple[Action, ...]
+    status: apps.Deployment | None = None
+    again: float | None = None
+
+
+@dataclass
+class _Work:
+    """One synchronisation: copies that it changes, and what it has decided so far."""
+
+    deployment: apps.Deployment
+    sets: list[apps.ReplicaSet]
+    now: float
+    terminating: bool
+    running: frozenset[str]
+    new: apps.ReplicaSet | None = None
+    actions: list[Action] = field(default_factory=list)
+    judged: bool = False
+
+    @property
+    def old(self) -> list[apps.ReplicaSet]:
+        return [each for each in self.sets if each is not self.new]
+
+    @property
+    def active_old(self) -> list[apps.ReplicaSet]:
+        return [each for each in self.old if each.spec.replicas > 0]
+
+    def scale(self, each: apps.ReplicaSet, size: int) -> bool:
+        """Sizes a set and notes what for; True when its size changed."""
+        before = each.spec.replicas
+        wanted = self.deployment.spec.replicas
+        noted = sets.note_sizes(each, wanted, wanted + sizes.surge_max(self.deployment))
+        if before == size and not noted:
+            return False
+        each.spec.replicas = size
+        told = None
+        if before != size:
+            way = "up" if before < size else "down"
+            name = each.metadata.name
+            told = Told("ScalingReplicaSet", f"Scaled {way} replica set {name} from {before} to {size}")
+        self.update(each, told)
+        return before != size
+
+    def update(self, each: apps.ReplicaSet, told: Told | None = None) -> None:
+        final = apps.ReplicaSet()
+        final.CopyFrom(each)
+        self.actions.append(UpdateSet(final, told))
+
+
+def sync(
+    deployment: apps.Deployment,
+    replica_sets: Iterable[apps.ReplicaSet],
+    *,
+    running: frozenset[str],
+    now: float,
+    terminating: bool = True,
+) -> Outcome:
+    """The next step of a deployment over the replica sets that it controls.
+
+    `running`: uids of sets that have pods which have not ended (those being deleted among them). `now` in
+    epoch seconds; `terminating` as in `progress.counted`.
+    """
+    work = _Work(_copy(deployment), [], now, terminating, running)
+    work.sets = [_copy(each) for each in sorted(replica_sets, key=sets.age_order)]
+    if not _selects(deployment):
+        note = "This deployment is selecting all pods. A non-empty selector is required."
+        work.actions.append(Tell(Told("SelectingAll", note, "Warning")))
+        work.deployment.status.observedGeneration = max(
+            deployment.metadata.generation, deployment.status.observedGeneration
+        )
+        return _outcome(work, deployment)
+    if is_terminating(deployment):
+        _find_new(work)
+        _count(work)
+        return _outcome(work, deployment)
+    progress.note_pause(work.deployment, now)
+    if deployment.spec.paused:
+        _resize(work)
+    elif sets.ROLLBACK_TO in deployment.metadata.annotations:
+        _rollback(work)
+        return Outcome(tuple(work.actions))
+    elif _was_scaled(work):
+        _resize(work)
+    elif deployment.spec.strategy.type == "Recreate":
+        _recreate(work)
+    else:
+        _roll(work)
+    return _outcome(work, deployment)
+
+
+def _copy(obj: sets.T) -> sets.T:
+    made = type(obj)()
+    made.CopyFrom(obj)
+    return made
+
+
+def _selects(deployment: apps.Deployment) -> bool:
+    selector = deployment.spec.selector
+    return bool(selector.matchLabels or selector.matchExpressions)
+
+
+def _outcome(work: _Work, before: apps.Deployment) -> Outcome:
+    after = work.deployment
+    same = after.metadata.annotations == before.metadata.annotations and to_json(after.status) == to_json(
+        before.status
+    )
+    if not same:
+        return Outcome(tuple(work.actions), after)
+    again = progress.stuck_check_seconds(before, after.status, work.now) if work.judged else None
+    return Outcome(tuple(work.actions), None, again)
+
+
+# --- the new replica set ---
+
+
+def _find_new(work: _Work) -> None:
+    """Finds the set of the deployment's template and brings its revision and annotations up to date."""
+    work.new = new = sets.find_new(work.deployment, work.sets)
+    if new is None:
+        return
+    revision = max((sets.revision_of(each) for each in work.old), default=0) + 1
+    changed = sets.annotate(new, work.deployment, revision)
+    if new.spec.minReadySeconds != work.deployment.spec.minReadySeconds:
+        new.spec.minReadySeconds = work.deployment.spec.minReadySeconds
+        changed = True
+    if changed:
+        work.update(new)
+    note = f'Found new replica set "{new.metadata.name}"'
+    known = get_condition(work.deployment.status.conditions, progress.PROGRESSING) is not None
+    _note_revision(work, new, "" if known else "FoundNewReplicaSet", note)
+
+
+def _note_revision(work: _Work, new: apps.ReplicaSet, reason: str, note: str) -> None:
+    work.deployment.metadata.annotations[sets.REVISION] = new.metadata.annotations.get(sets.REVISION, "")
+    if reason and progress.has_deadline(work.deployment):
+        row = progress.condition(progress.PROGRESSING, "True", reason, note, work.now)
+        progress.put(work.deployment.status, row)
+
+
+def _find_or_make_new(work: _Work) -> apps.ReplicaSet:
+    """The new set; one that does not exist yet is made, as large as it may be now."""
+    _find_new(work)
+    if work.new is not None:
+        return work.new
+    deployment = work.deployment
+    made = sets.new_set(deployment)
+    revision = max((sets.revision_of(each) for each in work.sets), default=0) + 1
+    made.spec.replicas = sizes.new_set_size(deployment, [*work.sets, made], made)
+    sets.annotate(made, deployment, revision)
+    wanted = deployment.spec.replicas
+    sets.note_sizes(made, wanted, wanted + sizes.surge_max(deployment))
+    name, size = made.metadata.name, made.spec.replicas
+    told = Told("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}") if size else None
+    final = _copy(made)
+    work.actions.append(CreateSet(final, told))
+    work.new = made
+    work.sets.append(made)
+    _note_revision(work, made, "NewReplicaSetCreated", f'Created new replica set "{name}"')
+    return made
+
+
+# --- sizes ---
+
+
+def _was_scaled(work: _Work) -> bool:
+    """Whether spec.replicas changed since the sets were sized: then sizes come first, the rollout later."""
+    return any(
+        (noted := sets.desired_replicas(each)) is not None and noted != work.deployment.spec.replicas
+        for each in work.sets
+        if each.spec.replicas > 0
+    )
+
+
+def _resize(work: _Work) -> None:
+    """Sizes the sets for spec.replicas without rolling; also all that happens while it is paused."""
+    _find_new(work)
+    deployment, new = work.deployment, work.new
+    only = _active_or_latest(work)
+    if only is not None:
+        if only.spec.replicas != deployment.spec.replicas:
+            work.scale(only, deployment.spec.replicas)
+    elif new is not None and _saturated(deployment, new):
+        for each in work.active_old:
+            work.scale(each, 0)
+    elif sizes.is_rolling(deployment):
+        active = [each for each in work.sets if each.spec.replicas > 0]
+        targets = sizes.proportional(deployment, active)
+        for each in active:
+            work.scale(each, targets[each.metadata.name])
+    if deployment.spec.paused:
+        _clean_up(work)
+    _count(work)
+
+
+def _active_or_latest(work: _Work) -> apps.ReplicaSet | None:
+    """The one set that has replicas; the latest, if none has; None if several have."""
+    active = [each for each in work.sets if each.spec.replicas > 0]
+    if len(active) > 1 or not work.sets:
+        return None
+    if active:
+        return active[0]
+    return work.new if work.new is not None else work.sets[-1]
+
+
+def _saturated(deployment: apps.Deployment, each: apps.ReplicaSet) -> bool:
+    wanted = deployment.spec.replicas
+    return sets.desired_replicas(each) == wanted == each.spec.replicas == each.status.availableReplicas
+
+
+# --- rolling ---
+
+
+def _roll(work: _Work) -> None:
+    new = _find_or_make_new(work)
+    if not _grow_new(work, new) and not _shrink_old(work, new):
+        _clean_up_complete(work)
+    _count(work, judged=True)
+
+
+def _grow_new(work: _Work, new: apps.ReplicaSet) -> bool:
+    wanted = work.deployment.spec.replicas
+    if new.spec.replicas == wanted:
+        return False
+    if new.spec.replicas > wanted:
+        return work.scale(new, wanted)
+    size = sizes.new_set_size(work.deployment, work.sets, new)
+    return size != new.spec.replicas and work.scale(new, size)
+
+
+def _shrink_old(work: _Work, new: apps.ReplicaSet) -> bool:
+    """Takes pods from old sets as far as enough stay available: first those that are not available."""
+    old = work.active_old
+    least = work.deployment.spec.replicas - sizes.unavailable_max(work.deployment)
+    missing = new.spec.replicas - new.status.availableReplicas
+    room = sizes.wanted(work.sets) - least - missing
+    if not old or room <= 0:
+        return False
+    gone = 0
+    for each in old:
+        count = min(room - gone, each.spec.replicas - each.status.availableReplicas)
+        if count > 0:
+            work.scale(each, each.spec.replicas - count)
+            gone += count
+    spare = sum(each.status.availableReplicas for each in [*old, new]) - least
+    for each in old:
+        count = min(spare, each.spec.replicas)
+        if count > 0:
+            work.scale(each, each.spec.replicas - count)
+            spare -= count
+            gone += count
+    return gone > 0
+
+
+# --- recreating ---
+
+
+def _recreate(work: _Work) -> None:
+    """All old pods end before the first new one starts."""
+    _find_new(work)
+    shrunk = [work.scale(each, 0) for each in work.active_old]
+    if not any(shrunk) and not _old_pods_run(work):
+        new = _find_or_make_new(work) if work.new is None else work.new
+        if new.spec.replicas != work.deployment.spec.replicas:
+            work.scale(new, work.deployment.spec.replicas)
+        _clean_up_complete(work)
+    _count(work, judged=True)
+
+
+def _old_pods_run(work: _Work) -> bool:
+    if any(each.status.replicas > 0 for each in work.old):
+        return True
+    new = work.new.metadata.uid if work.new is not None else ""
+    return bool(work.running - {new})
+
+
+# --- history ---
+
+
+def _clean_up_complete(work: _Work) -> None:
+    if progress.is_complete(work.deployment, work.deployment.status):
+        _clean_up(work)
+
+
+def _clean_up(work: _Work) -> None:
+    """Deletes old sets beyond revisionHistoryLimit, oldest revision first; none that still has pods."""
+    spec = work.deployment.spec
+    if not spec.HasField("revisionHistoryLimit") or spec.revisionHistoryLimit == _NO_LIMIT:
+        return
+    old = [each for each in work.old if not is_terminating(each)]
+    beyond = len(old) - spec.revisionHistoryLimit
+    for each in sorted(old, key=lambda s: (sets.revision_of(s), sets.age_order(s)))[: max(beyond, 0)]:
+        seen = each.status.observedGeneration >= each.metadata.generation
+        if seen and not each.status.replicas and not each.spec.replicas:
+            work.actions.append(DeleteSet(each))
+
+
+# --- rolling back ---
+
+
+def _rollback(work: _Work) -> None:
+    """`deprecated.deployment.rollback.to`: the template of a revision (0: the one before) comes back."""
+    _find_or_make_new(work)
+    deployment = work.deployment
+    text = deployment.metadata.annotations.pop(sets.ROLLBACK_TO)
+    target = parse_int64(text) or 0
+    missing = "Unable to find the revision to rollback to."
+    if target == 0:
+        target, missing = sets.last_revision(work.sets), "Unable to find last revision."
+    found = [each for each in work.sets if target and sets.revision_of(each) == target]
+    if not found:
+        told = Told("DeploymentRollbackRevisionNotFound", missing, "Warning")
+    elif sets.same_template(deployment.spec.template, found[0].spec.template):
+        note = "The rollback revision contains the same template as current deployment "
+        told = Told("DeploymentRollbackTemplateUnchanged", f'{note}"{deployment.metadata.name}"', "Warning")
+    else:
+        _restore(deployment, found[0])
+        note = f'Rolled back deployment "{deployment.metadata.name}" to revision {target}'
+        told = Told("DeploymentRollback", note)
+    work.actions += [UpdateDeployment(deployment), Tell(told)]
+
+
+def _restore(deployment: apps.Deployment, each: apps.ReplicaSet) -> None:
+    deployment.spec.template.CopyFrom(each.spec.template)
+    deployment.spec.template.metadata.labels.pop(sets.HASH_LABEL, None)
+    sets.restore_annotations(deployment, each)
+
+
+# --- status ---
+
+
+def _count(work: _Work, *, judged: bool = False) -> None:
+    status = progress.counted(work.deployment, work.sets, work.new, work.now, terminating=work.terminating)
+    work.judged = judged
+    if judged:
+        progress.judge(work.deployment, work.sets, work.new, status, work.now)
+    work.deployment.status.CopyFrom(status)
+
+
+def create_failed(deployment: apps.Deployment, name: str, error: str, now: float) -> apps.Deployment:
+    """The deployment with the status that tells that its new replica set could not be made."""
+    failed = _copy(deployment)
+    if progress.has_deadline(deployment):
+        note = f'Failed to create new replica set "{name}": {error}'
+        row = progress.condition(progress.PROGRESSING, "False", "ReplicaSetCreateError", note, now)
+        progress.put(failed.status, row)
+    return failed
+
+
+def collided(deployment: apps.Deployment) -> apps.Deployment:
+    """The deployment that counted one more name taken by somebody else's replica set."""
+    counted = _copy(deployment)
+    counted.status.collisionCount += 1
+    return counted
+
+
+def is_own(deployment: apps.Deployment, found: apps.ReplicaSet) -> bool:
+    """Whether a set that already has the new one's name is the deployment's own after all."""
+    owners: Sequence[str] = [o.uid for o in found.metadata.ownerReferences if o.controller]
+    same = sets.same_template(deployment.spec.template, found.spec.template)
+    return deployment.metadata.uid in owners and same

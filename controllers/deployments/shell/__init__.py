@@ -1,0 +1,1 @@
+"""I/O of deployments: the deployment controller."""

@@ -1,0 +1,203 @@
+"""The deployment controller's shell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controllers.deployments import rollout
+from controllers.deployments.rollout import (
+    Action,
+    CreateSet,
+    DeleteSet,
+    Tell,
+    Told,
+    UpdateDeployment,
+    UpdateSet,
+)
+from controllers.deployments.sets import Claims, claim
+from controllers.shell.controller import Context, Controller, namespace_ends
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_already_exists, is_not_found
+from machinery.api.objects import ObjectKey, controller_of, owner_reference
+from machinery.api.pb import apps, core
+from machinery.api.selectors import LabelSelector
+from machinery.patch.patch_type import PatchType
+from machinery.runtime import failpoints
+from machinery.wire.codec import to_json
+
+CREATE_BEFORE = failpoints.declare("controllers.deployment.create.before")
+CREATE_AFTER = failpoints.declare("controllers.deployment.create.after")
+SCALE_AFTER = failpoints.declare("controllers.deployment.scale.after")
+
+
+def _ended(pod: core.Pod) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+class DeploymentController(Controller):
+    """Rolls out each deployment's template over replica sets."""
+
+    name = "deployment-controller"
+    component = "deployment-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.deployments = self.watch(kinds.DEPLOYMENT)
+        self.sets = context.informers.of(kinds.REPLICA_SET)
+        self.sets.add_handler(
+            on_add=self._set_seen,
+            on_update=self._set_updated,
+            on_delete=lambda each, _stale: self._set_seen(each),
+        )
+        self.pods = context.informers.of(kinds.POD)
+        self.pods.add_handler(
+            on_update=lambda _old, pod: self._pod_ended(pod) if _ended(pod) else None,
+            on_delete=lambda pod, _stale: self._pod_ended(pod),
+        )
+        self._terminating = context.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
+
+    # --- what replica sets and pods say ---
+
+    def _owner_of(self, each: apps.ReplicaSet) -> ObjectKey | None:
+        owner = controller_of(each)
+        if owner is None or owner.kind != "Deployment":
+            return None
+        return ObjectKey(each.metadata.namespace, owner.name)
+
+    def _set_seen(self, each: apps.ReplicaSet) -> None:
+        key = self._owner_of(each)
+        if key is not None:
+            self.queue.add(key)
+        elif controller_of(each) is None:
+            for deployment in self.deployments.list(each.metadata.namespace):
+                if LabelSelector.from_message(deployment.spec.selector).matches(each.metadata.labels):
+                    self._enqueue(deployment)  # it may want to adopt the orphan
+
+    def _set_updated(self, old: apps.ReplicaSet, new: apps.ReplicaSet) -> None:
+        before = self._owner_of(old)
+        if before is not None and before != self._owner_of(new):
+            self.queue.add(before)
+        self._set_seen(new)
+
+    def _pod_ended(self, pod: core.Pod) -> None:
+        """Recreate waits for the last old pod, and only it: the replica sets tell of all other changes."""
+        owner = controller_of(pod)
+        if owner is None or owner.kind != "ReplicaSet":
+            return
+        found = self.sets.get(owner.name, pod.metadata.namespace)
+        key = self._owner_of(found) if found is not None else None
+        deployment = self.deployments.get_by_key(key) if key is not None else None
+        if deployment is not None and deployment.spec.strategy.type == "Recreate":
+            self._enqueue(deployment)
+
+    # --- what is done about it ---
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        deployment = self.deployments.get(key.name, key.namespace)
+        if deployment is None:
+            return None
+        mine = self.sets.by_index("owner", deployment.metadata.uid)
+        claims = claim(deployment, [*mine, *self.sets.by_index("orphans", key.namespace)])
+        await self._adopt_and_release(deployment, claims)
+        owned = [*claims.owned, *claims.adopt]
+        outcome = rollout.sync(
+            deployment,
+            owned,
+            running=self._running(owned),
+            now=self.clock.now(),
+            terminating=self._terminating,
+        )
+        if await self._do(deployment, outcome.actions) and outcome.status is not None:
+            await self.client.update(outcome.status, subresource="status")
+        return outcome.again
+
+    def _running(self, owned: Sequence[apps.ReplicaSet]) -> frozenset[str]:
+        return frozenset(
+            each.metadata.uid
+            for each in owned
+            if any(not _ended(pod) for pod in self.pods.by_index("owner", each.metadata.uid))
+        )
+
+    async def _adopt_and_release(self, deployment: apps.Deployment, claims: Claims) -> None:
+        reference = to_json(owner_reference(deployment))
+        for each in claims.adopt:
+            await self._patch_owner(each, reference)
+        for each in claims.release:
+            await self._patch_owner(each, {"$patch": "delete", "uid": deployment.metadata.uid})
+
+    async def _patch_owner(self, each: apps.ReplicaSet, reference: object) -> None:
+        patch = {"metadata": {"ownerReferences": [reference], "uid": each.metadata.uid}}
+        try:
+            await self.client.patch(
+                kinds.REPLICA_SET,
+                each.metadata.name,
+                each.metadata.namespace,
+                patch,
+                patch_type=PatchType.STRATEGIC,
+            )
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+    async def _do(self, deployment: apps.Deployment, actions: Sequence[Action]) -> bool:
+        """Performs the actions in order; False when the outcome's status is void."""
+        versions: dict[str, str] = {}
+        for action in actions:
+            match action:
+                case CreateSet(replica_set, told):
+                    if not await self._create(deployment, replica_set, told):
+                        return False
+                case UpdateSet(replica_set, told):
+                    name = replica_set.metadata.name
+                    replica_set.metadata.resourceVersion = versions.get(
+                        name, replica_set.metadata.resourceVersion
+                    )
+                    written = await self.client.update(replica_set)
+                    versions[name] = written.metadata.resourceVersion
+                    await SCALE_AFTER.hit(deployment=deployment.metadata.name)
+                    self._tell(deployment, told)
+                case DeleteSet(replica_set):
+                    await self._delete(replica_set)
+                case UpdateDeployment(changed):
+                    await self.client.update(changed)
+                case Tell(told):
+                    self._tell(deployment, told)
+        return True
+
+    def _tell(self, deployment: apps.Deployment, told: Told | None) -> None:
+        if told is not None:
+            self.recorder.event(deployment, told.type, told.reason, action="", note=told.note)
+
+    async def _create(self, deployment: apps.Deployment, made: apps.ReplicaSet, told: Told | None) -> bool:
+        """Makes the new replica set; False when its name is another's, which the status then counts."""
+        await CREATE_BEFORE.hit(deployment=deployment.metadata.name)
+        try:
+            await self.client.create(made)
+        except StatusError as error:
+            if is_already_exists(error):
+                return await self._exists(deployment, made)
+            if namespace_ends(error):
+                return False
+            failed = rollout.create_failed(deployment, made.metadata.name, str(error), self.clock.now())
+            note = f'Failed to create new replica set "{made.metadata.name}": {error}'
+            self._tell(deployment, Told("ReplicaSetCreateError", note, "Warning"))
+            if to_json(failed.status) != to_json(deployment.status):
+                await self.client.update(failed, subresource="status")
+            raise
+        await CREATE_AFTER.hit(deployment=deployment.metadata.name)
+        self._tell(deployment, told)
+        return True
+
+    async def _exists(self, deployment: apps.Deployment, made: apps.ReplicaSet) -> bool:
+        """A set of that name is there: the deployment's own, which the watch has not shown yet, or not."""
+        found = await self.client.get(kinds.REPLICA_SET, made.metadata.name, made.metadata.namespace)
+        if not rollout.is_own(deployment, found):
+            await self.client.update(rollout.collided(deployment), subresource="status")
+        return False
+
+    async def _delete(self, each: apps.ReplicaSet) -> None:
+        try:
+            await self.client.delete(kinds.REPLICA_SET, each.metadata.name, each.metadata.namespace)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise

@@ -1,0 +1,149 @@
+"""Eviction by the taints of devices: pods that use a device with a NoExecute taint go.
+
+At once, or when their claim's toleration ends; who goes is decided in `taints`. A taint without a time (the
+API server fills it in) counts from when this process first saw it. Source: kube-controller-manager 1.36,
+device-taint-eviction-controller (KEP-5055); DeviceTaintRules are not looked at.
+"""
+
+from __future__ import annotations
+
+from controllers.devices import taints, templates
+from controllers.shell.controller import Context, Controller
+from controllers.shell.disruption_target import disrupt
+from machinery.api import kinds
+from machinery.api.objects import ObjectKey, is_controlled_by
+from machinery.api.pb import core, devices
+from machinery.runtime import failpoints
+from machinery.runtime.clock import to_time
+
+EVICT_BEFORE = failpoints.declare("controllers.device_taint_eviction.before")
+FIRST_SEEN_MAX = 10_000  # taints without a time that are remembered
+
+
+class DeviceTaintEviction(Controller):
+    """A key is a pod that uses claims."""
+
+    name = "device-taint-eviction-controller"
+    component = "device-taint-eviction"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.pods = context.informers.of(kinds.POD)
+        self.claims = context.informers.of(kinds.RESOURCE_CLAIM)
+        self.slices = context.informers.of(kinds.RESOURCE_SLICE)
+        self._tainted: taints.Taints = {}
+        self._is_stale = True  # slices have changed since
+        self._first_seen: dict[tuple[taints.Device, str, str], float] = {}
+        self._waiting: set[str] = set()  # uids of pods that are to go later
+        self._evicted: set[str] = set()  # uids of pods whose end the watch has not shown yet
+        if not context.gates.enabled("DRADeviceTaints"):
+            return
+        self.pods.add_handler(
+            on_add=self._pod_changed,
+            on_update=lambda _old, new: self._pod_changed(new),
+            on_delete=lambda pod, _stale: self._pod_gone(pod),
+        )
+        self.claims.add_handler(
+            on_add=self._claim_changed,
+            on_update=self._claim_updated,
+            on_delete=lambda claim, _stale: self._claim_changed(claim),
+        )
+        self.slices.add_handler(
+            on_add=lambda new: self._slices_changed(new),
+            on_update=self._slices_changed,
+            on_delete=lambda old, _stale: self._slices_changed(old, gone=True),
+        )
+
+    def _pod_changed(self, pod: core.Pod) -> None:
+        if pod.spec.nodeName and templates.claim_names(pod):
+            self._enqueue(pod)
+
+    def _pod_gone(self, pod: core.Pod) -> None:
+        self._waiting.discard(pod.metadata.uid)
+        self._evicted.discard(pod.metadata.uid)
+
+    def _claim_updated(self, old: devices.ResourceClaim, new: devices.ResourceClaim) -> None:
+        self._claim_changed(old)
+        self._claim_changed(new)
+
+    def _claim_changed(self, claim: devices.ResourceClaim) -> None:
+        for consumer in claim.status.reservedFor:
+            if consumer.resource == "pods" and not consumer.apiGroup:
+                self.queue.add(ObjectKey(claim.metadata.namespace, consumer.name))
+
+    def _slices_changed(self, *versions: devices.ResourceSlice, gone: bool = False) -> None:
+        """Any of its pool's devices may have other taints now.
+
+        A new generation hides the slices of older ones, and one that goes may show them again.
+        """
+        self._is_stale = True
+        pools = {(each.spec.driver, each.spec.pool.name) for each in versions}
+        was_tainted = any((driver, pool) in pools for driver, pool, _ in self._tainted)
+        if not gone and not was_tainted and not any(map(taints.executes, versions)):
+            return
+        for claim in self.claims.list():
+            if any((r.driver, r.pool) in pools for r in claim.status.allocation.devices.results):
+                self._claim_changed(claim)
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        pod = self.pods.get(key.name, key.namespace)
+        if pod is None or not pod.spec.nodeName or pod.metadata.HasField("deletionTimestamp"):
+            return None
+        uid = pod.metadata.uid
+        ends = None if uid in self._evicted else self._ends_at(pod)
+        if ends is None:
+            if uid in self._waiting:
+                self._waiting.discard(uid)
+                self._tell(pod, "Cancelling deletion")
+            return None
+        left = ends - self.clock.now()
+        if left > 0:
+            self._waiting.add(uid)
+            return left
+        await self._evict(pod)
+        self._waiting.discard(uid)
+        if self.pods.get(key.name, key.namespace) is not None:
+            self._evicted.add(uid)
+        return None
+
+    def _ends_at(self, pod: core.Pod) -> float | None:
+        """When the first of its claims ends it."""
+        if self._is_stale:
+            self._tainted, self._is_stale = taints.executing(self.slices.list()), False
+        if not self._tainted:
+            return None
+        times = []
+        for name in templates.claim_names(pod):
+            claim = self.claims.get(name, pod.metadata.namespace)
+            if claim is not None and _is_used_by(claim, pod):
+                times.append(taints.ends_at(claim, self._tainted, self._first_seen_at))
+        return min((time for time in times if time is not None), default=None)
+
+    def _first_seen_at(self, device: taints.Device, taint: devices.DeviceTaint) -> float:
+        key = device, taint.key, taint.value
+        if len(self._first_seen) >= FIRST_SEEN_MAX:
+            self._first_seen.clear()
+        return self._first_seen.setdefault(key, self.clock.now())
+
+    def _tell(self, pod: core.Pod, note: str) -> None:
+        namespace, name, uid = pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
+        reference = core.ObjectReference(kind="Pod", apiVersion="v1", namespace=namespace, name=name, uid=uid)
+        self.recorder.event(reference, "Normal", "DeviceTaintManagerEviction", action="", note=note)
+
+    async def _evict(self, pod: core.Pod) -> None:
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        await EVICT_BEFORE.hit(pod=key)
+        self._tell(pod, "Marking for deletion")
+        now = to_time(self.clock.now())
+        message = "Device Taint manager: deleting due to NoExecute taint"
+        await disrupt(self.client, pod, now, reason="DeletionByDeviceTaintManager", message=message)
+
+
+def _is_used_by(claim: devices.ResourceClaim, pod: core.Pod) -> bool:
+    """Allocated, and reserved for this very pod; one made for another pod of the name is not its own."""
+    if not claim.status.HasField("allocation"):
+        return False
+    if all(consumer.uid != pod.metadata.uid for consumer in claim.status.reservedFor):
+        return False
+    named = {r.resourceClaimName for r in pod.spec.resourceClaims if r.HasField("resourceClaimName")}
+    return claim.metadata.name in named or is_controlled_by(claim, pod)

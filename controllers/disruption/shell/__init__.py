@@ -1,0 +1,1 @@
+"""I/O of disruption: the disruption controller and the controller of stale DisruptionTarget conditions."""

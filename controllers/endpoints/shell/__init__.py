@@ -1,0 +1,1 @@
+"""I/O of endpoints: the Endpoints, EndpointSlice and EndpointSlice mirroring controllers."""

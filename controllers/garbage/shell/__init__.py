@@ -1,0 +1,1 @@
+"""I/O of garbage: the garbage collector, the pod garbage collector and the namespace controller."""

@@ -1,0 +1,87 @@
+"""The pod garbage collector's shell: looks at all pods every now and then, and deletes what is garbage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controllers.garbage.pod_gc import (
+    Quarantine,
+    failed,
+    on_nodes,
+    out_of_service,
+    too_many_ended,
+    unscheduled_terminating,
+)
+from controllers.shell.controller import Context, Runner
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_conflict, is_not_found
+from machinery.api.pb import core
+from machinery.runtime import failpoints
+from machinery.runtime.clock import to_time
+from machinery.runtime.failpoints import FailpointError
+
+MARK_BEFORE = failpoints.declare("controllers.pod_gc.mark.before")
+DELETE_BEFORE = failpoints.declare("controllers.pod_gc.delete.before")
+
+
+class PodGarbageCollector(Runner):
+    """Ends pods that nobody else will end."""
+
+    name = "pod-garbage-collector-controller"
+    component = "pod-garbage-collector-controller"
+
+    def __init__(
+        self, context: Context, *, period_seconds: float, quarantine_seconds: float, ended_pods_max: int
+    ) -> None:
+        super().__init__(context)
+        self.pods = context.informers.of(kinds.POD)
+        self.nodes = context.informers.of(kinds.NODE)
+        self._period_seconds = period_seconds
+        self._ended_pods_max = ended_pods_max
+        self._quarantine = Quarantine(quarantine_seconds)
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._collect()
+            except (StatusError, FailpointError) as error:
+                self.log.warning("pod garbage", error=str(error))
+            await self.clock.sleep(self._period_seconds)
+
+    async def _collect(self) -> None:
+        pods: list[core.Pod] = self.pods.list()
+        nodes = {node.metadata.name: node for node in self.nodes.list()}
+        await self._end(too_many_ended(pods, self._ended_pods_max))
+        await self._end(out_of_service(pods, nodes))
+        named = self.pods.index_values("node")
+        missing = self._quarantine.look(named, nodes.__contains__, self.clock.monotonic())
+        gone = [name for name in missing if not await self._exists(name)]
+        await self._end(on_nodes(pods, gone), node_gone=True)
+        await self._end(unscheduled_terminating(pods))
+
+    async def _exists(self, node: str) -> bool:
+        """Asks the API server: what this process knows may be old."""
+        try:
+            await self.client.get(kinds.NODE, node)
+        except StatusError as error:
+            if is_not_found(error):
+                return False
+            raise
+        return True
+
+    async def _end(self, pods: Iterable[core.Pod], *, node_gone: bool = False) -> None:
+        for pod in pods:
+            try:
+                await self._end_one(pod, node_gone=node_gone)
+            except StatusError as error:
+                if not (is_not_found(error) or is_conflict(error)):
+                    raise
+
+    async def _end_one(self, pod: core.Pod, *, node_gone: bool) -> None:
+        namespace, name, uid = pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
+        marked = failed(pod, to_time(self.clock.now()), node_gone=node_gone)
+        if marked is not None:
+            await MARK_BEFORE.hit(pod=f"{namespace}/{name}")
+            await self.client.update(marked, subresource="status")
+        await DELETE_BEFORE.hit(pod=f"{namespace}/{name}")
+        await self.client.delete(kinds.POD, name, namespace, grace_period_seconds=0, uid=uid)

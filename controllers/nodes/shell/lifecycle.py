@@ -1,0 +1,157 @@
+"""The node life cycle controller's shell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+
+from controllers.nodes import metadata
+from controllers.nodes.health import NodeHealth, observe, unknown_status, unready_pod
+from controllers.nodes.taints import plan_no_execute, plan_no_schedule
+from controllers.shell.controller import Context, Controller
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_conflict, is_not_found
+from machinery.api.objects import ObjectKey, condition_is
+from machinery.api.pb import core
+from machinery.client.informer import Informer
+from machinery.patch.patch_type import PatchType
+from machinery.runtime import failpoints
+from machinery.runtime.clock import to_time
+from machinery.wire.codec import to_json
+
+LEASE_NAMESPACE = "kube-node-lease"
+TAINT_BEFORE = failpoints.declare("controllers.taint_node.before")
+UNKNOWN_BEFORE = failpoints.declare("controllers.node_unknown.before")
+
+
+class NodeLifecycle(Controller):
+    """Taints nodes as their conditions say, and makes those Unknown whose kubelet is silent."""
+
+    name = "node-lifecycle-controller"
+    component = "node-controller"
+
+    def __init__(
+        self,
+        context: Context,
+        pods_by_node: Informer[core.Pod],
+        *,
+        monitor_seconds: float,
+        grace_seconds: float,
+    ) -> None:
+        super().__init__(context)
+        self.nodes = self.watch(kinds.NODE)
+        self.leases = context.informers.of(kinds.LEASE)
+        self.pods = pods_by_node
+        self._monitor_seconds = monitor_seconds
+        self._grace_seconds = grace_seconds
+        self._health: dict[str, NodeHealth] = {}  # by node uid, as are the next two
+        self._known: dict[str, str] = {}  # names
+        self._unreadied: set[str] = set()  # nodes whose pods are marked since they became not ready
+
+    def _tell(self, uid: str, name: str, reason: str, note: str) -> None:
+        # Upstream's reference to a node has no resourceVersion.
+        node = core.ObjectReference(kind="Node", apiVersion="v1", name=name, uid=uid)
+        self.recorder.event(node, "Normal", reason, action="", note=note)
+
+    def _take_stock(self) -> None:
+        """Greets new nodes and forgets those that are gone."""
+        present = {node.metadata.uid: node.metadata.name for node in self.nodes.list()}
+        for uid, name in present.items():
+            if uid not in self._known:
+                note = f"Node {name} event: Registered Node {name} in Controller"
+                self._tell(uid, name, "RegisteredNode", note)
+        for uid, name in self._known.items():
+            if uid not in present:
+                note = f"Node {name} event: Removing Node {name} from Controller"
+                self._tell(uid, name, "RemovingNode", note)
+                self._health.pop(uid, None)
+                self._unreadied.discard(uid)
+        self._known = present
+
+    async def run(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(super().run)
+            tasks.start_soon(self._monitor)
+
+    async def _monitor(self) -> None:
+        while True:
+            self._take_stock()
+            for node in self.nodes.list():
+                try:
+                    await self._check(node)
+                except StatusError as error:
+                    if not (is_conflict(error) or is_not_found(error)):
+                        self.log.warning("node health", node=node.metadata.name, error=str(error))
+            await self.clock.sleep(self._monitor_seconds)
+
+    async def _check(self, node: core.Node) -> None:
+        name, uid, now = node.metadata.name, node.metadata.uid, self.clock.monotonic()
+        health = observe(self._health.get(uid), node, self.leases.get(name, LEASE_NAMESPACE), now)
+        self._health[uid] = health
+        if now - health.changed_at > self._grace_seconds and await self._is_silent(node, health):
+            silent = unknown_status(node, to_time(self.clock.now()))
+            if silent is not None:
+                await UNKNOWN_BEFORE.hit(node=name)
+                was_ready = condition_is(node.status.conditions, "Ready")
+                node = await self.client.update(silent, subresource="status")
+                if was_ready:
+                    self._tell(uid, name, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+        if condition_is(node.status.conditions, "Ready"):
+            self._unreadied.discard(uid)
+        elif uid not in self._unreadied:
+            # Once: a kubelet that lives may know better later.
+            await self._unready_pods(name)
+            self._unreadied.add(uid)
+        await self._taint(node, plan_no_execute(node, to_time(self.clock.now())))
+
+    async def _is_silent(self, node: core.Node, health: NodeHealth) -> bool:
+        """Asks the API server for the lease before a node is given up: what was not seen may only be late.
+
+        While the API server cannot be reached no kubelet can renew, which says nothing of any node: its time
+        begins anew then. (Upstream's controllers lose their own lease in such a case, and start afresh.)
+        """
+        name, now = node.metadata.name, self.clock.monotonic()
+        try:
+            lease = await self.client.get(kinds.LEASE, name, LEASE_NAMESPACE)
+        except StatusError as error:
+            if not is_not_found(error):
+                health.changed_at = now
+                raise
+            return True
+        seen = observe(health, node, lease, now)
+        self._health[node.metadata.uid] = seen
+        return now - seen.changed_at > self._grace_seconds
+
+    async def _unready_pods(self, node: str) -> None:
+        for pod in self.pods.by_index("node", node):
+            unready = unready_pod(pod, to_time(self.clock.now()))
+            if unready is None:
+                continue
+            self.recorder.event(pod, "Warning", "NodeNotReady", action="", note="Node is not ready")
+            try:
+                await self.client.update(unready, subresource="status")
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        node = self.nodes.get(key.name)
+        if node is None:
+            return None
+        await self._taint(node, plan_no_schedule(node, to_time(self.clock.now())))
+        change = metadata.patch(node, len(self.nodes.list()))
+        if change:
+            await self.client.patch(kinds.NODE, key.name, "", change, patch_type=PatchType.MERGE)
+        return None
+
+    async def _taint(self, node: core.Node, taints: Sequence[core.Taint] | None) -> None:
+        if taints is None:
+            return
+        await TAINT_BEFORE.hit(node=node.metadata.name)
+        change = {
+            # Another writer's taints must not be lost: a node that changed meanwhile is a conflict.
+            "metadata": {"resourceVersion": node.metadata.resourceVersion},
+            "spec": {"taints": [to_json(taint) for taint in taints] or None},
+        }
+        await self.client.patch(kinds.NODE, node.metadata.name, "", change, patch_type=PatchType.MERGE)

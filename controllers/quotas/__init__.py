@@ -1,0 +1,6 @@
+"""ResourceQuotas: what a namespace uses, counted from its objects.
+
+`usage` counts and writes the status; `shell` has the controller, which decides when to count again.
+
+Source: kube-controller-manager 1.36, resourcequota-controller.
+"""

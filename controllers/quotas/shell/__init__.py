@@ -1,0 +1,1 @@
+"""I/O of quotas: the resource quota controller."""

@@ -1,0 +1,80 @@
+"""Counts what each ResourceQuota's namespace uses; the API server charges what it admits to the same status.
+
+Source: kube-controller-manager 1.36, resourcequota-controller. Pods and claims that go, or change what they
+use or which scopes take them in, are noticed soon, objects of other kinds when the quota is counted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from controllers.quotas.usage import bounds_differ, is_charged, measured_kinds, recounted, used
+from controllers.shell.controller import Context, Controller
+from machinery.api import kinds
+from machinery.api.kinds import Kind
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core
+from machinery.resources import quota
+
+RESYNC_SECONDS = 300.0
+"""Upstream's --resource-quota-sync-period."""
+UNWATCHED_SECONDS = 10.0
+"""How old a count of a kind that is not watched may be."""
+COALESCE_SECONDS = 0.25
+"""Many pods that end together are one count."""
+_WATCHED = (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM, kinds.RESOURCE_CLAIM)
+
+
+class QuotaController(Controller):
+    name = "resourcequota-controller"
+    workers = 2
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.quotas = context.informers.of(kinds.RESOURCE_QUOTA)
+        self.quotas.add_handler(
+            on_add=self._enqueue,
+            on_update=lambda old, new: self._enqueue(new) if bounds_differ(new) else None,
+        )
+        self.informers = {kind: context.informers.of(kind) for kind in _WATCHED}
+        for informer in self.informers.values():
+            informer.add_handler(
+                on_add=self._added,
+                on_update=self._updated,
+                on_delete=lambda obj, _stale: self._changed(obj),
+            )
+
+    def _updated(self, old: Any, new: Any) -> None:
+        if len(self.quotas) and (
+            old.metadata.generation != new.metadata.generation or quota.may_recount(kinds.of(new), old, new)
+        ):
+            self._changed(new)
+
+    def _added(self, obj: Any) -> None:
+        self._changed(obj, unless=lambda found: is_charged(found, obj))
+
+    def _changed(self, obj: Any, unless: Callable[[core.ResourceQuota], bool] = lambda _: False) -> None:
+        if not len(self.quotas):
+            return
+        for found in self.quotas.list(obj.metadata.namespace):
+            if unless(found):
+                continue
+            self.queue.add_after(ObjectKey(found.metadata.namespace, found.metadata.name), COALESCE_SECONDS)
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        found = self.quotas.get(key.name, key.namespace)
+        if found is None:
+            return None
+        objects: dict[Kind[Any], Iterable[Any]] = {}
+        again = RESYNC_SECONDS
+        for kind in measured_kinds(found):
+            if kind in self.informers:
+                objects[kind] = self.informers[kind].list(key.namespace)
+            else:
+                listed = await self.client.list(kind, key.namespace, resource_version="0")
+                objects[kind], again = listed.items, UNWATCHED_SECONDS
+        new = recounted(found, used(found, objects))
+        if new is not None:
+            await self.client.update(new, subresource="status")
+        return again

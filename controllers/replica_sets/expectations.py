@@ -1,0 +1,47 @@
+"""The creations and deletions of a replica set that the watch has not shown yet. Pure.
+
+Source: kube-controller-manager 1.36, controller_utils (UIDTrackingControllerExpectations).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from machinery.api.objects import ObjectKey
+
+EXPECTATION_SECONDS_MAX: Final = 300.0
+"""How long to wait for the watch to show what was made or deleted; then look again all the same."""
+
+
+class Expectations:
+    """What a replica set's last reconciliation made and deleted and the watch has not shown yet.
+
+    Until it has, the informer's pods are stale, and acting on them would make pods twice.
+    """
+
+    def __init__(self) -> None:
+        self._creations: dict[ObjectKey, set[str]] = {}
+        self._deletions: dict[ObjectKey, set[str]] = {}
+        self._since: dict[ObjectKey, float] = {}
+
+    def expect(self, key: ObjectKey, now: float, *, created: str = "", deleted: str = "") -> None:
+        self._since[key] = now
+        if created:
+            self._creations.setdefault(key, set()).add(created)
+        if deleted:
+            self._deletions.setdefault(key, set()).add(deleted)
+
+    def created(self, key: ObjectKey, uid: str) -> None:
+        self._creations.get(key, set()).discard(uid)
+
+    def deleted(self, key: ObjectKey, uid: str) -> None:
+        self._deletions.get(key, set()).discard(uid)
+
+    def satisfied(self, key: ObjectKey, now: float) -> bool:
+        if not self._creations.get(key) and not self._deletions.get(key):
+            return True
+        return now - self._since.get(key, now) > EXPECTATION_SECONDS_MAX
+
+    def forget(self, key: ObjectKey) -> None:
+        for held in (self._creations, self._deletions, self._since):
+            held.pop(key, None)

@@ -1,0 +1,1 @@
+"""I/O of replica sets: the replica set controller."""

@@ -1,0 +1,231 @@
+"""The replica set controller's shell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import anyio
+
+from controllers.replica_sets.expectations import Expectations
+from controllers.replica_sets.replicas import (
+    Plan,
+    claim,
+    is_active,
+    is_available,
+    is_ready,
+    plan,
+    pod_of,
+    status_of,
+)
+from controllers.shell.controller import Context, Controller, namespace_ends
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.objects import (
+    ObjectKey,
+    controller_of,
+    key_of,
+    owner_reference,
+    resource_version_number,
+    resource_version_of,
+)
+from machinery.api.pb import apps, core
+from machinery.patch.patch_type import PatchType
+from machinery.runtime import failpoints
+from machinery.runtime.clock import to_time
+from machinery.wire.codec import to_json
+
+CREATE_BEFORE = failpoints.declare("controllers.replica_set.create.before")
+CREATE_AFTER = failpoints.declare("controllers.replica_set.create.after")
+
+_T = TypeVar("_T")
+
+
+class ReplicaSetController(Controller):
+    """Keeps spec.replicas pods of each replica set."""
+
+    name = "replicaset-controller"
+    component = "replicaset-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.sets = self.watch(kinds.REPLICA_SET)
+        self.pods = context.informers.of(kinds.POD)
+        self.pods.add_handler(
+            on_add=self._pod_added, on_update=self._pod_updated, on_delete=lambda pod, _: self._pod_gone(pod)
+        )
+        self._expected = Expectations()
+        self._terminating = context.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
+
+    # --- what pods say ---
+
+    def _set_of(self, pod: core.Pod) -> ObjectKey | None:
+        owner = controller_of(pod)
+        if owner is None or owner.kind != "ReplicaSet":
+            return None
+        return ObjectKey(pod.metadata.namespace, owner.name)
+
+    def _pod_added(self, pod: core.Pod) -> None:
+        key = self._set_of(pod)
+        if key is not None:
+            self._expected.created(key, pod.metadata.uid)
+            self.queue.add(key)
+        elif controller_of(pod) is None:
+            for replica_set in self.sets.list(pod.metadata.namespace):
+                self._enqueue(replica_set)  # it may want to adopt the orphan
+
+    def _pod_updated(self, old: core.Pod, new: core.Pod) -> None:
+        if new.metadata.HasField("deletionTimestamp"):
+            self._note_deletion(new)
+        before, after = self._set_of(old), self._set_of(new)
+        if before is not None and before != after:
+            self.queue.add(before)
+        if after is None:
+            if controller_of(new) is None and old.metadata.labels != new.metadata.labels:
+                self._pod_added(new)
+            return
+        self.queue.add(after)
+
+    def _pod_gone(self, pod: core.Pod) -> None:
+        self._note_deletion(pod)
+        key = self._set_of(pod)
+        if key is not None:
+            self._expected.created(key, pod.metadata.uid)
+            self.queue.add(key)
+
+    def _note_deletion(self, pod: core.Pod) -> None:
+        key = self._set_of(pod)
+        if key is not None:
+            self._expected.deleted(key, pod.metadata.uid)
+
+    # --- what is done about it ---
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        replica_set = self.sets.get(key.name, key.namespace)
+        if replica_set is None:
+            self._expected.forget(key)
+            return None
+        mine = self.pods.by_index("owner", replica_set.metadata.uid)
+        claims = claim(replica_set, [*mine, *self.pods.by_index("orphans", key.namespace)])
+        await self._adopt_and_release(replica_set, claims.adopt, claims.release)
+        pods = [*claims.owned, *claims.adopt]
+        failure: StatusError | None = None
+        if self._expected.satisfied(key, self.clock.monotonic()):
+            active = [pod for pod in pods if is_active(pod)]
+            siblings = Counter(pod.spec.nodeName for pod in active)
+            work = plan(replica_set, active, siblings, self.clock.now())
+            try:
+                await self._do(replica_set, work)
+            except StatusError as error:
+                failure = error
+        await self._write_status(replica_set, pods, str(failure) if failure else "")
+        if failure is not None:
+            raise failure
+        # Ready pods become available by time alone.
+        waits = any(is_ready(pod) and not self._available(replica_set, pod) for pod in pods if is_active(pod))
+        return replica_set.spec.minReadySeconds or None if waits else None
+
+    def _available(self, replica_set: apps.ReplicaSet, pod: core.Pod) -> bool:
+        return is_available(pod, replica_set.spec.minReadySeconds, self.clock.now())
+
+    async def _adopt_and_release(
+        self, replica_set: apps.ReplicaSet, adopt: Sequence[core.Pod], release: Sequence[core.Pod]
+    ) -> None:
+        for pod in adopt:
+            reference = to_json(owner_reference(replica_set))
+            await self._patch_owners(pod, {"ownerReferences": [reference], "uid": pod.metadata.uid})
+        for pod in release:
+            gone = {"$patch": "delete", "uid": replica_set.metadata.uid}
+            await self._patch_owners(pod, {"ownerReferences": [gone], "uid": pod.metadata.uid})
+
+    async def _patch_owners(self, pod: core.Pod, metadata: dict[str, object]) -> None:
+        try:
+            await self.client.patch(
+                kinds.POD,
+                pod.metadata.name,
+                pod.metadata.namespace,
+                {"metadata": metadata},
+                patch_type=PatchType.STRATEGIC,
+            )
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+    async def _do(self, replica_set: apps.ReplicaSet, work: Plan) -> None:
+        if work.create:
+            await self._in_growing_batches([replica_set] * work.create, self._create_pod)
+        elif work.delete:
+            await self._in_growing_batches(list(work.delete), lambda pod: self._delete_pod(replica_set, pod))
+
+    async def _in_growing_batches(self, items: Sequence[_T], call: Callable[[_T], Awaitable[None]]) -> None:
+        """1, 2, 4, ... at a time, so that what always fails (a quota, say) fails once and not 500 times."""
+        done, size = 0, 1
+        while done < len(items):
+            batch = items[done : done + size]
+            failures: list[StatusError] = []
+
+            async def guarded(item: _T, failures: list[StatusError] = failures) -> None:
+                try:
+                    await call(item)
+                except StatusError as error:
+                    failures.append(error)
+
+            async with anyio.create_task_group() as tasks:
+                for item in batch:
+                    tasks.start_soon(guarded, item)
+            if failures:
+                raise failures[0]
+            done += len(batch)
+            size *= 2
+
+    async def _create_pod(self, replica_set: apps.ReplicaSet) -> None:
+        key = key_of(replica_set)
+        await CREATE_BEFORE.hit(replica_set=str(key))
+        try:
+            pod = await self.client.create(pod_of(replica_set))
+        except StatusError as error:
+            if namespace_ends(error):
+                return
+            note = f"Error creating: {error}"
+            self.recorder.event(replica_set, "Warning", "FailedCreate", action="", note=note)
+            raise
+        if resource_version_of(pod) > resource_version_number(self.pods.resource_version):
+            self._expected.expect(key, self.clock.monotonic(), created=pod.metadata.uid)
+        await CREATE_AFTER.hit(replica_set=str(key))
+        note = f"Created pod: {pod.metadata.name}"
+        self._tell_of_pod(replica_set, "SuccessfulCreate", note, pod)
+
+    async def _delete_pod(self, replica_set: apps.ReplicaSet, pod: core.Pod) -> None:
+        key = key_of(replica_set)
+        self._expected.expect(key, self.clock.monotonic(), deleted=pod.metadata.uid)
+        try:
+            await self.client.delete(
+                kinds.POD, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid
+            )
+        except StatusError as error:
+            self._expected.deleted(key, pod.metadata.uid)
+            if is_not_found(error):
+                return
+            note = f"Error deleting: {error}"
+            self.recorder.event(replica_set, "Warning", "FailedDelete", action="", note=note)
+            raise
+        note = f"Deleted pod: {pod.metadata.name}"
+        self._tell_of_pod(replica_set, "SuccessfulDelete", note, pod)
+
+    def _tell_of_pod(self, replica_set: apps.ReplicaSet, reason: str, note: str, pod: core.Pod) -> None:
+        # Events that differ in `related` are not taken for repetitions of one another.
+        self.recorder.event(replica_set, "Normal", reason, action="", note=note, related=pod)
+
+    async def _write_status(
+        self, replica_set: apps.ReplicaSet, pods: Sequence[core.Pod], failure: str
+    ) -> None:
+        status = status_of(
+            replica_set, pods, failure, to_time(self.clock.now()), terminating=self._terminating
+        )
+        if to_json(status) == to_json(replica_set.status):
+            return
+        new = apps.ReplicaSet()
+        new.CopyFrom(replica_set)
+        new.status.CopyFrom(status)
+        await self.client.update(new, subresource="status")

@@ -1,0 +1,1 @@
+"""I/O of service accounts: the service account controller and the root certificate publisher."""

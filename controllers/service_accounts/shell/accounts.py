@@ -1,0 +1,52 @@
+"""The service account controller: each namespace has an account named default."""
+
+from __future__ import annotations
+
+import anyio
+
+from controllers.service_accounts.objects import DEFAULT_ACCOUNT, default_account
+from controllers.shell.controller import Context, Controller, namespace_ends
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_already_exists
+from machinery.api.objects import ObjectKey, is_terminating
+from machinery.api.pb import core
+
+DEFAULT_NAMESPACE = "default"
+
+
+class ServiceAccountController(Controller):
+    """Makes the account that pods have where they name none, and creates it again when it is deleted."""
+
+    name = "serviceaccount-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.namespaces = self.watch(kinds.NAMESPACE)
+        self.accounts = context.informers.of(kinds.SERVICE_ACCOUNT)
+        self._first_made = anyio.Event()
+        self.accounts.add_handler(on_add=self._seen, on_delete=lambda account, _stale: self._gone(account))
+
+    async def wait_first_made(self) -> None:
+        """Return as soon as the namespace default has its account: before, its pods are refused."""
+        await self._first_made.wait()
+
+    def _seen(self, account: core.ServiceAccount) -> None:
+        if (account.metadata.namespace, account.metadata.name) == (DEFAULT_NAMESPACE, DEFAULT_ACCOUNT):
+            self._first_made.set()
+
+    def _gone(self, account: core.ServiceAccount) -> None:
+        if account.metadata.name == DEFAULT_ACCOUNT:
+            self.queue.add(ObjectKey("", account.metadata.namespace))
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        namespace = self.namespaces.get(key.name)
+        if namespace is None or is_terminating(namespace):
+            return None
+        if self.accounts.get(DEFAULT_ACCOUNT, key.name) is not None:
+            return None
+        try:
+            await self.client.create(default_account(key.name))
+        except StatusError as error:
+            if not (is_already_exists(error) or namespace_ends(error)):
+                raise
+        return None

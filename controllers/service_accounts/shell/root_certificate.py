@@ -1,0 +1,44 @@
+"""The publisher of the root certificate: each namespace has a ConfigMap with the API server's authority."""
+
+from __future__ import annotations
+
+from controllers.service_accounts.objects import ROOT_CERTIFICATE, published
+from controllers.shell.controller import Context, Controller, namespace_ends
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_already_exists
+from machinery.api.objects import ObjectKey, is_terminating
+from machinery.api.pb import core
+
+
+class RootCertificatePublisher(Controller):
+    """Publishes `context.root_ca` (PEM) in each namespace, and reconciles what other clients change."""
+
+    name = "root-ca-certificate-publisher-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._root_ca = context.root_ca
+        self.namespaces = self.watch(kinds.NAMESPACE)
+        self.maps = context.informers.of(kinds.CONFIG_MAP)
+        self.maps.add_handler(
+            on_update=lambda _old, new: self._changed(new), on_delete=lambda gone, _stale: self._changed(gone)
+        )
+
+    def _changed(self, found: core.ConfigMap) -> None:
+        if found.metadata.name == ROOT_CERTIFICATE:
+            self.queue.add(ObjectKey("", found.metadata.namespace))
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        namespace = self.namespaces.get(key.name)
+        if namespace is None or is_terminating(namespace):
+            return None
+        live = self.maps.get(ROOT_CERTIFICATE, key.name)
+        desired = published(live, key.name, self._root_ca)
+        if desired is None:
+            return None
+        try:
+            await (self.client.create(desired) if live is None else self.client.update(desired))
+        except StatusError as error:
+            if not (is_already_exists(error) or namespace_ends(error)):
+                raise
+        return None

@@ -1,0 +1,1 @@
+"""I/O of service cidrs: the service CIDR controller."""

@@ -1,0 +1,195 @@
+"""Puts the controllers together and runs them: kube-controller-manager's part."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import click
+
+from controllers.certificates.shell.approver import Approver
+from controllers.certificates.shell.cleaner import Cleaner
+from controllers.certificates.shell.signer import Signer, SigningOptions
+from controllers.deployments.shell.deployments import DeploymentController
+from controllers.devices.shell.claims import ResourceClaimController
+from controllers.devices.shell.eviction import DeviceTaintEviction
+from controllers.disruption.shell.disruption import Disruption, StaleDisruption
+from controllers.endpoints.shell.endpoints import EndpointsController
+from controllers.endpoints.shell.mirroring import EndpointSliceMirroringController
+from controllers.endpoints.shell.slices import EndpointSliceController
+from controllers.garbage.shell.collector import GarbageCollector
+from controllers.garbage.shell.namespaces import NamespaceController
+from controllers.garbage.shell.pod_gc import PodGarbageCollector
+from controllers.nodes.shell.eviction import TaintEviction
+from controllers.nodes.shell.lifecycle import NodeLifecycle
+from controllers.quotas.shell.quotas import QuotaController
+from controllers.replica_sets.shell.replica_sets import ReplicaSetController
+from controllers.service_accounts.shell.accounts import ServiceAccountController
+from controllers.service_accounts.shell.root_certificate import RootCertificatePublisher
+from controllers.service_cidrs.shell.service_cidrs import ServiceCIDRController
+from controllers.shell.controller import Context, InformerSet, Recorders, Runner
+from controllers.volumes.shell.binder import ClaimController, VolumeController
+from controllers.volumes.shell.protection import ClaimProtection, VolumeProtection
+from controllers.volumes.shell.provisioner import Provisioner
+from machinery.api import kinds
+from machinery.api.pb import core
+from machinery.client.informer import Informer
+from machinery.process.component import Fatal, Process
+from machinery.process.run_files import RunFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a person may set. Seconds."""
+
+    controllers: str = "*"
+    node_monitor_period: float = 5.0
+    node_monitor_grace_period: float = 50.0
+    terminated_pod_gc_threshold: int = 12500
+    terminated_pod_gc_period: float = 20.0
+    pod_gc_quarantine: float = 40.0
+    root_ca_file: Path | None = None
+    signing: SigningOptions | None = None
+
+
+def _pods(informers: InformerSet) -> Informer[core.Pod]:
+    pods: Informer[core.Pod] = informers.of(kinds.POD)
+    return pods
+
+
+# One row a controller: its name on the command line, and how it is made.
+TABLE: dict[str, Callable[[Context, Options], Runner]] = {
+    "persistentvolume-binder-controller": lambda context, _: ClaimController(context),
+    "persistentvolume-phases-controller": lambda context, _: VolumeController(context),
+    "persistentvolumeclaim-protection-controller": lambda context, _: ClaimProtection(context),
+    "persistentvolume-protection-controller": lambda context, _: VolumeProtection(context),
+    "delayed-provisioner": lambda context, _: Provisioner(context),
+    "node-lifecycle-controller": lambda context, options: NodeLifecycle(
+        context,
+        _pods(context.informers),
+        monitor_seconds=options.node_monitor_period,
+        grace_seconds=options.node_monitor_grace_period,
+    ),
+    "deployment-controller": lambda context, _: DeploymentController(context),
+    "replicaset-controller": lambda context, _: ReplicaSetController(context),
+    "resourcequota-controller": lambda context, _: QuotaController(context),
+    "disruption-controller": lambda context, _: Disruption(context),
+    "disruption-controller-stale-pods": lambda context, _: StaleDisruption(context),
+    "pod-garbage-collector-controller": lambda context, options: PodGarbageCollector(
+        context,
+        period_seconds=options.terminated_pod_gc_period,
+        quarantine_seconds=options.pod_gc_quarantine,
+        ended_pods_max=options.terminated_pod_gc_threshold,
+    ),
+    "garbage-collector-controller": lambda context, _: GarbageCollector(context),
+    "namespace-controller": lambda context, _: NamespaceController(context),
+    "device-taint-eviction-controller": lambda context, _: DeviceTaintEviction(context),
+    "resourceclaim-controller": lambda context, _: ResourceClaimController(context),
+    "serviceaccount-controller": lambda context, _: ServiceAccountController(context),
+    "root-ca-certificate-publisher-controller": lambda context, _: RootCertificatePublisher(context),
+    "taint-eviction-controller": lambda context, _: TaintEviction(context, _pods(context.informers)),
+    "certificatesigningrequest-approving-controller": lambda context, _: Approver(context),
+    "certificatesigningrequest-signing-controller": lambda context, options: Signer(context, options.signing),
+    "certificatesigningrequest-cleaner-controller": lambda context, _: Cleaner(context),
+    "endpoints-controller": lambda context, _: EndpointsController(context),
+    "endpointslice-controller": lambda context, _: EndpointSliceController(context),
+    "endpointslice-mirroring-controller": lambda context, _: EndpointSliceMirroringController(context),
+    "service-cidr-controller": lambda context, _: ServiceCIDRController(context),
+}
+
+
+ALIASES: dict[str, str] = {
+    "csrapproving": "certificatesigningrequest-approving-controller",
+    "csrcleaner": "certificatesigningrequest-cleaner-controller",
+    "csrsigning": "certificatesigningrequest-signing-controller",
+    "deployment": "deployment-controller",
+    "disruption": "disruption-controller",
+    "endpoint": "endpoints-controller",
+    "endpointslice": "endpointslice-controller",
+    "endpointslicemirroring": "endpointslice-mirroring-controller",
+    "garbagecollector": "garbage-collector-controller",
+    "namespace": "namespace-controller",
+    "nodelifecycle": "node-lifecycle-controller",
+    "persistentvolume-binder": "persistentvolume-binder-controller",
+    "podgc": "pod-garbage-collector-controller",
+    "pv-protection": "persistentvolume-protection-controller",
+    "pvc-protection": "persistentvolumeclaim-protection-controller",
+    "replicaset": "replicaset-controller",
+    "resourcequota": "resourcequota-controller",
+    "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
+    "serviceaccount": "serviceaccount-controller",
+}
+"""Names of before 1.28, which kube-controller-manager still takes."""
+
+
+def chosen(text: str) -> list[str]:
+    """The names that `--controllers` asks for: `*` is all, `-name` all but, `name` only.
+
+    Raises click.BadParameter for an unknown name. Source: kube-controller-manager's --controllers.
+    """
+    wanted = [_canonical(part.strip()) for part in text.split(",") if part.strip()]
+    for part in wanted:
+        if part != "*" and part.removeprefix("-") not in TABLE:
+            raise click.BadParameter(
+                f'"{part.removeprefix("-")}" is not in the list of known controllers: {", ".join(TABLE)}'
+            )
+    return [name for name in TABLE if name in wanted or ("*" in wanted and f"-{name}" not in wanted)]
+
+
+def _canonical(part: str) -> str:
+    name = part.removeprefix("-")
+    return part.removesuffix(name) + ALIASES.get(name, name)
+
+
+def _authority(process: Process, options: Options) -> str:
+    """The PEM that says which API server is the right one: a file's, or what the API server itself names."""
+    found = RunFile.read(process.directory, "apiserver")
+    path = options.root_ca_file or (found.document.get("ca") if found is not None else None)
+    try:
+        return Path(path).read_text(encoding="ascii") if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Fatal(f"the root certificate cannot be read: {path}: {error}") from None
+
+
+def _check_started(name: str, started: Set[str]) -> None:
+    """The health check of a controller: one that ends takes the process with it."""
+    if name not in started:
+        raise RuntimeError("not started")
+
+
+async def run_manager(process: Process, options: Options) -> None:
+    """Runs the chosen controllers until cancelled."""
+    names = chosen(options.controllers)
+    client = await process.client(user_agent=f"kube-controller-manager/v{process.version}")
+    recorders = Recorders(client, process.clock)
+    informers = InformerSet(client, process.clock)
+    context = Context(
+        client=client,
+        informers=informers,
+        clock=process.clock,
+        recorders=recorders,
+        gates=process.gates,
+        log=process.log,
+        root_ca=_authority(process, options),
+    )
+    controllers = [TABLE[name](context, options) for name in names]
+    started: set[str] = set()
+    for name in names:
+        process.serving.health.add(name, functools.partial(_check_started, name, started), ["healthz"])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(informers.run)
+        tasks.start_soon(recorders.run)
+        await informers.wait_synced()
+        for name, controller in zip(names, controllers, strict=True):
+            tasks.start_soon(controller.run)
+            started.add(name)
+        process.step = "create the service account default of the namespace default"
+        for controller in controllers:
+            if isinstance(controller, ServiceAccountController):
+                await controller.wait_first_made()
+        await process.announce()
+        await process.stopping.wait()
+        tasks.cancel_scope.cancel()

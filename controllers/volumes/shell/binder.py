@@ -1,0 +1,140 @@
+"""The persistent volume controller's shell: claims and volumes, each with a queue of its own."""
+
+from __future__ import annotations
+
+from controllers.shell.controller import Context, Controller
+from controllers.volumes.binding import ClaimView, next_claim_step, next_volume_step
+from controllers.volumes.pod_claims import waits_with
+from controllers.volumes.shell.perform import perform
+from controllers.volumes.steps import RecordEvent
+from machinery.api import kinds
+from machinery.api.errors import StatusError, is_not_found
+from machinery.api.objects import ObjectKey
+from machinery.api.pb import core, storage
+from machinery.scheduling.volume_matching import class_of
+
+STEPS_MAX = 8
+"""Writes in a row for one claim; a whole binding takes four."""
+
+
+class ClaimController(Controller):
+    """Binds claims to volumes."""
+
+    name = "persistentvolume-binder"
+    component = "persistentvolume-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.claims = self.watch(kinds.PERSISTENT_VOLUME_CLAIM)
+        self.volumes = context.informers.of(kinds.PERSISTENT_VOLUME)
+        self.classes = context.informers.of(kinds.STORAGE_CLASS)
+        self.pods = context.informers.of(kinds.POD)
+        self.pods.add_index("waiting", waits_with)
+        self.volumes.add_handler(
+            on_add=self._volume_changed,
+            on_update=lambda _old, new: self._volume_changed(new),
+            on_delete=lambda volume, _stale: self._volume_changed(volume),
+        )
+        self.classes.add_handler(on_add=self._class_added)
+
+    def _volume_changed(self, volume: core.PersistentVolume) -> None:
+        if volume.spec.HasField("claimRef"):
+            self.queue.add(ObjectKey(volume.spec.claimRef.namespace, volume.spec.claimRef.name))
+            return
+        self._unbound_of_class(class_of(volume))
+
+    def _class_added(self, storage_class: storage.StorageClass) -> None:
+        self._unbound_of_class(storage_class.metadata.name)
+
+    def _unbound_of_class(self, name: str) -> None:
+        for claim in self.claims.list():
+            if not claim.spec.volumeName and class_of(claim) == name:
+                self._enqueue(claim)
+
+    def _view(self, claim: core.PersistentVolumeClaim, written: core.PersistentVolume | None) -> ClaimView:
+        class_name = class_of(claim)
+        candidates = [
+            *self.volumes.by_index("claim", f"{claim.metadata.namespace}/{claim.metadata.name}"),
+            *self.volumes.by_index("free", class_name),
+        ]
+        volume = self.volumes.get(claim.spec.volumeName) if claim.spec.volumeName else None
+        if written is not None:
+            # What was just written may not have come back through the watch.
+            candidates = [v for v in candidates if v.metadata.name != written.metadata.name] + [written]
+            if claim.spec.volumeName == written.metadata.name:
+                volume = written
+        return ClaimView(
+            claim=claim,
+            storage_class=self.classes.get(class_name),
+            volume=volume,
+            candidates=candidates,
+            waiting_pods=[
+                pod.metadata.name
+                for pod in self.pods.by_index("waiting", f"{claim.metadata.namespace}/{claim.metadata.name}")
+            ],
+        )
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        claim = self.claims.get(key.name, key.namespace)
+        volume: core.PersistentVolume | None = None
+        if claim is None:
+            return None
+        for _ in range(STEPS_MAX):
+            step = next_claim_step(self._view(claim, volume))
+            if step is None:
+                return None
+            written = await perform(step, self.client, self.recorder)
+            if isinstance(step, RecordEvent):
+                return step.again_seconds or None
+            if isinstance(written, core.PersistentVolumeClaim):
+                claim = written
+            elif isinstance(written, core.PersistentVolume):
+                volume = written
+        return None
+
+
+class VolumeController(Controller):
+    """Keeps phases of volumes whose claims are gone or not yet there, and reclaims them."""
+
+    name = "persistentvolume-phases"
+    component = "persistentvolume-controller"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.volumes = self.watch(kinds.PERSISTENT_VOLUME)
+        self.claims = context.informers.of(kinds.PERSISTENT_VOLUME_CLAIM)
+        self.claims.add_handler(on_delete=lambda claim, _stale: self._claim_gone(claim))
+
+    async def _claim(self, reference: core.ObjectReference) -> core.PersistentVolumeClaim | None:
+        """The claim of a reference; asks the API server before it says that there is none.
+
+        The claim may be newer than what this process has seen: its volume must not go for that.
+        """
+        if not reference.uid:
+            return None
+        claim: core.PersistentVolumeClaim | None = self.claims.get(reference.name, reference.namespace)
+        if claim is not None and claim.metadata.uid == reference.uid:
+            return claim
+        try:
+            return await self.client.get(kinds.PERSISTENT_VOLUME_CLAIM, reference.name, reference.namespace)
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
+
+    def _claim_gone(self, claim: core.PersistentVolumeClaim) -> None:
+        if claim.spec.volumeName:
+            self.queue.add(ObjectKey("", claim.spec.volumeName))
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        volume = self.volumes.get(key.name)
+        for _ in range(STEPS_MAX):
+            if volume is None:
+                return None
+            reference = volume.spec.claimRef
+            step = next_volume_step(volume, await self._claim(reference))
+            if step is None:
+                return None
+            written = await perform(step, self.client, self.recorder)
+            volume = written if isinstance(written, core.PersistentVolume) else None
+        return None
