@@ -22,9 +22,9 @@ from tests.scheduler.e2e.objects import (
     pod_when,
     provision,
     storage_class,
-    until,
 )
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 VERSION = "--emulated-version=1.36"
 combinations = pytest.mark.parametrize(
@@ -127,7 +127,7 @@ async def test_another_spot_overwrites_a_nomination(cluster: Cluster, expects: b
             found = await client.get(kinds.PERSISTENT_VOLUME_CLAIM, "data", "default")
             return found.metadata.annotations.get(SELECTED_NODE, "")
 
-        await until(selected, lambda name: name == "big")
+        await eventually(selected, lambda name: name == "big")
         waiting = await client.get(kinds.POD, "p", "default")
         # With the gate off nobody says where it goes: the stale name stays until the binding.
         assert waiting.status.nominatedNodeName == ("big" if expects else "small")

@@ -14,8 +14,9 @@ from machinery.api.errors import StatusError, is_already_exists
 from machinery.api.pb import storage
 from machinery.client.api_client import Client, retry_unavailable
 from machinery.wire import codec
-from tests.scheduler.e2e.objects import SELECTED_NODE, arm, claim, pod, pod_when, until
+from tests.scheduler.e2e.objects import SELECTED_NODE, arm, claim, pod, pod_when
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 PARTS = ("etcd", "apiserver", "scheduler", "controllers", "kubelet-0")
 POINT = "scheduler.prebind.before"
@@ -79,7 +80,7 @@ async def test_killed_and_restarted(everything: Cluster, victim: str, moment: st
         if moment == "nominated":
             assert await selected() == ""
         else:
-            await until(selected, lambda node: node == wanted)
+            await eventually(selected, lambda node: node == wanted)
         cluster.kill(victim)
         await cluster.start(victim)
         if moment == "nominated":

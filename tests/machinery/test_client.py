@@ -17,7 +17,8 @@ from machinery.client import api_client as client_module
 from machinery.client.api_client import Client, retry_unavailable
 from machinery.patch.patch_type import PatchType
 from machinery.runtime.clock import FakeClock
-from tests.support.cluster import Cluster, eventually
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 
 LIMIT_SECONDS = PATIENCE_SECONDS

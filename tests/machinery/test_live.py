@@ -17,8 +17,9 @@ from machinery.client.informer import Informer
 from machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
 from machinery.events.correlating_recorder import CorrelatingRecorder
 from machinery.events.series_recorder import SeriesRecorder
-from tests.support.cluster import Cluster, eventually
+from tests.support.cluster import Cluster
 from tests.support.etcd import skip_if_etcd_loses_writes
+from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 
 LIMIT_SECONDS = PATIENCE_SECONDS
@@ -198,17 +199,11 @@ async def test_events_are_stored_and_become_series(cluster: Cluster) -> None:
             recorder.event(about, "Warning", "FailedScheduling", action="Scheduling", note="0/1 nodes")
         recorder.event(about, "Normal", "Scheduled", action="Binding", note="Successfully assigned")
 
-        found: list[core.Event] = []
-
-        async def read() -> None:
-            for _ in range(1000):
-                found[:] = (await client.list(kinds.EVENT, "default")).items
-                if {event.reason for event in found} >= {"FailedScheduling", "Scheduled"}:
-                    return
-                await anyio.sleep(0.01)
-
-        await read()
-        by_reason = {event.reason: event for event in found}
+        listed = await eventually(
+            lambda: client.list(kinds.EVENT, "default"),
+            lambda found: {event.reason for event in found.items} >= {"FailedScheduling", "Scheduled"},
+        )
+        by_reason = {event.reason: event for event in listed.items}
         assert recorder.failed == 0
         failed = by_reason["FailedScheduling"]
         assert failed.series.count == 2
@@ -227,16 +222,12 @@ async def test_core_events_keep_every_message_and_count_equal_ones(cluster: Clus
         about = await client.create(config_map("a"))
         for note in ("Created pod: a", "Created pod: b", "Created pod: a", "Created pod: a"):
             recorder.event(about, "Normal", "SuccessfulCreate", action="", note=note)
-        counts: dict[str, int] = {}
 
-        async def read() -> None:
-            with anyio.fail_after(LIMIT_SECONDS):
-                while counts != {"Created pod: a": 3, "Created pod: b": 1}:
-                    await anyio.sleep(0.01)
-                    found = (await client.list(kinds.EVENT, "default")).items
-                    counts.update((event.message, event.count) for event in found)
+        async def counts() -> dict[str, int]:
+            found = (await client.list(kinds.EVENT, "default")).items
+            return {event.message: event.count for event in found}
 
-        await read()
+        await eventually(counts, lambda seen: seen == {"Created pod: a": 3, "Created pod: b": 1})
         found = (await client.list(kinds.EVENT, "default")).items
         assert len(found) == 2
         for event in found:
@@ -249,12 +240,7 @@ async def test_core_events_keep_every_message_and_count_equal_ones(cluster: Clus
         for event in found:
             await client.delete(kinds.EVENT, event.metadata.name, "default")
         recorder.event(about, "Normal", "SuccessfulCreate", action="", note="Created pod: a")
-        counts.clear()
-        with anyio.fail_after(LIMIT_SECONDS):
-            while counts != {"Created pod: a": 4}:
-                await anyio.sleep(0.01)
-                listed = (await client.list(kinds.EVENT, "default")).items
-                counts.update((event.message, event.count) for event in listed)
+        await eventually(counts, lambda seen: seen == {"Created pod: a": 4})
         assert recorder.failed == 0
         group.cancel_scope.cancel()
 

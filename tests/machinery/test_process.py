@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from click.testing import CliRunner
 
 from machinery.process.component import Process, component_command
 from machinery.process.run_files import RunFile, is_alive
-from machinery.runtime.clock import SystemClock
+from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 
 COMPONENT = """
@@ -80,20 +79,12 @@ class Started:
             assert self.popen.poll() is None, self.log
             return bool(found)
 
-        wait_until(look)
+        eventually_sync(look)
         return found[0]
 
     @property
     def log(self) -> str:
         return self.stderr.read_text(encoding="utf-8")
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    clock = SystemClock()
-    deadline = clock.monotonic() + LIMIT_SECONDS
-    while not condition():
-        assert clock.monotonic() < deadline, "not within the limit"
-        threading.Event().wait(0.01)
 
 
 @pytest.fixture
@@ -124,7 +115,7 @@ def test_a_second_process_of_a_name_is_refused(start: Callable[..., Started]) ->
     assert f"echo runs already in {first.directory} (pid {first.popen.pid})" in second.stderr
     assert first.ready().pid == first.popen.pid
     start("--name", "other")
-    wait_until(lambda: RunFile.read(first.directory, "other") is not None)
+    eventually_sync(lambda: RunFile.read(first.directory, "other") is not None)
 
 
 def test_a_killed_process_does_not_block_the_next(start: Callable[..., Started]) -> None:
@@ -237,14 +228,14 @@ def test_it_dies_with_its_parent(tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(lambda: RunFile.read(tmp_path, "echo") is not None)
+        eventually_sync(lambda: RunFile.read(tmp_path, "echo") is not None)
         file = RunFile.read(tmp_path, "echo")
         assert file is not None
         assert file.pid != parent.pid
     finally:
         parent.send_signal(signal.SIGKILL)
         parent.wait(LIMIT_SECONDS)
-    wait_until(lambda: not is_alive(file.pid))
+    eventually_sync(lambda: not is_alive(file.pid))
     assert RunFile.path(tmp_path, "echo").exists()
     assert RunFile.read(tmp_path, "echo") is None, "a dead process's file is not believed"
 

@@ -17,7 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,7 @@ from nominee import identities
 from nominee.pki import Pki
 from nominee.plan import AUTHORIZATION_MODE
 from nominee.supervisor.spec import ProcessSpec
+from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 
 READY_SECONDS_MAX = PATIENCE_SECONDS
@@ -188,20 +189,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     made = Cluster(tmp_path / "cluster")
     yield made
     made.close()
-
-
-async def eventually(
-    condition: Callable[[], bool],
-    *,
-    limit_seconds: float = WAIT_SECONDS_MAX,
-    explain: Callable[[], object] = lambda: "",
-) -> None:
-    """Wait for a condition; fails with `explain()` after the limit."""
-    with anyio.move_on_after(limit_seconds):
-        while not condition():  # noqa: ASYNC110  # conditions of other processes give no notice
-            await anyio.sleep(0.01)
-        return
-    raise AssertionError(f"not within {limit_seconds:g} s: {explain()}")
 
 
 def pss_kib(pids: Sequence[int]) -> int:

@@ -22,7 +22,8 @@ from machinery.client.api_client import Client
 from machinery.client.informer import Informer
 from machinery.patch.patch_type import PatchType
 from machinery.wire import manifests
-from tests.support.cluster import Cluster, eventually
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 from tests.timelines.recording import Change, Recording, Step, node_shapes, normalised
 

@@ -16,7 +16,8 @@ from apiserver.fronts.open_files import GRPC_MAX
 from machinery.api import kinds
 from machinery.process.accepting import PENDING_MAX
 from tests.apiserver.access.test_secure_cluster import pod
-from tests.support.cluster import Cluster, eventually, pss_kib
+from tests.support.cluster import Cluster, pss_kib
+from tests.support.eventually import eventually
 
 CONNECTIONS = 3000
 HELLO_BEGUN = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"

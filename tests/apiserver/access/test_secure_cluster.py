@@ -32,6 +32,7 @@ from nominee import identities
 from nominee.commands.kubeconfig import kubeconfig
 from nominee.pki import Pki
 from tests.support.cluster import READY_SECONDS_MAX, Cluster
+from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 
 KUBECTL = shutil.which("kubectl")
@@ -183,12 +184,8 @@ async def test_health_by_name(secure: Cluster) -> None:
         "scheduling/bootstrap-system-priority-classes",
         "bootstrap-controller",
     ]
-    clock = SystemClock()
-    deadline = clock.monotonic() + PATIENCE_SECONDS
     # The Service `kubernetes` is written beside requests.
-    while (await admin("GET", "/readyz"))[0] != 200:
-        assert clock.monotonic() < deadline, await admin("GET", "/readyz")
-        await anyio.sleep(0.05)
+    await eventually(lambda: admin("GET", "/readyz"), lambda answer: answer[0] == 200)
     for endpoint, own in (("livez", []), ("readyz", ["etcd-readiness", "informer-sync", "shutdown"])):
         _, text = await admin("GET", f"/{endpoint}?verbose")
         names = {"ping", "log", "etcd", *own, *(f"poststarthook/{hook}" for hook in hooks)}

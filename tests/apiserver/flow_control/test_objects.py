@@ -19,7 +19,7 @@ from tests.apiserver.cache.test_watch_cache import running
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started
 from tests.support.etcd import ThrowawayEtcd
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.eventually import eventually
 
 BASE = "/apis/flowcontrol.apiserver.k8s.io/v1"
 SCHEMAS, LEVELS = f"{BASE}/flowschemas", f"{BASE}/prioritylevelconfigurations"
@@ -145,27 +145,22 @@ async def test_the_server_writes_follows_and_tells(etcd: ThrowawayEtcd) -> None:
         registry = rest.front._resources._registry
         group.start_soon(stored.run, control, registry, bench.cache, SystemClock())
 
-        async def until(condition: Any) -> None:
-            with anyio.fail_after(PATIENCE_SECONDS):
-                while not condition():  # noqa: ASYNC110  # nothing tells that it has looked
-                    await anyio.sleep(0.01)
-
         def dangling(name: str) -> str:
             found = bench.cache.get(FLOW_SCHEMA, "", name)
             conditions = found.message.status.conditions if found is not None else ()
             return "".join(each.status for each in conditions if each.type == "Dangling")
 
-        await until(lambda: len(bench.cache.list(FLOW_SCHEMA)) == 11)
-        await until(lambda: all(dangling(obj.name) == "False" for obj in bench.cache.list(FLOW_SCHEMA)))
+        await eventually(lambda: len(bench.cache.list(FLOW_SCHEMA)) == 11)
+        await eventually(lambda: all(dangling(obj.name) == "False" for obj in bench.cache.list(FLOW_SCHEMA)))
         assert len(bench.cache.list(PRIORITY_LEVEL_CONFIGURATION)) == 8
         assert (await rest.json("POST", SCHEMAS, SCHEMA)).code == 201
-        await until(lambda: dangling("s") == "True")
+        await eventually(lambda: dangling("s") == "True")
         alice = User("alice", ("system:authenticated",))
         asked = Attributes("list", "pods")
         assert control.arrive(alice, asked).schema == "global-default"
         assert (await rest.json("POST", LEVELS, LEVEL)).code == 201
-        await until(lambda: dangling("s") == "False")
-        await until(lambda: control.arrive(alice, asked).schema == "s")
+        await eventually(lambda: dangling("s") == "False")
+        await eventually(lambda: control.arrive(alice, asked).schema == "s")
         sizes = stored.sizes(bench.cache)
         assert sizes("flowcontrol.apiserver.k8s.io", "flowschemas").count == 12
         assert sizes("flowcontrol.apiserver.k8s.io", "flowschemas").bytes_each > 100

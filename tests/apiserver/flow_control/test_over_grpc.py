@@ -19,6 +19,7 @@ from machinery.runtime.clock import SystemClock
 from tests.apiserver.cache.test_watch_cache import pod
 from tests.apiserver.fronts.test_grpc_front import _plain
 from tests.support.etcd import ThrowawayEtcd
+from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 
 ALICE = User("alice", ("system:authenticated",))
@@ -55,9 +56,7 @@ async def test_a_call_waits_for_its_seat_or_comes_again(
                     got.append(await client.get(kinds.POD, "a", "default"))
 
                 asking.start_soon(get)
-                with anyio.fail_after(PATIENCE_SECONDS):
-                    while not (control.dropped[True] or control.in_queue[True]):  # noqa: ASYNC110  # none tells
-                        await anyio.sleep(0.01)
+                await eventually(lambda: control.dropped[True] or control.in_queue[True])
                 assert not got
                 seat.leave()
             assert got[0].metadata.name == "a"

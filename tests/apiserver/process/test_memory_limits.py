@@ -11,7 +11,7 @@ from apiserver.fronts.open_files import GRPC_MAX, REST_MAX, ConnectionLimits, sh
 from apiserver.process import freed_memory
 from apiserver.process.freed_memory import FREED_BYTES_MIN, FreedMemory
 from machinery.runtime.clock import SystemClock
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.eventually import eventually
 
 MIB = 1 << 20
 
@@ -51,9 +51,7 @@ async def test_freed_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> No
         for number, piece in enumerate(pieces):
             if number % 100:
                 libc.free(piece)
-        with anyio.fail_after(PATIENCE_SECONDS):
-            while resident() > full - 2 * FREED_BYTES_MIN:  # noqa: ASYNC110  # the kernel gives no notice
-                await anyio.sleep(0.01)
+        await eventually(lambda: resident() <= full - 2 * FREED_BYTES_MIN)
         group.cancel_scope.cancel()
     for piece in pieces[::100]:
         libc.free(piece)

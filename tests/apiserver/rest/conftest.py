@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.rest.live import eventually
+from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 
 _REPOSITORY = Path(__file__).resolve().parents[3]
@@ -65,7 +65,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert started.returncode == 0, started.stderr
     killed = _pid(directory)
     os.kill(killed, signal.SIGKILL)
-    eventually(lambda: _pid(directory), lambda pid: pid not in (0, killed))
+    eventually_sync(lambda: _pid(directory), lambda pid: pid not in (0, killed))
     yield directory
     _nominee("down", "--dir", str(directory))
     shutil.rmtree(directory / "etcd", ignore_errors=True)

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import threading
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import anyio
 import pytest
-
-from machinery.runtime.clock import SystemClock
-from tests.support.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")
 # See the fixture `litter`.
@@ -68,27 +62,6 @@ def deployment(name: str, replicas: int = 1) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
     }
-
-
-def eventually(read: Callable[[], T], good: Callable[[T], Any]) -> T:
-    """What is read, as soon as it is good."""
-    clock = SystemClock()
-    deadline = clock.monotonic() + PATIENCE_SECONDS
-    while not good(seen := read()):
-        assert clock.monotonic() < deadline, f"not within {PATIENCE_SECONDS:g} s; last seen: {seen}"
-        threading.Event().wait(0.05)
-    return seen
-
-
-async def until(read: Callable[[], Awaitable[T]], good: Callable[[T], Any]) -> T:
-    """What is read, as soon as it is good."""
-    with anyio.move_on_after(PATIENCE_SECONDS):
-        while True:
-            seen = await read()
-            if good(seen):
-                return seen
-            await anyio.sleep(0.05)
-    raise AssertionError(f"not within {PATIENCE_SECONDS:g} s; last seen: {seen}")
 
 
 def kubeconfig(directory: Path) -> str:

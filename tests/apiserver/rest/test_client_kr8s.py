@@ -19,8 +19,8 @@ from tests.apiserver.rest.live import (
     library,
     more_cpu,
     pod,
-    until,
 )
+from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 
 NAMESPACE = "kr8s-client"
@@ -73,14 +73,14 @@ async def _objects(api: Any) -> None:
     await made.wait("condition=Ready", timeout=PATIENCE_SECONDS)
     assert await made.ready()
     await made.patch(more_cpu(), subresource="resize")
-    await until(made.refresh, lambda _: made.status.containerStatuses[0].resources.requests.cpu == "70m")
+    await eventually(made.refresh, lambda _: made.status.containerStatuses[0].resources.requests.cpu == "70m")
 
     async def reasons() -> set[str]:
         return {event.raw["reason"] async for event in Event.list(api=api, namespace=NAMESPACE)}
 
-    await until(reasons, lambda found: {"Started", "ResizeCompleted"} <= found)
+    await eventually(reasons, lambda found: {"Started", "ResizeCompleted"} <= found)
     assert await _post(api, "pods/a/eviction", eviction("a")) == 201
-    await until(made.exists, lambda exists: not exists)
+    await eventually(made.exists, lambda exists: not exists)
     with pytest.raises(library("kr8s").NotFoundError):
         await Pod.get("nope", namespace=NAMESPACE, api=api)
 
@@ -89,7 +89,7 @@ async def _objects(api: Any) -> None:
     web = await Deployment(document, api=api)
     await web.create()
     await web.scale(2)
-    await until(web.ready, lambda ready: ready)
+    await eventually(web.ready, lambda ready: ready)
     assert web.status.readyReplicas == 2
     assert len([one async for one in api.async_get("pods", namespace=NAMESPACE)]) == 2
     node = await Node.get("node-1", api=api)

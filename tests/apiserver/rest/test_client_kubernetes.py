@@ -12,13 +12,13 @@ from tests.apiserver.rest.live import (
     LITTERING,
     binding,
     deployment,
-    eventually,
     eviction,
     kubeconfig,
     library,
     more_cpu,
     pod,
 )
+from tests.support.eventually import eventually_sync
 
 NAMESPACE = "kubernetes-client"
 pytestmark = LITTERING
@@ -107,22 +107,22 @@ def test_create_list_and_patch(api: Any, core: Any) -> None:
 def test_bind_resize_and_evict(core: Any) -> None:
     core.create_namespaced_pod(NAMESPACE, pod("bound"))
     core.create_namespaced_pod_binding("bound", NAMESPACE, binding("bound"), _preload_content=False)
-    running = eventually(
+    running = eventually_sync(
         lambda: core.read_namespaced_pod("bound", NAMESPACE), lambda found: found.status.phase == "Running"
     )
     assert running.spec.node_name == "node-0"
     core.patch_namespaced_pod_resize("bound", NAMESPACE, more_cpu())
-    eventually(
+    eventually_sync(
         lambda: core.read_namespaced_pod("bound", NAMESPACE),
         lambda found: found.status.container_statuses[0].resources.requests["cpu"] == "70m",
     )
-    events = eventually(
+    events = eventually_sync(
         lambda: core.list_namespaced_event(NAMESPACE, field_selector="involvedObject.name=bound").items,
         lambda found: {"Started", "ResizeCompleted"} <= {event.reason for event in found},
     )
     assert {event.source.component or event.reporting_component for event in events} == {"kubelet"}
     core.create_namespaced_pod_eviction("bound", NAMESPACE, eviction("bound"))
-    eventually(lambda: core.list_namespaced_pod(NAMESPACE, field_selector="metadata.name=bound").items,
+    eventually_sync(lambda: core.list_namespaced_pod(NAMESPACE, field_selector="metadata.name=bound").items,
                lambda found: not found)  # fmt: skip
 
 
@@ -156,17 +156,17 @@ def test_scale_leases_events_and_nodes(api: Any, core: Any) -> None:
 
     apps = client.AppsV1Api(api)
     apps.create_namespaced_deployment(NAMESPACE, deployment("web"))
-    eventually(
+    eventually_sync(
         lambda: apps.read_namespaced_deployment_status("web", NAMESPACE).status.available_replicas,
         lambda available: available == 1,
     )
     apps.patch_namespaced_deployment_scale("web", NAMESPACE, {"spec": {"replicas": 2}})
-    eventually(
+    eventually_sync(
         lambda: apps.read_namespaced_deployment_scale("web", NAMESPACE).status.replicas,
         lambda replicas: replicas == 2,
     )
     leases = client.CoordinationV1Api(api)
-    eventually(
+    eventually_sync(
         lambda: [lease.metadata.name for lease in leases.list_namespaced_lease("kube-node-lease").items],
         lambda found: "node-0" in found,
     )
@@ -205,5 +205,5 @@ def test_autoscalers_of_both_versions_and_the_default_account(api: Any, core: An
     assert found.spec.metrics[0].resource.target.average_utilization == 50
     newer.delete_namespaced_horizontal_pod_autoscaler("web", NAMESPACE)
     assert not older.list_namespaced_horizontal_pod_autoscaler(NAMESPACE).items
-    accounts = eventually(lambda: core.list_namespaced_service_account(NAMESPACE).items, bool)
+    accounts = eventually_sync(lambda: core.list_namespaced_service_account(NAMESPACE).items, bool)
     assert [account.metadata.name for account in accounts] == ["default"]

@@ -18,8 +18,8 @@ from tests.apiserver.rest.live import (
     library,
     more_cpu,
     pod,
-    until,
 )
+from tests.support.eventually import eventually
 
 NAMESPACE = "asyncio-client"
 pytestmark = LITTERING
@@ -57,27 +57,27 @@ async def test_a_session(live: Path) -> None:
         await core.patch_namespaced_pod_status("a", NAMESPACE, {"status": {"nominatedNodeName": "node-1"}})
 
         await core.create_namespaced_pod_binding("a", NAMESPACE, binding("a"), _preload_content=False)
-        running = await until(
+        running = await eventually(
             lambda: core.read_namespaced_pod("a", NAMESPACE), lambda found: found.status.phase == "Running"
         )
         assert (running.spec.node_name, running.status.nominated_node_name) == ("node-0", None)
         await core.patch_namespaced_pod_resize("a", NAMESPACE, more_cpu())
-        await until(
+        await eventually(
             lambda: core.read_namespaced_pod("a", NAMESPACE),
             lambda found: found.status.container_statuses[0].resources.requests["cpu"] == "70m",
         )
-        events = await until(
+        events = await eventually(
             lambda: core.list_namespaced_event(NAMESPACE, field_selector="involvedObject.name=a"),
             lambda found: any(event.reason == "Started" for event in found.items),
         )
         assert events.kind == "EventList"
         await core.create_namespaced_pod_eviction("a", NAMESPACE, eviction("a"))
-        await until(lambda: core.list_namespaced_pod(NAMESPACE), lambda found: not found.items)
+        await eventually(lambda: core.list_namespaced_pod(NAMESPACE), lambda found: not found.items)
 
         apps = client.AppsV1Api(api)
         await apps.create_namespaced_deployment(NAMESPACE, deployment("web"))
         await apps.patch_namespaced_deployment_scale("web", NAMESPACE, {"spec": {"replicas": 2}})
-        await until(
+        await eventually(
             lambda: apps.read_namespaced_deployment_status("web", NAMESPACE),
             lambda found: found.status.ready_replicas == 2,
         )

@@ -8,16 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.rest.live import (
-    LITTERING,
-    binding,
-    deployment,
-    eventually,
-    eviction,
-    kubeconfig,
-    more_cpu,
-    pod,
-)
+from tests.apiserver.rest.live import LITTERING, binding, deployment, eviction, kubeconfig, more_cpu, pod
+from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 
 NAMESPACE = "lightkube-client"
@@ -86,16 +78,18 @@ def test_bind_resize_and_evict(client: Any) -> None:
         headers={"Content-Type": PatchType.STRATEGIC.value},
     )  # fmt: skip
     assert answer.status_code == 200
-    eventually(
+    eventually_sync(
         lambda: client.get(Pod, "bound").status.containerStatuses[0].resources.requests["cpu"],
         lambda cpu: cpu == "70m",
     )
-    eventually(
+    eventually_sync(
         lambda: {event.reason for event in client.list(Event, fields={"involvedObject.name": "bound"})},
         lambda reasons: {"Started", "ResizeCompleted"} <= reasons,
     )
     client.create(Pod.Eviction.from_dict(eviction("bound")), "bound")
-    eventually(lambda: list(client.list(Pod, fields={"metadata.name": "bound"})), lambda found: not found)
+    eventually_sync(
+        lambda: list(client.list(Pod, fields={"metadata.name": "bound"})), lambda found: not found
+    )
 
 
 def test_watch_resume_and_a_revision_that_is_gone(client: Any) -> None:
@@ -126,5 +120,7 @@ def test_scale_and_status(client: Any) -> None:
     client.create(Deployment.from_dict(deployment("web")))
     assert client.get(Deployment.Scale, "web").spec.replicas == 1
     client.patch(Deployment.Scale, "web", {"spec": {"replicas": 2}}, patch_type=PatchType.MERGE)
-    eventually(lambda: client.get(Deployment.Status, "web").status.readyReplicas, lambda ready: ready == 2)
+    eventually_sync(
+        lambda: client.get(Deployment.Status, "web").status.readyReplicas, lambda ready: ready == 2
+    )
     client.delete(Deployment, "web")

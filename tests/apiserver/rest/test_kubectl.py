@@ -8,15 +8,14 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from machinery.runtime.clock import SystemClock
+from tests.support.eventually import eventually_sync
 from tests.support.patience import PATIENCE_SECONDS
 
 KUBECTL = shutil.which("kubectl")
@@ -118,14 +117,6 @@ def kubectl(live: Path) -> Iterator[Session]:
     print(f"{session.commands} commands")
 
 
-def eventually(condition: Callable[[], bool], what: Callable[[], object] = lambda: "") -> None:
-    clock = SystemClock()
-    deadline = clock.monotonic() + LIMIT_SECONDS
-    while not condition():
-        assert clock.monotonic() < deadline, what()
-        threading.Event().wait(0.1)
-
-
 def test_what_there_is(kubectl: Session) -> None:
     version = json.loads(kubectl("version", "-o", "json"))
     assert version["serverVersion"]["gitVersion"].startswith("v1.")
@@ -169,7 +160,7 @@ def test_tables(kubectl: Session) -> None:
     assert "kube-system" in kubectl("get", "ns")
     assert "PREEMPTIONPOLICY" in kubectl("get", "pc")
     # A kubelet's first lease comes after its node.
-    eventually(lambda: "node-0" in kubectl("get", "leases", "-n", "kube-node-lease"))
+    eventually_sync(lambda: "node-0" in kubectl("get", "leases", "-n", "kube-node-lease"))
     assert kubectl("get", "pods", "-A").splitlines()[0].startswith("NAMESPACE")
     both = kubectl("get", "pods,nodes")
     assert "pod/t1" in both
@@ -337,7 +328,7 @@ def test_resize(kubectl: Session) -> None:
     path = "{.status.containerStatuses[0].resources.requests.cpu}"
     kubectl("wait", f"--for=jsonpath={path}=200m", "pod/z1", "--timeout=100s")
     assert kubectl.json("get", "pod", "z1", "--subresource=resize")["metadata"]["name"] == "z1"
-    eventually(lambda: "ResizeCompleted" in kubectl("events", "--for", "pod/z1"))
+    eventually_sync(lambda: "ResizeCompleted" in kubectl("events", "--for", "pod/z1"))
 
 
 def test_nodes(kubectl: Session) -> None:
@@ -382,14 +373,14 @@ def test_replica_sets_and_scale(kubectl: Session) -> None:
     assert kubectl("set", "image", "rs/web", "c=other") == "replicaset.apps/web image updated\n"
     assert kubectl.json("get", "rs", "web")["spec"]["template"]["spec"]["containers"][0]["image"] == "other"
     assert kubectl("delete", "rs", "web", "--timeout=100s") == 'replicaset.apps "web" deleted\n'
-    eventually(lambda: kubectl("get", "pods", "-l", "app=web", "-o", "name") == "")
+    eventually_sync(lambda: kubectl("get", "pods", "-l", "app=web", "-o", "name") == "")
 
 
 def test_drain(kubectl: Session) -> None:
     kubectl.pod("e1", app="evict")
     node = kubectl("get", "pod", "e1", "-o", "jsonpath={.spec.nodeName}")
     kubectl("create", "pdb", "keep", "--selector=app=evict", "--min-available=1")
-    eventually(lambda: kubectl.json("get", "pdb", "keep")["status"].get("expectedPods") == 1)
+    eventually_sync(lambda: kubectl.json("get", "pdb", "keep")["status"].get("expectedPods") == 1)
     refused = kubectl.fails("drain", node, "--force", "--timeout=1s", "--pod-selector=app=evict")
     assert "violate the pod's disruption budget" in refused or "timed out" in refused
     kubectl("delete", "pdb", "keep")

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from nominee.commands.kubeconfig import kubeconfig
-from tests.apiserver.rest.live import eventually
 from tests.apiserver.rest.test_kubectl import KUBECTL, Session, namespaced
+from tests.support.eventually import eventually_sync
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
 NAMESPACE = "controllers"
@@ -70,13 +70,13 @@ def test_an_exposed_deployment_has_endpoints(kubectl: Session) -> None:
     kubectl("rollout", "status", "deploy/web", "--timeout=100s")
     ips = sorted(kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].status.podIP}").split())
     assert len(ips) == 2
-    eventually(lambda: _ready(kubectl), lambda found: found == ips)
-    described = eventually(
+    eventually_sync(lambda: _ready(kubectl), lambda found: found == ips)
+    described = eventually_sync(
         lambda: kubectl("describe", "service", "web"), lambda text: all(f"{ip}:8080" in text for ip in ips)
     )
     assert "Endpoints:" in described
     old = "jsonpath={.subsets[*].addresses[*].ip}"
-    eventually(
+    eventually_sync(
         lambda: sorted(kubectl("get", "endpoints", "web", "-o", old).split()), lambda found: found == ips
     )
     row = kubectl(*SLICES_OF_WEB, "--no-headers").split()
@@ -84,18 +84,18 @@ def test_an_exposed_deployment_has_endpoints(kubectl: Session) -> None:
     assert (row[1:3], sorted(row[3].split(","))) == (["IPv4", "8080"], ips)
 
     kubectl("scale", "deploy/web", "--replicas=0")
-    eventually(lambda: _ready(kubectl), lambda found: not found)
+    eventually_sync(lambda: _ready(kubectl), lambda found: not found)
     kubectl("delete", "service", "web")
-    eventually(lambda: kubectl(*SLICES_OF_WEB, "-o", "name"), lambda found: not found)
+    eventually_sync(lambda: kubectl(*SLICES_OF_WEB, "-o", "name"), lambda found: not found)
 
 
 def test_endpoints_of_a_client_are_mirrored(kubectl: Session) -> None:
     kubectl("apply", "-f", "-", stdin=EXTERNAL)
     words = ("get", "endpointslices", "-l", "kubernetes.io/service-name=external")
     address = "jsonpath={.items[*].endpoints[*].addresses[*]}"
-    eventually(lambda: kubectl(*words, "-o", address), lambda found: found == "192.0.2.7")
+    eventually_sync(lambda: kubectl(*words, "-o", address), lambda found: found == "192.0.2.7")
     kubectl("delete", "endpoints", "external")
-    eventually(lambda: kubectl(*words, "-o", "name"), lambda found: not found)
+    eventually_sync(lambda: kubectl(*words, "-o", "name"), lambda found: not found)
 
 
 def _request(
@@ -116,7 +116,7 @@ def _request(
 
 def _certificate(kubectl: Session, name: str) -> bytes:
     path = "jsonpath={.status.certificate}"
-    return base64.b64decode(eventually(lambda: kubectl("get", "csr", name, "-o", path), bool))
+    return base64.b64decode(eventually_sync(lambda: kubectl("get", "csr", name, "-o", path), bool))
 
 
 def test_an_approved_certificate_is_signed_and_lets_in(kubectl: Session, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_denied_or_refused_request_is_not_signed(kubectl: Session) -> None:
     kubectl("create", "-f", "-", stdin=refused)
     kubectl("certificate", "approve", "refused")
     path = "jsonpath={.status.conditions[?(@.type=='Failed')].message}"
-    message = eventually(lambda: kubectl("get", "csr", "refused", "-o", path), bool)
+    message = eventually_sync(lambda: kubectl("get", "csr", "refused", "-o", path), bool)
     assert message == "invalid usage for client certificate: server auth"
     for name in ("denied", "refused"):
         assert not kubectl("get", "csr", name, "-o", "jsonpath={.status.certificate}")

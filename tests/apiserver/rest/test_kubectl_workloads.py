@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.rest.live import eventually, eviction
+from tests.apiserver.rest.live import eviction
 from tests.apiserver.rest.test_kubectl import KUBECTL, Session, namespaced
+from tests.support.eventually import eventually_sync
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH: install one to run this session")
 NAMESPACE = "workloads"
@@ -74,7 +75,7 @@ def test_a_deployments_way(kubectl: Session) -> None:
     assert kubectl("set", "image", "deploy/web", "c=pause:2") == "deployment.apps/web image updated\n"
     kubectl("annotate", "deploy/web", "kubernetes.io/change-cause=second", "--overwrite")
     assert _status(kubectl) == 'deployment "web" successfully rolled out'
-    eventually(lambda: _images(kubectl), lambda images: images == {"pause:2"})
+    eventually_sync(lambda: _images(kubectl), lambda images: images == {"pause:2"})
     history = kubectl("rollout", "history", "deploy/web").splitlines()
     assert [line.split() for line in history[1:4]] == [
         ["REVISION", "CHANGE-CAUSE"], ["1", "first"], ["2", "second"],
@@ -87,7 +88,7 @@ def test_a_deployments_way(kubectl: Session) -> None:
         line.split()[0] for line in kubectl("rollout", "history", "deploy/web").splitlines()[2:] if line
     ]
     assert revisions == ["2", "3"]
-    eventually(lambda: _images(kubectl), lambda images: images == {"pause:1"})
+    eventually_sync(lambda: _images(kubectl), lambda images: images == {"pause:1"})
 
     assert kubectl("rollout", "pause", "deploy/web") == "deployment.apps/web paused\n"
     kubectl("set", "resources", "deploy/web", "--limits=memory=64Mi")
@@ -100,7 +101,7 @@ def test_a_deployments_way(kubectl: Session) -> None:
     assert kubectl("rollout", "resume", "deploy/web") == "deployment.apps/web resumed\n"
     assert _status(kubectl) == 'deployment "web" successfully rolled out'
     limits = "jsonpath={.items[*].spec.containers[0].resources.limits.memory}"
-    eventually(
+    eventually_sync(
         lambda: kubectl("get", "pods", "-l", "app=web", "-o", limits), lambda text: text == "64Mi 64Mi"
     )
     assert kubectl("rollout", "restart", "deploy/web") == "deployment.apps/web restarted\n"
@@ -123,7 +124,7 @@ def test_descriptions_and_their_events(kubectl: Session) -> None:
     kubectl("apply", "-f", "-", stdin=CLAIM)
     kubectl("create", "-f", "-", stdin=POD.replace("NAME", "told"))
     kubectl("wait", "--for=condition=Ready", "pod/told", "--timeout=100s")
-    pod = eventually(
+    pod = eventually_sync(
         lambda: kubectl("describe", "pod", "told"),
         lambda text: "Container started" in text and "Successfully assigned" in text,
     )
@@ -145,13 +146,15 @@ def test_descriptions_and_their_events(kubectl: Session) -> None:
     node = kubectl("get", "pod", "told", "-o", "jsonpath={.spec.nodeName}")
     assert re.search(r"workloads +told +50m \(\d+%\) +0 \(0%\) +32Mi", kubectl("describe", "node", node))
 
-    claim = eventually(lambda: kubectl("describe", "pvc", "data"), lambda text: "WaitForFirst" in text)
+    claim = eventually_sync(lambda: kubectl("describe", "pvc", "data"), lambda text: "WaitForFirst" in text)
     assert re.search(r"^Status: +Pending$", claim, re.M)
     assert re.search(
         r"WaitForFirstConsumer .* waiting for first consumer to be created before binding", claim
     )
     kubectl("create", "pdb", "guard", "--selector=app=solo", "--min-available=1")
-    eventually(lambda: kubectl("describe", "pdb", "guard"), lambda text: re.search(r"Total: +1$", text, re.M))
+    eventually_sync(
+        lambda: kubectl("describe", "pdb", "guard"), lambda text: re.search(r"Total: +1$", text, re.M)
+    )
     assert re.search(r"Allowed disruptions: +0$", kubectl("describe", "pdb", "guard"), re.M)
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/told/eviction"
     refused = kubectl.fails("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction("told")))
@@ -162,14 +165,14 @@ def test_descriptions_and_their_events(kubectl: Session) -> None:
     assert re.search(r"SuccessfulCreate .* replicaset-controller +Created pod: web-", sets)
     kubectl("delete", "pod", "told")
     killing = ("get", "events", "--field-selector", "involvedObject.name=told,reason=Killing")
-    eventually(lambda: kubectl(*killing), lambda text: "Stopping container c" in text)
+    eventually_sync(lambda: kubectl(*killing), lambda text: "Stopping container c" in text)
 
 
 def test_usage(kubectl: Session) -> None:
     kubectl("create", "-f", "-", stdin=POD.replace("NAME", "busy"))
     kubectl("annotate", "pod", "busy", "nominee.dev/cpu-usage=123m")
     kubectl("wait", "--for=condition=Ready", "pod/busy", "--timeout=100s")
-    busy = eventually(lambda: kubectl.run("top", "pod", "busy").stdout, lambda text: "123m" in text)
+    busy = eventually_sync(lambda: kubectl.run("top", "pod", "busy").stdout, lambda text: "123m" in text)
     assert re.search(r"^busy +123m +32Mi", busy, re.M)
     assert re.search(r"^busy +c +123m +32Mi", kubectl("top", "pods", "--containers", "-l", "app=solo"), re.M)
     nodes = kubectl("top", "nodes").splitlines()

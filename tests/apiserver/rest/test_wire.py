@@ -28,6 +28,7 @@ from tests.apiserver.cache.test_watch_cache import LIMIT_SECONDS, running
 from tests.apiserver.rest.asgi import Rest, in_memory
 from tests.apiserver.rest.test_api_list import started
 from tests.support.etcd import ThrowawayEtcd
+from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -189,9 +190,7 @@ async def test_a_client_that_leaves_ends_its_watch(etcd: ThrowawayEtcd) -> None:
 
         await anyio.to_thread.run_sync(open_and_leave)
         metrics: Any = rest.front._metrics
-        with anyio.fail_after(LIMIT_SECONDS):
-            while any(metrics._watches.values()):  # noqa: ASYNC110  # nothing tells when a socket is noticed
-                await anyio.sleep(0.01)
+        await eventually(lambda: not any(metrics._watches.values()))
 
 
 async def test_what_is_too_large_is_refused() -> None:
@@ -324,9 +323,7 @@ async def test_a_server_that_stops_ends_its_watches_without_an_error(etcd: Throw
         async with anyio.create_task_group() as group:
 
             async def stop() -> None:
-                with anyio.fail_after(LIMIT_SECONDS):
-                    while not bench.cache.watchers:  # noqa: ASYNC110  # nothing tells that a watch stands
-                        await anyio.sleep(0.01)
+                await eventually(lambda: bench.cache.watchers)
                 bench.cache.end_watches(errors.service_unavailable("stopping"))
 
             group.start_soon(stop)

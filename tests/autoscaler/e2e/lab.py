@@ -8,14 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import anyio
-
 from machinery.api import kinds
 from machinery.api.objects import condition_is
 from machinery.api.pb import core
 from machinery.client.api_client import Client
 from machinery.wire.manifests import parse_manifests
-from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 T = TypeVar("T")
 QUICK = (
@@ -101,14 +100,7 @@ class Lab:
         return await self._wait(what, status, condition)
 
     async def _wait(self, what: str, look: Callable[[], Awaitable[T]], condition: Callable[[T], bool]) -> T:
-        value: T | None = None
-        with anyio.move_on_after(WAIT_SECONDS_MAX):
-            while True:
-                value = await look()
-                if condition(value):
-                    return value
-                await anyio.sleep(0.02)
-        raise AssertionError(f"not within {WAIT_SECONDS_MAX} s: {what}: {value}\n{self.loop()}")
+        return await eventually(look, condition, explain=lambda: f"{what}\n{self.loop()}")
 
     def loop(self) -> dict[str, Any]:
         """Return the answer of /debug/loop."""
@@ -127,13 +119,7 @@ class Lab:
 
     async def stays_for(self, name: str) -> str:
         """Wait until the autoscaler has a reason why a node cannot be removed; return it."""
-        with anyio.move_on_after(WAIT_SECONDS_MAX):
-            while True:
-                why: str = self.loop()["unremovable"].get(name, "")
-                if why:
-                    return why
-                await anyio.sleep(0.02)
-        raise AssertionError(f"no reason for {name}: {self.loop()}")
+        return await eventually(lambda: str(self.loop()["unremovable"].get(name, "")), explain=self.loop)
 
     def failpoint(self, component: str, name: str, action: str) -> None:
         self.cluster.failpoint(component, name, action)

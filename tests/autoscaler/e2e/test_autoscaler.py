@@ -8,8 +8,9 @@ from autoscaler.planning import taints
 from machinery.api import kinds
 from machinery.api.pb import core
 from tests.autoscaler.e2e.lab import GROUPS, Lab, lab, usable
-from tests.support.cluster import Cluster, eventually, pss_kib
+from tests.support.cluster import Cluster, pss_kib
 from tests.support.devices import claim, device, device_class, resource_slice, using
+from tests.support.eventually import eventually
 
 MEMORY_KIB_MAX = 60 * 1024
 LOOP = "autoscaler.loop.before"

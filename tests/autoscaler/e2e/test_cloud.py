@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio
 import grpc
 import grpc.aio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as protocol
@@ -16,7 +15,8 @@ from machinery.api import kinds
 from machinery.api.objects import condition_is
 from machinery.api.pb import core
 from machinery.client.api_client import Client
-from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 GROUPS = """
 nodeGroups:
@@ -36,15 +36,15 @@ async def cloud_of(cluster: Cluster) -> AsyncIterator[Any]:
 
 async def nodes_are(client: Client, *names: str) -> list[core.Node]:
     """Wait until these are the ready nodes; return them."""
-    nodes: list[core.Node] = []
-    with anyio.move_on_after(WAIT_SECONDS_MAX):
-        while True:
-            nodes = (await client.list(kinds.NODE)).items
-            ready = [n for n in nodes if condition_is(n.status.conditions, "Ready")]
-            if [n.metadata.name for n in ready] == list(names) and len(nodes) == len(names):
-                return nodes
-            await anyio.sleep(0.02)
-    raise AssertionError(f"nodes are {[n.metadata.name for n in nodes]}, not {names}")
+
+    async def listed() -> list[core.Node]:
+        return (await client.list(kinds.NODE)).items
+
+    def all_ready(found: list[core.Node]) -> bool:
+        ready = [n.metadata.name for n in found if condition_is(n.status.conditions, "Ready")]
+        return ready == list(names) and len(found) == len(names)
+
+    return await eventually(listed, all_ready)
 
 
 async def start(cluster: Cluster, groups: str = GROUPS) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
-
-import anyio
 
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_not_found
@@ -16,7 +14,8 @@ from machinery.api.kinds import Kind, M
 from machinery.api.pb import core, events
 from machinery.client.api_client import Client, retry_unavailable
 from machinery.runtime.clock import SystemClock, rfc3339
-from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 T = TypeVar("T")
 QUICK = (
@@ -49,32 +48,21 @@ class Lab:
                 return None
             raise
 
-    async def until(self, read: Callable[[], Awaitable[T]], good: Callable[[T], bool]) -> T:
-        """What is read, as soon as it is good."""
-        seen: T | None = None
-        with anyio.move_on_after(WAIT_SECONDS_MAX):
-            while True:
-                found = seen = await read()
-                if good(found):
-                    return found
-                await anyio.sleep(0.02)
-        raise AssertionError(f"not within {WAIT_SECONDS_MAX:g} s; last seen: {seen}")
-
     async def object(self, kind: Kind[M], name: str, good: Callable[[M], bool]) -> M:
         """The object, as soon as it is there and good."""
-        found = await self.until(lambda: self.get(kind, name), lambda obj: obj is not None and good(obj))
+        found = await eventually(lambda: self.get(kind, name), lambda obj: obj is not None and good(obj))
         assert found is not None
         return found
 
     async def gone(self, kind: Kind[Any], name: str) -> None:
-        await self.until(lambda: self.get(kind, name), lambda obj: obj is None)
+        await eventually(lambda: self.get(kind, name), lambda obj: obj is None)
 
     async def all(self, kind: Kind[M]) -> list[M]:
         return list((await retry_unavailable(lambda: self.client.list(kind))).items)
 
     async def listed(self, kind: Kind[M], good: Callable[[list[M]], bool]) -> list[M]:
         """All objects of a kind, as soon as they are good together."""
-        return await self.until(lambda: self.all(kind), good)
+        return await eventually(lambda: self.all(kind), good)
 
     async def event(self, reason: str, name: str, note: str = "") -> events.Event:
         """The first event about an object with a reason, and with `note` in what it says."""

@@ -17,6 +17,7 @@ from machinery.runtime.clock import rfc3339, rfc3339_micro
 from tests.controllers.builders import EPOCH, condition, lease, node, pod
 from tests.controllers.e2e.support import QUICK, running
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 UNKNOWN = "controllers.node_unknown.before"
 
@@ -122,7 +123,7 @@ async def test_a_node_that_speaks_again_keeps_its_pods(cluster: Cluster) -> None
             told = await lab.all(kinds.EVENTS_EVENT)
             return {event.note for event in told if event.reason == "TaintManagerEviction"}
 
-        await lab.until(speak, lambda notes: "Cancelling deletion of Pod default/patient" in notes)
+        await eventually(speak, lambda notes: "Cancelling deletion of Pod default/patient" in notes)
         found = await lab.get(kinds.POD, "patient")
         assert found is not None
         assert not found.metadata.HasField("deletionTimestamp")

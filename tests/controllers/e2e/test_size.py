@@ -15,6 +15,7 @@ from machinery.runtime.clock import to_micro_time
 from tests.controllers.builders import node, replica_set
 from tests.controllers.e2e.support import running
 from tests.support.cluster import Cluster, pss_kib
+from tests.support.eventually import eventually
 
 PSS_MIB_MAX = 50
 IDLE_SECONDS = 4.0
@@ -61,7 +62,7 @@ async def test_nodes_and_pods_fit(cluster: Cluster, nodes: int, pods: int) -> No
         pid = cluster.processes["controllers"].pid
         assert pss_kib([pid]) / 1024 < PSS_MIB_MAX
         # From the tenth pod on the replica set's events are one, "(combined from similar events): ...".
-        await lab.until(lambda: _events(lab.client), lambda count: count >= COMBINED_FROM + nodes)
+        await eventually(lambda: _events(lab.client), lambda count: count >= COMBINED_FROM + nodes)
         if pods < 500:
             return  # what it costs at rest is measured with many only
         before = _cpu_seconds(pid)

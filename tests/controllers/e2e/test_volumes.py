@@ -11,6 +11,7 @@ from machinery.client.informer import Informer
 from tests.controllers.builders import claim, node, pod, storage_class, volume
 from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 SELECTED = {"volume.kubernetes.io/selected-node": "n1"}
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
@@ -70,7 +71,7 @@ async def test_an_external_provisioners_volume_is_bound_in_the_recorded_order(cl
                 )
             )
             await _bound(lab)
-            await lab.until(lambda: _value(len(writes)), lambda count: count >= 2)
+            await eventually(lambda: _value(len(writes)), lambda count: count >= 2)
             tasks.cancel_scope.cancel()
         assert writes == [
             ("claim", "bind-completed", "bound-by-controller", "pv-data"),

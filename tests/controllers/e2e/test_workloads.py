@@ -12,6 +12,7 @@ from machinery.runtime.clock import SystemClock, from_time
 from tests.controllers.builders import budget, node, pod, replica_set
 from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 CREATED = "controllers.replica_set.create."
 
@@ -218,5 +219,5 @@ async def test_a_set_in_a_namespace_that_ends_is_quiet(cluster: Cluster) -> None
         async def read() -> apps.ReplicaSet:
             return await lab.client.get(kinds.REPLICA_SET, "web", "ending")
 
-        seen = await lab.until(read, lambda s: s.status.observedGeneration == s.metadata.generation)
+        seen = await eventually(read, lambda s: s.status.observedGeneration == s.metadata.generation)
         assert (seen.status.replicas, list(seen.status.conditions)) == (0, [])

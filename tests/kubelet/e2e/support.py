@@ -15,7 +15,8 @@ from machinery.api.errors import StatusError, is_not_found
 from machinery.api.pb import core
 from machinery.client.api_client import Client, retry_unavailable
 from machinery.client.informer import Informer
-from tests.support.cluster import WAIT_SECONDS_MAX, Cluster, eventually
+from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+from tests.support.eventually import eventually
 
 KUBELET = "kubelet-0"
 
@@ -74,23 +75,17 @@ class Lab:
 
     async def event_reasons(self, name: str, *, until: str) -> list[str]:
         """Return the reasons of a pod's events in their order, as soon as one of them is `until`."""
-        seen: list[core.Event] = []
-        with anyio.move_on_after(WAIT_SECONDS_MAX):
-            while not any(event.reason == until for event in seen):
-                found = (await self.client.list(kinds.EVENT, "default")).items
-                seen = [event for event in found if event.involvedObject.name == name]
-                await anyio.sleep(0.02)
-        # Their names end in the time, to the microsecond; their timestamps have seconds only.
-        ordered = sorted(seen, key=lambda event: event.metadata.name)
-        assert any(event.reason == until for event in seen), ordered
-        return [event.reason for event in ordered]
+
+        async def reasons() -> list[str]:
+            found = (await self.client.list(kinds.EVENT, "default")).items
+            # Their names end in the time, to the microsecond; their timestamps have seconds only.
+            ordered = sorted(found, key=lambda event: event.metadata.name)
+            return [event.reason for event in ordered if event.involvedObject.name == name]
+
+        return await eventually(reasons, lambda seen: until in seen)
 
     async def gone(self, name: str) -> None:
-        with anyio.move_on_after(WAIT_SECONDS_MAX):
-            while await self.get(name) is not None:  # noqa: ASYNC110  # another process's doing
-                await anyio.sleep(0.02)
-            return
-        raise AssertionError(f"pod {name} is still there: {await self.get(name)}")
+        await eventually(lambda: self.get(name), lambda pod: pod is None)
 
     async def resize(self, name: str, container: str = "main", **requests: str) -> None:
         body = {"spec": {"containers": [{"name": container, "resources": {"requests": requests}}]}}

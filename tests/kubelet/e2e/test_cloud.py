@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import anyio
 import grpc.aio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
@@ -14,7 +13,8 @@ from machinery.api import kinds
 from machinery.api.errors import StatusError, is_not_found
 from machinery.api.pb import core
 from tests.kubelet.e2e.support import KUBELET, Lab, is_ready, lab, pod
-from tests.support.cluster import WAIT_SECONDS_MAX, Cluster, eventually
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 
 class Provider(cloud_grpc.CloudProviderServicer):
@@ -60,15 +60,18 @@ async def provider() -> AsyncIterator[tuple[Provider, str]]:
 
 
 async def node(here: Lab, name: str) -> core.Node:
-    with anyio.move_on_after(WAIT_SECONDS_MAX):
-        while True:
-            try:
-                return await here.client.get(kinds.NODE, name)
-            except StatusError as error:
-                if not is_not_found(error):
-                    raise
-            await anyio.sleep(0.05)
-    raise AssertionError(f"no node {name}:\n{here.cluster.log(KUBELET)}")
+
+    async def read() -> core.Node | None:
+        try:
+            return await here.client.get(kinds.NODE, name)
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
+
+    found = await eventually(read, explain=lambda: here.cluster.log(KUBELET))
+    assert found is not None
+    return found
 
 
 async def test_an_instance_becomes_a_node_and_is_given_up(cluster: Cluster) -> None:
@@ -89,9 +92,7 @@ async def test_an_instance_becomes_a_node_and_is_given_up(cluster: Cluster) -> N
 
         servicer.instances = {}
         asked = servicer.asked
-        with anyio.fail_after(WAIT_SECONDS_MAX):
-            while servicer.asked < asked + 2:  # noqa: ASYNC110  # another process's doing
-                await anyio.sleep(0.05)
+        await eventually(lambda: servicer.asked >= asked + 2)
         await here.create(pod("b", {"cpu": "1"}), "pool-1")
         assert "Instance is gone" in cluster.log(KUBELET)
         assert (await node(here, "pool-1")).metadata.name == "pool-1", "the object is the cloud's to delete"

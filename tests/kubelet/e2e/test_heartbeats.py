@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import anyio
-
 from machinery.api import kinds
+from machinery.api.objects import condition_is
 from tests.kubelet.e2e.support import KUBELET, is_ready, lab, pod
-from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 GPU = "example.com/gpu"
 
@@ -14,15 +14,15 @@ GPU = "example.com/gpu"
 async def test_leases_are_renewed(cluster: Cluster) -> None:
     async with lab(cluster, "--node-lease-duration", "4s", nodes=20) as here:
         before = {row.metadata.name: row for row in (await here.client.list(kinds.LEASE)).items}
-        with anyio.fail_after(WAIT_SECONDS_MAX):
-            while True:
-                now = {row.metadata.name: row for row in (await here.client.list(kinds.LEASE)).items}
-                if all(
-                    now[name].metadata.resourceVersion != old.metadata.resourceVersion
-                    for name, old in before.items()
-                ):
-                    break
-                await anyio.sleep(0.1)
+
+        async def all_renewed() -> bool:
+            now = {row.metadata.name: row for row in (await here.client.list(kinds.LEASE)).items}
+            return all(
+                now[name].metadata.resourceVersion != old.metadata.resourceVersion
+                for name, old in before.items()
+            )
+
+        await eventually(all_renewed)
 
 
 async def test_a_status_that_another_client_wrote_is_corrected(cluster: Cluster) -> None:
@@ -31,12 +31,10 @@ async def test_a_status_that_another_client_wrote_is_corrected(cluster: Cluster)
             "status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}
         }
         await here.client.patch(kinds.NODE, "node-0", "", unknown, subresource="status")
-        with anyio.fail_after(WAIT_SECONDS_MAX):
-            while True:
-                node = await here.client.get(kinds.NODE, "node-0")
-                if {row.type: row.status for row in node.status.conditions}["Ready"] == "True":
-                    break
-                await anyio.sleep(0.05)
+        await eventually(
+            lambda: here.client.get(kinds.NODE, "node-0"),
+            lambda node: condition_is(node.status.conditions, "Ready"),
+        )
 
 
 async def test_an_existing_node_is_adopted(cluster: Cluster) -> None:
@@ -57,13 +55,11 @@ async def test_an_extended_resource_in_a_nodes_capacity_is_kept_and_used(cluster
     async with lab(cluster, "--node-status-update-frequency", "200ms") as here:
 
         async def allocatable(text: str) -> None:
-            with anyio.fail_after(WAIT_SECONDS_MAX):
-                while True:
-                    node = await here.client.get(kinds.NODE, "node-0")
-                    if node.status.allocatable[GPU].string == text:
-                        assert node.status.capacity[GPU].string == text
-                        return
-                    await anyio.sleep(0.02)
+            node = await eventually(
+                lambda: here.client.get(kinds.NODE, "node-0"),
+                lambda node: node.status.allocatable[GPU].string == text,
+            )
+            assert node.status.capacity[GPU].string == text
 
         added = {"status": {"capacity": {GPU: "2"}}}
         await here.client.patch(kinds.NODE, "node-0", "", added, subresource="status")

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
 
 from machinery.api import kinds
 from machinery.api.pb import core
 from tests.kubelet.e2e.support import KUBELET, Lab, condition, is_ready, lab, pod
-from tests.support.cluster import WAIT_SECONDS_MAX, Cluster
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 GATE = "example.com/gate"
 
 
 async def _written(here: Lab, name: str) -> core.Pod:
     """The pod once the kubelet's status is in the API server, read without a watch."""
-    with anyio.move_on_after(WAIT_SECONDS_MAX):
-        while True:
-            seen = await here.get(name)
-            if seen is not None and seen.status.phase == "Running":
-                return seen
-            await anyio.sleep(0.02)
-    raise AssertionError(f"the kubelet's status of {name} was never written")
+    seen = await eventually(
+        lambda: here.get(name), lambda pod: pod is not None and pod.status.phase == "Running"
+    )
+    assert seen is not None
+    return seen
 
 
 async def _change_before_the_status_is_written(here: Lab, change: str) -> core.Pod:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
-
-import anyio
 
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_not_found
@@ -14,6 +12,7 @@ from machinery.api.pb import core, storage
 from machinery.client.api_client import Client, retry_unavailable
 from machinery.process.serving_client import ServingPort, request
 from machinery.wire import codec
+from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")
@@ -45,25 +44,11 @@ def pod(name: str, *, cpu: str = "100m", **spec: Any) -> core.Pod:
     )
 
 
-async def until(
-    read: Callable[[], Awaitable[T]], good: Callable[[T], bool], *, limit_seconds: float = WAIT_SECONDS_MAX
-) -> T:
-    """Reads until the value is good; fails with the last one after the limit."""
-    value: T | None = None
-    with anyio.move_on_after(limit_seconds):
-        while True:
-            value = await read()
-            if good(value):
-                return value
-            await anyio.sleep(0.02)
-    raise AssertionError(f"not within {limit_seconds:g} s; last seen: {value}")
-
-
 async def pod_when(
     client: Client, name: str, good: Callable[[core.Pod], bool], *, limit_seconds: float = WAIT_SECONDS_MAX
 ) -> core.Pod:
     """The pod as soon as it is as wanted."""
-    return await until(
+    return await eventually(
         lambda: retry_unavailable(lambda: client.get(kinds.POD, name, "default")),
         good,
         limit_seconds=limit_seconds,
@@ -90,7 +75,7 @@ async def gone(client: Client, name: str) -> None:
             return is_not_found(error)
         return False
 
-    await until(is_gone, bool)
+    await eventually(is_gone, bool)
 
 
 def debug_queue(port: ServingPort) -> dict[str, Any]:

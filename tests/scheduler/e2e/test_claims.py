@@ -7,9 +7,10 @@ import pytest
 from machinery.api import kinds
 from machinery.api.pb import devices
 from machinery.client.api_client import Client, retry_unavailable
-from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition, until
+from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition
 from tests.support.cluster import Cluster
 from tests.support.devices import DRIVER, claim, device, device_class, resource_slice, template, using
+from tests.support.eventually import eventually
 
 NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -33,7 +34,7 @@ async def test_pods_get_devices_from_a_template_and_give_them_back(cluster: Clus
         for name in ("a", "b"):
             await client.create(using(pod(name), template="one-gpu"))
         assert {await bound(client, "a"), await bound(client, "b")} == {"n1", "n2"}
-        claims = await until(
+        claims = await eventually(
             lambda: _claims(client), lambda found: all(c.status.HasField("allocation") for c in found)
         )
         assert [len(c.status.reservedFor) for c in claims] == [1, 1]

@@ -9,8 +9,9 @@ from machinery.api.errors import StatusError, is_not_found
 from machinery.api.pb import workloads
 from machinery.client.api_client import Client
 from machinery.wire import codec
-from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition, until
+from tests.scheduler.e2e.objects import bound, node, pod, pod_when, scheduled_condition
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 GATES = ("--emulated-version=1.36", "--feature-gates=GenericWorkload=true,GangScheduling=true")
 NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
@@ -36,12 +37,12 @@ async def test_a_gang_gets_its_nodes_when_there_is_room_for_all(cluster: Cluster
             await client.create(pod(name, cpu="1", schedulingGroup={"podGroupName": "g"}))
         for name in names:
             await pod_when(client, name, lambda p: scheduled_condition(p) is not None)
-        await until(lambda: placed(client), "False".__eq__)
+        await eventually(lambda: placed(client), "False".__eq__)
         for name in names:
             assert not (await client.get(kinds.POD, name, "default")).spec.nodeName
         await client.create(node("n2", cpu="1"))
         assert sorted([await bound(client, name) for name in names]) == ["n1", "n1", "n2"]
-        await until(lambda: placed(client), "True".__eq__)
+        await eventually(lambda: placed(client), "True".__eq__)
 
 
 @pytest.mark.slow

@@ -7,8 +7,9 @@ import anyio
 from machinery.api import kinds
 from machinery.client.api_client import Client, retry_unavailable
 from machinery.resources.quantity import milli
-from tests.scheduler.e2e.objects import node, pod, scheduled_condition, until
+from tests.scheduler.e2e.objects import node, pod, scheduled_condition
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 PODS = 120
 NODES = 8
@@ -54,7 +55,7 @@ async def test_the_scheduler_is_killed_again_and_again(cluster: Cluster) -> None
             assert await cluster.exited("scheduler") < 0
         cluster.arguments("scheduler")
         await cluster.start("scheduler")
-        await until(lambda: unbound(client), lambda count: count == 0)
+        await eventually(lambda: unbound(client), lambda count: count == 0)
         await assert_nothing_is_overfilled(client)
 
 
@@ -65,8 +66,8 @@ async def test_the_api_server_is_killed_under_bindings(cluster: Cluster) -> None
     async with cluster.client() as client:
         await fill(cluster, client)
         for left in (PODS * 3 // 4, PODS // 2):
-            await until(lambda: unbound(client), left.__gt__)
+            await eventually(lambda: unbound(client), left.__gt__)
             cluster.kill("apiserver")
             await cluster.start("apiserver")
-        await until(lambda: unbound(client), lambda count: count == 0)
+        await eventually(lambda: unbound(client), lambda count: count == 0)
         await assert_nothing_is_overfilled(client)

@@ -20,9 +20,9 @@ from tests.scheduler.e2e.objects import (
     provision,
     scheduled_condition,
     storage_class,
-    until,
 )
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
 EXPECTATION = "NominatedNodeNameForExpectation"
@@ -62,7 +62,7 @@ async def test_the_four_combinations_of_the_gates(cluster: Cluster, expects: boo
         await client.create(pod("plain"))
         await client.create(pod("slow", volumes=CLAIM_VOLUMES))
         assert await bound(client, "plain") == "n1"
-        await until(lambda: selected_node(client), lambda name: name == "n1")
+        await eventually(lambda: selected_node(client), lambda name: name == "n1")
         slow = await client.get(kinds.POD, "slow", "default")
         assert slow.status.nominatedNodeName == ("n1" if expects else "")
         assert scheduled_condition(slow) is None
@@ -94,7 +94,7 @@ async def test_killed_before_the_claim_is_touched(cluster: Cluster, expects: boo
         await client.create(node("n2", labels={"tier": "best"}))
         cluster.arguments("scheduler", gates)
         await cluster.start("scheduler")
-        await until(lambda: selected_node(client), lambda name: name == want)
+        await eventually(lambda: selected_node(client), lambda name: name == want)
         await provision(client)
         assert await bound(client, "p") == want
         assert (await client.get(kinds.POD, "p", "default")).status.nominatedNodeName == ""
@@ -108,7 +108,7 @@ async def test_killed_while_the_volume_is_made(cluster: Cluster) -> None:
         await client.create(storage_class())
         await client.create(claim())
         await client.create(pod("p", volumes=CLAIM_VOLUMES, affinity=PREFERS_BEST))
-        await until(lambda: selected_node(client), lambda name: name == "n1")
+        await eventually(lambda: selected_node(client), lambda name: name == "n1")
         cluster.kill("scheduler")
         await client.create(node("n2", labels={"tier": "best"}))
         await provision(client)

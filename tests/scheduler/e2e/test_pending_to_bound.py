@@ -5,8 +5,9 @@ from __future__ import annotations
 import anyio
 
 from machinery.api import kinds
-from tests.scheduler.e2e.objects import bound, debug_queue, node, pod, pod_when, scheduled_condition, until
+from tests.scheduler.e2e.objects import bound, debug_queue, node, pod, pod_when, scheduled_condition
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
 
@@ -48,7 +49,7 @@ async def test_a_pod_is_bound_and_an_unfit_one_has_the_reason_in_its_condition(c
             events = await client.list(kinds.EVENTS_EVENT, "default")
             return {(event.regarding.name, event.reason) for event in events.items}
 
-        await until(reasons, lambda found: {("big", "FailedScheduling"), ("big", "Scheduled")} <= found)
+        await eventually(reasons, lambda found: {("big", "FailedScheduling"), ("big", "Scheduled")} <= found)
 
 
 async def test_many_pods_at_once(cluster: Cluster) -> None:

@@ -14,9 +14,10 @@ from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.client.api_client import Client
 from machinery.resources.quantity import milli
-from tests.scheduler.e2e.objects import node, pod, until
+from tests.scheduler.e2e.objects import node, pod
 from tests.scheduler.e2e.test_preemption import priority_class
 from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 NODES = 12
 LOW_PER_NODE = 4
@@ -76,7 +77,7 @@ async def test_the_scheduler_dies_while_it_preempts(cluster: Cluster, deaths: Se
             cluster.arguments("scheduler", f"--failpoints={death}")
             cluster.spawn("scheduler")
             # A life may also end its work before its step comes; then it is killed.
-            await until(lambda: _is_over(cluster, client), bool)
+            await eventually(lambda: _is_over(cluster, client), bool)
             cluster.kill("scheduler")
             await _pending(client)
             for each in await pods(client):
@@ -84,7 +85,7 @@ async def test_the_scheduler_dies_while_it_preempts(cluster: Cluster, deaths: Se
                     assert bound.setdefault(each.metadata.uid, each.spec.nodeName) == each.spec.nodeName
         cluster.arguments("scheduler")
         await cluster.start("scheduler")
-        await until(lambda: _pending(client), lambda count: count == 0)
+        await eventually(lambda: _pending(client), lambda count: count == 0)
         await everything_is_in_order(client, bound)
 
 

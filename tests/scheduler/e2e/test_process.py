@@ -7,7 +7,8 @@ from pathlib import Path
 from machinery.api import kinds
 from machinery.api.pb import core
 from tests.scheduler.e2e.objects import bound, debug_queue, node, pod, pod_when, scheduled_condition
-from tests.support.cluster import Cluster, eventually
+from tests.support.cluster import Cluster
+from tests.support.eventually import eventually
 
 NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
 PLUGIN = "--plugin=tests.scheduler.e2e.outside_plugin:Turnstile"

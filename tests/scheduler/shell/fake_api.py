@@ -20,7 +20,7 @@ from machinery.api.pb import core, events
 from machinery.client.api_client import ListResult, WatchEvent
 from machinery.patch.strategic_merge import strategic_merge_patch
 from machinery.wire import codec
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.eventually import eventually
 
 
 @dataclass
@@ -70,9 +70,7 @@ class FakeApi:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Waits for a condition on what is stored or noted."""
-        with anyio.fail_after(PATIENCE_SECONDS):
-            while not condition():  # noqa: ASYNC110  # conditions of several tasks give no common notice
-                await anyio.sleep(0.001)
+        await eventually(condition, poll_seconds=0.001)
 
     # What the scheduler does
 
