@@ -9,7 +9,7 @@ from machinery.client.api_client import Client
 from machinery.features import gates as versions
 from machinery.runtime import logs
 from machinery.runtime.clock import FakeClock
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 
 def context_of(api: FakeApi, clock: FakeClock, *, root_ca: str = "") -> Context:

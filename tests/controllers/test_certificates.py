@@ -41,7 +41,7 @@ from machinery.api.objects import ObjectKey
 from machinery.api.pb import certificates
 from machinery.runtime.clock import FakeClock
 from tests.controllers.contexts import context_of
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = ec.generate_private_key(ec.SECP256R1())

@@ -20,8 +20,8 @@ from machinery.features.gates import Gates, Version
 from machinery.runtime import logs
 from machinery.runtime.clock import FakeClock, rfc3339
 from tests.controllers.builders import pod
-from tests.scheduler.shell.fake_api import FakeApi
 from tests.support.devices import allocation, claim, device, resource_slice, using
+from tests.support.fake_api import FakeApi
 
 ADDED = 1_700_000_000.0
 
@@ -78,14 +78,8 @@ def test_only_the_newest_generation_of_a_pool_counts() -> None:
     assert executing([old, new]) == {}
 
 
-class Api(FakeApi):
-    async def update(self, obj: Any, *, subresource: str = "", **_: Any) -> Any:
-        await self._call(f"update/{subresource}", f"{obj.metadata.namespace}/{obj.metadata.name}", None)
-        return self.put(obj)
-
-
 @asynccontextmanager
-async def evicting(api: Api, clock: FakeClock, **gates: bool) -> AsyncIterator[None]:
+async def evicting(api: FakeApi, clock: FakeClock, **gates: bool) -> AsyncIterator[None]:
     client = cast("Client", api)
     recorders, informers = Recorders(client, clock), InformerSet(client, clock)
     context = Context(
@@ -109,12 +103,12 @@ def running_pod(uid: str = "uid-p") -> core.Pod:
     return using(pod("p", uid=uid, node="n1"), claim="c")
 
 
-def is_gone(api: Api) -> bool:
+def is_gone(api: FakeApi) -> bool:
     return ObjectKey("default", "p") not in api.objects[kinds.POD]
 
 
 async def test_a_pod_goes_when_its_device_is_tainted_and_says_why() -> None:
-    api, clock = Api(), FakeClock(ADDED)
+    api, clock = FakeApi(), FakeClock(ADDED)
     for obj in (tainted(), user(), running_pod()):
         api.put(obj)
     async with evicting(api, clock):
@@ -129,7 +123,7 @@ async def test_a_pod_goes_when_its_device_is_tainted_and_says_why() -> None:
 
 
 async def test_a_pod_stays_for_as_long_as_its_claim_tolerates_the_taint() -> None:
-    api, clock = Api(), FakeClock(ADDED)
+    api, clock = FakeApi(), FakeClock(ADDED)
     for obj in (tainted(taint()), user(tolerates(60)), running_pod()):
         api.put(obj)
     async with evicting(api, clock):
@@ -141,7 +135,7 @@ async def test_a_pod_stays_for_as_long_as_its_claim_tolerates_the_taint() -> Non
 
 
 async def test_a_taint_that_is_taken_away_in_time_changes_nothing() -> None:
-    api, clock = Api(), FakeClock(ADDED)
+    api, clock = FakeApi(), FakeClock(ADDED)
     for obj in (tainted(taint()), user(tolerates(60)), running_pod()):
         api.put(obj)
     async with evicting(api, clock):
@@ -162,7 +156,7 @@ async def test_a_taint_that_is_taken_away_in_time_changes_nothing() -> None:
     ],
 )
 async def test_who_does_not_go(claims: devices.ResourceClaim, who: core.Pod, gates: dict[str, bool]) -> None:
-    api, clock = Api(), FakeClock(ADDED)
+    api, clock = FakeApi(), FakeClock(ADDED)
     for obj in (tainted(taint()), claims, who):
         api.put(obj)
     async with evicting(api, clock, **gates):

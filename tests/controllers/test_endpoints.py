@@ -15,7 +15,7 @@ from controllers.endpoints.shell.members import ServicePods
 from controllers.endpoints.subsets import desired, desired_subsets, repacked, truncate
 from controllers.shell.manager import TABLE, Options
 from machinery.api import kinds
-from machinery.api.objects import ObjectKey, key_of
+from machinery.api.objects import ObjectKey
 from machinery.api.pb import core
 from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
@@ -23,7 +23,7 @@ from machinery.wire.codec import to_json
 from tests.controllers.builders import EPOCH
 from tests.controllers.contexts import context_of
 from tests.controllers.endpoints import NODES, PORT, backend, service, stored
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 OVER = "endpoints.kubernetes.io/over-capacity"
 
@@ -295,19 +295,6 @@ def test_writes_that_the_informer_has_yet_to_show() -> None:
 
 
 class Api(FakeApi):
-    """Generates names, as the API server does."""
-
-    async def create(self, obj: Any, **_: Any) -> Any:
-        if kinds.of(obj) in (kinds.EVENT, kinds.EVENTS_EVENT):
-            return await super().create(obj)
-        made = type(obj)()
-        made.CopyFrom(obj)
-        if not made.metadata.name:
-            made.metadata.name = f"{made.metadata.generateName}{self.revision}"
-        made.metadata.uid = made.metadata.name
-        await self._call("create", str(key_of(made)), obj)
-        return self.put(made)
-
     def ready(self) -> list[str]:
         slices = self.objects.get(kinds.ENDPOINT_SLICE, {}).values()
         return sorted(r.addresses[0] for s in slices for r in s.endpoints if r.conditions.ready)
@@ -352,7 +339,7 @@ async def test_the_controllers_see_which_pods_are_selected() -> None:
         await show(["10.0.0.1"])
         api.remove(kinds.POD, "p0000")
         await show([])
-        created = [kind for verb, kind, _ in api.requests if verb == "create"]
+        created = [request.key for request in api.requests if request.verb == "create"]
         assert len(created) == 2  # one slice, one Endpoints
 
 

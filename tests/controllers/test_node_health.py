@@ -13,7 +13,7 @@ from machinery.api.objects import condition_is
 from machinery.runtime.clock import FakeClock
 from tests.controllers.builders import lease, node
 from tests.controllers.contexts import context_of
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 from tests.support.patience import PATIENCE_SECONDS
 
 GRACE_SECONDS = 10.0
@@ -28,10 +28,6 @@ class Api(FakeApi):
         if self.away:
             raise errors.service_unavailable("it was killed")
         return await super().get(kind, name, namespace, **more)
-
-    async def update(self, obj: Any, *, subresource: str = "", **_: Any) -> Any:
-        await self._call(f"update/{subresource}", obj.metadata.name, obj)
-        return self.put(obj)
 
     @property
     def ready(self) -> bool:

@@ -16,13 +16,10 @@ from machinery.runtime.clock import FakeClock
 from machinery.wire import codec
 from tests.controllers.builders import claim, pod
 from tests.controllers.contexts import context_of
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 
 class Api(FakeApi):
-    async def update(self, obj: Any, *, subresource: str = "", **_: Any) -> Any:
-        return self.put(obj)
-
     def used(self, name: str = "pods") -> list[str]:
         return [found.status.used[name].string for found in self.objects[kinds.RESOURCE_QUOTA].values()]
 

@@ -16,20 +16,12 @@ from machinery.api.kinds import Kind
 from machinery.api.pb import core
 from machinery.runtime.clock import FakeClock
 from tests.controllers.contexts import context_of
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 CERTIFICATE = "kube-root-ca.crt"
 
 
 class Api(FakeApi):
-    async def create(self, obj: Any, **_: Any) -> Any:
-        await self._call("create", obj.metadata.name, obj)
-        return self.put(obj)
-
-    async def update(self, obj: Any, *, subresource: str = "", **_: Any) -> Any:
-        await self._call(f"update/{subresource}", obj.metadata.name, obj)
-        return self.put(obj)
-
     def names(self, kind: Kind[Any]) -> set[str]:
         return {f"{key.namespace}/{key.name}" for key in self.objects.get(kind, {})}
 

@@ -13,7 +13,7 @@ from machinery.api.objects import ObjectKey
 from machinery.api.pb import networking
 from machinery.runtime.clock import FakeClock
 from tests.controllers.contexts import context_of
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 
 def cidr(name: str, *ranges: str, going_since: float = 0.0) -> networking.ServiceCIDR:
@@ -63,7 +63,7 @@ def test_both_families_must_be_left_with_a_range() -> None:
 
 
 class Api(FakeApi):
-    """Remembers patches and updates."""
+    """Records patches and updates, without effect."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ import anyio
 from controllers.shell.controller import Context, Worker
 from machinery.runtime.clock import FakeClock
 from tests.controllers.contexts import context_of
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 
 class Breaking(Worker[str]):

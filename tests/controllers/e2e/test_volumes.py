@@ -179,7 +179,7 @@ async def test_killed_anywhere_it_makes_one_volume(cluster: Cluster, point: str)
 
 async def test_a_claim_takes_the_attributes_class_of_its_volume(cluster: Cluster) -> None:
     async with running(cluster) as lab:
-        attributes = storage.VolumeAttributesClass(driverName="test")
+        attributes = storage.VolumeAttributesClass(driverName="test", parameters={"iops": "100"})
         attributes.metadata.name = "gold"
         static = volume("pv", class_name="", phase="", claim_ref={"name": "data"})
         static.spec.volumeAttributesClassName = "gold"

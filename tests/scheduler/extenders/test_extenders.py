@@ -13,7 +13,7 @@ from scheduler.config import Extender, SchedulerConfig
 from tests.scheduler.builders import node, pod
 from tests.scheduler.extenders.conftest import Outside
 from tests.scheduler.shell.conftest import running
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 ASKS_ALL = {"filter_verb": "filter", "prioritize_verb": "prioritize", "weight": 1, "node_cache_capable": True}
 
@@ -200,7 +200,7 @@ async def test_an_extender_takes_candidates_for_preemption_away(outside: Outside
     extender = at(outside, preempt_verb="preempt", node_cache_capable=caches)
     async with running(api, config=config(extender)):
         await api.until(lambda: api.pod("vip").spec.nodeName == "n2")
-    assert [key for verb, key, _ in api.requests if verb == "delete"] == ["default/low-n2"]
+    assert [request.key for request in api.requests if request.verb == "delete"] == ["default/low-n2"]
     asked = outside.calls("preempt")[0]
     victims = asked["NodeNameToMetaVictims" if caches else "NodeNameToVictims"]
     assert set(victims) == {"n1", "n2"}
@@ -231,5 +231,5 @@ async def test_without_candidates_no_pod_is_evicted(
     async with running(api, config=config(at(outside, preempt_verb="preempt"))):
         await api.until(lambda: bool(message(api, "vip")))
         assert wanted in message(api, "vip")
-        assert "delete" not in [verb for verb, _, _ in api.requests]
+        assert "delete" not in [request.verb for request in api.requests]
         assert kinds.POD in api.objects

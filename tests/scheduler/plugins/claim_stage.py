@@ -18,7 +18,6 @@ from scheduler.framework.interface import PostFilterResult, Status
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.dynamic_resources import DynamicResources
 from tests.scheduler.builders import UNREAD, VERSION, desk, node, pod
-from tests.scheduler.fake_api import FakeApi
 from tests.scheduler.performing import done
 from tests.support.devices import (
     allocation,
@@ -28,6 +27,7 @@ from tests.support.devices import (
     resource_slice,
     using,
 )
+from tests.support.fake_api import FakeApi
 from tests.support.patience import PATIENCE_SECONDS
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -36,47 +36,26 @@ S2 = resource_slice("s2", device("gpu-0"), node="n2")
 
 
 class DeviceApi(FakeApi):
-    """Also creates objects, and does what patches of claims and pods say. `holds`: updates wait."""
+    """Also makes updates wait (`holds`) and reads fail (`unread`)."""
 
-    def __init__(self, *objects: Any) -> None:
-        super().__init__(*objects)
-        self.holds = False
+    holds = False
+    unread: errors.StatusError | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.deletes_gracefully = True
         self.arrived, self.goes_on = anyio.Event(), anyio.Event()
-        self.unread: errors.StatusError | None = None
 
-    async def create(self, obj: Any) -> Any:
-        new = type(obj)()
-        new.CopyFrom(obj)
-        new.metadata.name = new.metadata.name or new.metadata.generateName + "x"
-        new.metadata.uid = f"uid-{new.metadata.name}"
-        self._note("create", kinds.of(obj).kind, new.metadata.name)
-        return self.put(new)
-
-    async def update(self, obj: Any, *, subresource: str = "", dry_run: bool = False) -> Any:
+    async def update(self, obj: Any, **options: Any) -> Any:
         if self.holds:
             self.arrived.set()
             await self.goes_on.wait()
-        return await super().update(obj, subresource=subresource, dry_run=dry_run)
+        return await super().update(obj, **options)
 
-    async def get(self, kind: Kind[Any], name: str, namespace: str = "") -> Any:
+    async def get(self, kind: Kind[Any], name: str, namespace: str = "", **options: Any) -> Any:
         if self.unread is not None:
             raise self.unread
-        found = self.find(kind, name, namespace)
-        if found is None:
-            raise errors.not_found(kind, name)
-        return found
-
-    async def patch(
-        self, kind: Kind[Any], name: str, namespace: str, patch: Any, *, subresource: str = ""
-    ) -> Any:
-        await super().patch(kind, name, namespace, patch, subresource=subresource)
-        new = type(found := await self.get(kind, name, namespace))()
-        new.CopyFrom(found)
-        for entry in patch["status"].get("reservedFor", ()):
-            kept = [r for r in new.status.reservedFor if r.uid != entry["uid"]]
-            del new.status.reservedFor[:]
-            new.status.reservedFor.extend(kept)
-        return self.put(new)
+        return await super().get(kind, name, namespace, **options)
 
 
 class Stage:
@@ -86,7 +65,9 @@ class Stage:
         self, *objects: Any, gates: Mapping[str, bool] | None = None, version: Version = VERSION
     ) -> None:
         self.clock = FakeClock()
-        self.api = DeviceApi(node("n1"), node("n2"), device_class(), *objects)
+        self.api = DeviceApi()
+        for obj in (node("n1"), node("n2"), device_class(), *objects):
+            self.api.put(obj)
         self.desk = desk(
             without=("DefaultPreemption",),
             environment={
@@ -154,7 +135,7 @@ class Stage:
         return found
 
     def writes(self) -> list[tuple[Any, ...]]:
-        return [r[:2] for r in self.api.requests]
+        return [(request.verb.partition("/")[0], request.kind) for request in self.api.requests]
 
 
 def user(name: str = "p", *claims: str) -> PodInfo:

@@ -18,7 +18,12 @@ from tests.support.devices import (
     claim,
     using,
 )
+from tests.support.fake_api import Request
 from tests.support.patience import PATIENCE_SECONDS
+
+
+def _away(request: Request) -> Exception | None:
+    return errors.service_unavailable("") if request.verb.startswith("update") else None
 
 
 async def test_an_unused_claim_is_deallocated() -> None:
@@ -104,7 +109,9 @@ async def test_devices_of_a_stopped_binding_are_in_use_until_it_is_known_what_wa
     if when == "writing":
         stage.api.holds = True
     else:
-        stage.api.reject = lambda request: errors.service_unavailable("") if request[0] == "update" else None
+        stage.api.reject = lambda request: (
+            errors.service_unavailable("") if request.verb.startswith("update") else None
+        )
     await _stopped(stage, who, when)
     before = stage.state
     assert stage.claim().status.HasField("allocation") is written
@@ -123,7 +130,9 @@ async def test_devices_of_a_stopped_binding_are_in_use_until_it_is_known_what_wa
 async def test_a_claim_that_cannot_be_looked_up_holds_no_devices_for_ever(gone: errors.StatusError) -> None:
     stage = Stage(mine(finalizers=[FINALIZER]), claim("other", uid="uid-other"), S1)
     who, other = user(), user("q", "other")
-    stage.api.reject = lambda request: errors.service_unavailable("") if request[0] == "update" else None
+    stage.api.reject = lambda request: (
+        errors.service_unavailable("") if request.verb.startswith("update") else None
+    )
     await _stopped(stage, who, "waiting")
     before = stage.state
     stage.plugin.unreserve(before, who, "n1")

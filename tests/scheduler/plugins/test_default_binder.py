@@ -6,15 +6,15 @@ from machinery.api import errors, kinds
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Code
 from tests.scheduler.builders import desk, pod
-from tests.scheduler.fake_api import FakeApi
 from tests.scheduler.performing import binding_plugins
+from tests.support.fake_api import FakeApi, Request
 
 
 async def test_binds_with_the_pods_uid() -> None:
-    api = FakeApi()
+    api = FakeApi.of(pod("a").pod)
     framework = desk(environment={"client": api}).framework
     assert await binding_plugins(framework).bind(framework, CycleState(), pod("a"), "n1") is None
-    assert api.requests == [("bind", "default/a", "n1", "uid-a")]
+    assert api.requests == [Request("bind", "Pod", "default/a", "n1", {"uid": "uid-a"})]
 
 
 async def test_a_rejected_binding_is_an_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from machinery.api import kinds
 from scheduler.framework.types import PodInfo
 from tests.scheduler.builders import node, pod
 from tests.scheduler.plugins.claim_stage import FINALIZER, S1, Stage
@@ -26,16 +27,16 @@ async def test_an_extended_resource_is_given_by_devices() -> None:
     stage.api.put(who.pod)
     assert stage.verdicts(who) == {"n2": "cannot allocate all claims"}
     assert await stage.bind(who) is None
-    found = stage.claim("p-extended-resources-x")
+    (found,) = stage.api.all_of(kinds.RESOURCE_CLAIM)
     assert found.metadata.annotations["resource.kubernetes.io/extended-resource-claim"] == "true"
     requests = found.spec.devices.requests
     assert [(r.name, r.exactly.deviceClassName, r.exactly.count) for r in requests] == [
         ("container-0-request-1", "gpu", 1)
     ]
     assert [r.request for r in found.status.allocation.devices.results] == ["container-0-request-1"]
-    patch = next(r[4] for r in stage.api.requests if r[:2] == ("patch", "Pod"))
+    patch = next(r.body for r in stage.api.requests if r[:2] == ("patch/status", "Pod"))
     assert patch["status"]["extendedResourceClaimStatus"] == {
-        "resourceClaimName": "p-extended-resources-x",
+        "resourceClaimName": found.metadata.name,
         "requestMappings": [
             {
                 "containerName": "c",
@@ -54,7 +55,8 @@ async def test_a_claim_for_extended_resources_is_deleted_when_binding_fails() ->
     stage.plugin.unreserve(stage.state, who, "n1")
     await stage.run(stage.plugin.after_unreserve(stage.state, who, "n1"))
     assert ("delete", "ResourceClaim") in stage.writes()
-    assert FINALIZER not in stage.claim("p-extended-resources-x").metadata.finalizers
+    (found,) = stage.api.all_of(kinds.RESOURCE_CLAIM)
+    assert FINALIZER not in found.metadata.finalizers
 
 
 def test_a_device_plugin_that_has_it_is_used() -> None:

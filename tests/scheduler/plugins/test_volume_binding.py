@@ -18,8 +18,8 @@ from scheduler.framework.interface import Code, FilterError, Status
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.volume_binding import VolumeBinding
 from tests.scheduler.builders import Desk, desk, node, pod
-from tests.scheduler.fake_api import FakeApi
 from tests.scheduler.performing import done
+from tests.support.fake_api import FakeApi
 from tests.support.patience import PATIENCE_SECONDS
 
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -76,7 +76,7 @@ class Stage:
     def __init__(self, *objects: Any, timeout: int = 600) -> None:
         self.clock = FakeClock()
         self.pod = user()
-        self.api = FakeApi(self.pod.pod, node("n1"), node("n2"), *objects)
+        self.api = FakeApi.of(self.pod.pod, node("n1"), node("n2"), *objects)
         self.desk: Desk = desk(
             environment={"client": self.api, "listers": self.api.listers(), "clock": self.clock}
         )
@@ -173,7 +173,9 @@ async def test_the_selected_node_is_set_and_provisioning_is_awaited() -> None:
         lambda: stage.provision("n1"),
     )
     assert status is None
-    assert stage.api.requests == [("update", "PersistentVolumeClaim", "default/data")]
+    assert [request[:3] for request in stage.api.requests] == [
+        ("update", "PersistentVolumeClaim", "default/data")
+    ]
 
 
 async def test_the_time_runs_out() -> None:
@@ -211,7 +213,7 @@ async def test_the_node_is_deleted_under_the_pod() -> None:
     stage = Stage(claim(), waiting_class())
     stage.feasible()
     stage.reserve("n1")
-    status = await finish(stage, lambda: stage.api.drop(kinds.NODE, "n1"))
+    status = await finish(stage, lambda: stage.api.remove(kinds.NODE, "n1"))
     assert status is not None
     assert status.code is Code.Error
     assert "failed to get node" in status.message()
@@ -221,7 +223,7 @@ async def test_the_pod_is_deleted_while_it_waits() -> None:
     stage = Stage(claim(), waiting_class())
     stage.feasible()
     stage.reserve("n1")
-    status = await finish(stage, lambda: stage.api.drop(kinds.POD, "p", "default"))
+    status = await finish(stage, lambda: stage.api.remove(kinds.POD, "p"))
     assert status is not None
     assert "pod does not exist any more" in status.message()
 

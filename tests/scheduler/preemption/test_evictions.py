@@ -15,8 +15,8 @@ from scheduler.framework.interface import Candidate, Code
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.default_preemption import DefaultPreemption
 from tests.scheduler.builders import Desk, desk, node, pod
-from tests.scheduler.fake_api import FakeApi
 from tests.scheduler.performing import done
+from tests.support.fake_api import FakeApi, Request
 
 
 class Recorder:
@@ -35,7 +35,7 @@ class Stage:
     def __init__(self, *victims: PodInfo, **environment: Any) -> None:
         self.preemptor = pod("vip", cpu="3", priority=1000)
         self.victims = victims
-        self.api = FakeApi(self.preemptor.pod, *(v.pod for v in victims))
+        self.api = FakeApi.of(self.preemptor.pod, *(v.pod for v in victims), deletes_gracefully=True)
         self.recorder = Recorder()
         self.activated: list[str] = []
         self.desk: Desk = desk(
@@ -61,7 +61,7 @@ class Stage:
         await self.do(self.plugin.evictions.in_background(self.candidate, self.preemptor))
 
     def asked(self) -> list[tuple[str, str]]:
-        return [(request[0], request[2]) for request in self.api.requests]
+        return [(request.verb, request.key) for request in self.api.requests]
 
 
 async def test_a_victim_is_marked_and_deleted_without_preconditions() -> None:
@@ -69,9 +69,8 @@ async def test_a_victim_is_marked_and_deleted_without_preconditions() -> None:
     victim.pod.metadata.generation = 3
     stage = Stage(victim)
     await stage.run()
-    assert stage.asked() == [("patch", "default/victim"), ("delete", "default/victim")]
-    _, _, _, subresource, patch = stage.api.requests[0]
-    assert subresource == "status"
+    assert stage.asked() == [("patch/status", "default/victim"), ("delete", "default/victim")]
+    patch = stage.api.requests[0].body
     (condition,) = patch["status"]["conditions"]
     del condition["lastTransitionTime"], condition["lastProbeTime"]
     assert condition == {
@@ -81,7 +80,7 @@ async def test_a_victim_is_marked_and_deleted_without_preconditions() -> None:
         "message": "default-scheduler: preempting to accommodate a higher priority pod",
         "observedGeneration": 3,
     }
-    assert stage.api.requests[1][3] == {}
+    assert stage.api.requests[1].options == {}
     assert stage.recorder.events == [
         ("victim", "Preempted", "Preempting", "Preempted by pod uid-vip on node n1")
     ]
@@ -93,7 +92,7 @@ async def test_a_terminating_victim_is_left_alone() -> None:
     going.pod.metadata.deletionTimestamp.seconds = 1
     stage = Stage(going, pod("other", on="n1"))
     await stage.run()
-    assert stage.asked() == [("patch", "default/other"), ("delete", "default/other")]
+    assert stage.asked() == [("patch/status", "default/other"), ("delete", "default/other")]
 
 
 async def test_lower_nominations_are_cleared_first() -> None:
@@ -101,9 +100,9 @@ async def test_lower_nominations_are_cleared_first() -> None:
     for name, priority in (("lower", 5), ("equal", 1000)):
         stage.desk.nominator.add(pod(name, nominated="n1", priority=priority))
     await stage.run()
-    assert stage.asked()[0] == ("patch", "default/lower")
-    assert stage.api.requests[0][4] == {"status": {"nominatedNodeName": None}}
-    assert ("patch", "default/equal") not in stage.asked()
+    assert stage.asked()[0] == ("patch/status", "default/lower")
+    assert stage.api.requests[0].body == {"status": {"nominatedNodeName": None}}
+    assert ("patch/status", "default/equal") not in stage.asked()
 
 
 async def test_the_last_victim_goes_last_and_its_deletion_ends_the_waiting() -> None:
@@ -111,7 +110,7 @@ async def test_the_last_victim_goes_last_and_its_deletion_ends_the_waiting() -> 
     evictions = stage.plugin.evictions
     waiting: list[bool] = []
 
-    def look(request: tuple[Any, ...]) -> None:
+    def look(request: Request) -> None:
         waiting.append(evictions.is_preempting("uid-vip"))
 
     stage.api.reject = look
@@ -120,7 +119,7 @@ async def test_the_last_victim_goes_last_and_its_deletion_ends_the_waiting() -> 
     assert gated is not None
     assert gated.code is Code.UnschedulableAndUnresolvable
     await stage.do(evictions.in_background(stage.candidate, stage.preemptor))
-    assert stage.asked()[2:] == [("patch", "default/b"), ("delete", "default/b")]
+    assert stage.asked()[2:] == [("patch/status", "default/b"), ("delete", "default/b")]
     assert waiting == [True] * 4
     assert stage.plugin.pre_enqueue(stage.preemptor) is None
 
@@ -130,8 +129,8 @@ async def test_preempting_ends_when_the_watch_shows_the_last_victim_terminating(
     evictions = stage.plugin.evictions
     seen: list[bool] = []
 
-    def delete_seen_early(request: tuple[Any, ...]) -> None:
-        if request[0] == "delete":
+    def delete_seen_early(request: Request) -> None:
+        if request.verb == "delete":
             victim = stage.api.find(kinds.POD, "a", "default")
             assert isinstance(victim, core.Pod)
             victim.metadata.deletionTimestamp.seconds = 1
@@ -145,7 +144,7 @@ async def test_preempting_ends_when_the_watch_shows_the_last_victim_terminating(
 async def test_a_rejected_eviction_brings_the_preemptor_back_and_spares_the_last_victim() -> None:
     stage = Stage(pod("a", on="n1"), pod("b", on="n1"))
     stage.api.reject = lambda request: (
-        errors.internal("no") if request[0] == "delete" and request[2] == "default/a" else None
+        errors.internal("no") if request.verb == "delete" and request.key == "default/a" else None
     )
     await stage.run()
     assert ("delete", "default/b") not in stage.asked()
@@ -155,9 +154,11 @@ async def test_a_rejected_eviction_brings_the_preemptor_back_and_spares_the_last
 
 async def test_a_deleted_victim_is_no_error() -> None:
     stage = Stage(pod("a", on="n1"))
-    stage.api.reject = lambda request: errors.not_found(kinds.POD, "a") if request[0] == "patch" else None
+    stage.api.reject = lambda request: (
+        errors.not_found(kinds.POD, "a") if request.verb == "patch/status" else None
+    )
     await stage.run()
-    assert stage.asked() == [("patch", "default/a")]
+    assert stage.asked() == [("patch/status", "default/a")]
     assert not stage.activated
     assert not stage.recorder.events
 

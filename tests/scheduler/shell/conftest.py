@@ -22,7 +22,7 @@ from scheduler.plugins import registry
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.wiring import Parts, build
 from tests.scheduler.builders import VERSION
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 
 @asynccontextmanager

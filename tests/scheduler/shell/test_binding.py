@@ -14,7 +14,7 @@ from machinery.runtime import failpoints
 from scheduler.framework.interface import Code, Status
 from tests.scheduler.builders import Scripted, node, pod
 from tests.scheduler.shell.conftest import running
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 SKIP = (Status(Code.Skip), False)
 WORKS = (None, False)
@@ -246,7 +246,8 @@ async def test_every_version_schedules(minor: int) -> None:
     async with running(api, scripted(WORKS), version=Version(1, minor)):
         await api.until(lambda: sum(is_bound(api, name) for name in ("p", "too-much")) == 1)
     nominated = any(
-        verb == "patch/status" and "nominatedNodeName" in body["status"] for verb, _, body in api.requests
+        request.verb == "patch/status" and "nominatedNodeName" in request.body["status"]
+        for request in api.requests
     )
     assert nominated == (minor >= 35)
 

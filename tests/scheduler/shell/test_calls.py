@@ -11,7 +11,7 @@ from scheduler.framework.interface import Code, PermitPlugin, PreBindPlugin, Sta
 from scheduler.framework.types import PodInfo
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 PODS_EACH = 5
 CALLS = {
@@ -54,7 +54,7 @@ async def test_a_delayed_pod_costs_one_more_patch_and_no_other_pod_does(gate: bo
         for waiting in list(parts.waiting):
             waiting.allow("Delays")
         await api.until(lambda: all(api.pod(name).spec.nodeName for name in names))
-    counted = Counter(verb for verb, _, _ in api.requests)
+    counted = Counter(request.verb for request in api.requests)
     delayed = 3 * PODS_EACH if gate else 0
     assert counted == Counter({"bind": len(names), "patch/status": delayed})
     for name in names:

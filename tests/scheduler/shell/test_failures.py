@@ -7,7 +7,7 @@ from machinery.api.objects import ObjectKey
 from machinery.runtime import failpoints
 from tests.scheduler.builders import pod
 from tests.scheduler.shell.conftest import running
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 NO_NODES = "no nodes available to schedule pods"
 

@@ -14,8 +14,8 @@ from machinery.wire import codec
 from scheduler.shell.wiring import Parts
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
-from tests.scheduler.shell.fake_api import FakeApi
 from tests.support.devices import claim, device, device_class, resource_slice
+from tests.support.fake_api import FakeApi
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 
@@ -93,7 +93,7 @@ async def test_where_not_all_fit_none_is_bound_and_nothing_stays_taken() -> None
         api.put(node("n2", cpu="1"))
         await api.until(lambda: all(bound(api, "a", "b", "c")))
         await api.until(lambda: condition(api) == ("True", "Scheduled", ""))
-    nominated = {key for _, key, body in api.requests if "nominatedNodeName" in str(body)}
+    nominated = {request.key for request in api.requests if "nominatedNodeName" in str(request.body)}
     assert len(nominated) == 2  # the one that completes the gang does not wait on Permit
 
 

@@ -16,7 +16,7 @@ from scheduler.shell.wiring import Parts
 from tests.nominee.explain.test_schema import VALIDATOR
 from tests.scheduler.builders import Scripted, node, pod
 from tests.scheduler.shell.conftest import running
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 
 def samples(metrics: Metrics) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 from scheduler.simulator_results import HISTORY, PREFIX
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 
 def said(api: FakeApi, name: str, what: str) -> Any:
@@ -37,7 +37,7 @@ async def test_a_pod_that_is_bound() -> None:
     assert said(api, "p", "bind-result") == {"DefaultBinder": "success"}
     assert said(api, "p", "postfilter-result") == {}
     assert len(said(api, "p", "result-history")) == 1
-    assert [verb for verb, _ in api.writes("p")] == ["bind", "patch/"]
+    assert [verb for verb, _ in api.writes("p")] == ["bind", "patch"]
 
 
 async def test_a_pod_that_preempts_and_is_tried_again() -> None:

@@ -14,7 +14,7 @@ from scheduler.shell.scheduler import TURNS_MAX, turns_after
 from scheduler.shell.status_writer import ATTEMPTS_MAX, WORKERS_MAX
 from tests.scheduler.builders import node, pod
 from tests.scheduler.shell.conftest import running
-from tests.scheduler.shell.fake_api import FakeApi
+from tests.support.fake_api import FakeApi
 
 
 class Hasty(SystemClock):
