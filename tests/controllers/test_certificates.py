@@ -37,7 +37,6 @@ from controllers.certificates.shell.signer import SigningOptions, load_authority
 from controllers.certificates.signing import Authority, SigningError, end_of, lifetime, sign
 from controllers.shell.manager import TABLE, Options, chosen
 from machinery.api import kinds
-from machinery.api.objects import ObjectKey
 from machinery.api.pb import certificates
 from machinery.runtime.clock import FakeClock
 from tests.controllers.contexts import context_of
@@ -349,9 +348,7 @@ class Api(FakeApi):
 
     @property
     def csr(self) -> certificates.CertificateSigningRequest:
-        found: certificates.CertificateSigningRequest = self.objects[kinds.CERTIFICATE_SIGNING_REQUEST][
-            ObjectKey("", "csr")
-        ]
+        (found,) = self.all_of(kinds.CERTIFICATE_SIGNING_REQUEST)
         return found
 
     def conditions(self) -> list[tuple[str, str, str]]:

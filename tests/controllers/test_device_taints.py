@@ -115,7 +115,7 @@ async def test_a_pod_goes_when_its_device_is_tainted_and_says_why() -> None:
         api.put(tainted(taint()))
         await api.until(lambda: is_gone(api))
         await api.until(lambda: bool(api.events))
-    written = [obj for _, kind, type_, obj in api.log if kind is kinds.POD and type_ == "MODIFIED"]
+    written = [obj for type_, obj in api.log_of(kinds.POD) if type_ == "MODIFIED"]
     reason = get_condition(written[-1].status.conditions, "DisruptionTarget")
     assert reason is not None
     assert (reason.status, reason.reason) == ("True", "DeletionByDeviceTaintManager")

@@ -296,11 +296,11 @@ def test_writes_that_the_informer_has_yet_to_show() -> None:
 
 class Api(FakeApi):
     def ready(self) -> list[str]:
-        slices = self.objects.get(kinds.ENDPOINT_SLICE, {}).values()
+        slices = self.all_of(kinds.ENDPOINT_SLICE)
         return sorted(r.addresses[0] for s in slices for r in s.endpoints if r.conditions.ready)
 
     def endpoints(self) -> list[str]:
-        subsets = [s for e in self.objects.get(kinds.ENDPOINTS, {}).values() for s in e.subsets]
+        subsets = [s for e in self.all_of(kinds.ENDPOINTS) for s in e.subsets]
         return sorted(row.ip for subset in subsets for row in subset.addresses)
 
 
@@ -365,13 +365,13 @@ async def test_what_a_client_changes_is_put_right() -> None:
     api.put(service())
     async with _controllers(api):
         await api.until(lambda: api.ready() == ["10.0.0.1"] and api.endpoints() == ["10.0.0.1"])
-        (key,) = api.objects[kinds.ENDPOINT_SLICE]
-        changed = type(api.objects[kinds.ENDPOINT_SLICE][key])()
-        changed.CopyFrom(api.objects[kinds.ENDPOINT_SLICE][key])
+        (written,) = api.all_of(kinds.ENDPOINT_SLICE)
+        changed = type(written)()
+        changed.CopyFrom(written)
         del changed.endpoints[:]
         api.put(changed)
         await api.until(lambda: api.ready() == ["10.0.0.1"])
-        api.remove(kinds.ENDPOINT_SLICE, key.name)
+        api.remove(kinds.ENDPOINT_SLICE, written.metadata.name)
         await api.until(lambda: api.ready() == ["10.0.0.1"])
         api.remove(kinds.ENDPOINTS, "web")
         await api.until(lambda: api.endpoints() == ["10.0.0.1"])

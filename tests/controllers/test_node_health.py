@@ -31,7 +31,7 @@ class Api(FakeApi):
 
     @property
     def ready(self) -> bool:
-        (found,) = self.objects[kinds.NODE].values()
+        (found,) = self.all_of(kinds.NODE)
         return condition_is(found.status.conditions, "Ready")
 
 

@@ -21,7 +21,7 @@ from tests.support.fake_api import FakeApi
 
 class Api(FakeApi):
     def used(self, name: str = "pods") -> list[str]:
-        return [found.status.used[name].string for found in self.objects[kinds.RESOURCE_QUOTA].values()]
+        return [found.status.used[name].string for found in self.all_of(kinds.RESOURCE_QUOTA)]
 
 
 def _made(obj: Any, second: int) -> Any:

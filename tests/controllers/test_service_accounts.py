@@ -57,7 +57,7 @@ async def test_every_namespace_has_both_and_keeps_them() -> None:
         await api.until(lambda: api.names(kinds.SERVICE_ACCOUNT) == {"a/default", "b/default"})
         both = {f"a/{CERTIFICATE}", f"b/{CERTIFICATE}"}
         await api.until(lambda: api.names(kinds.CONFIG_MAP) == both)
-        published = next(iter(api.objects[kinds.CONFIG_MAP].values()))
+        published = api.all_of(kinds.CONFIG_MAP)[0]
         assert dict(published.data) == {"ca.crt": "PEM"}
         assert published.metadata.annotations[DESCRIPTION_ANNOTATION]
         api.remove(kinds.SERVICE_ACCOUNT, "default", "a")
@@ -103,7 +103,7 @@ async def test_what_somebody_writes_there_is_written_over() -> None:
     api.put(other)
 
     def data() -> dict[str, str]:
-        (found,) = api.objects[kinds.CONFIG_MAP].values()
+        (found,) = api.all_of(kinds.CONFIG_MAP)
         return dict(found.data)
 
     async with controllers(api):

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
+from google.protobuf.message import Message
 
 from machinery.api import errors, kinds
 from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey, key_of
+from machinery.api.objects import ObjectKey, key_of, metadata_of
 from machinery.api.pb import core, events
 from machinery.client.api_client import ListResult, WatchEvent
 from machinery.patch.strategic_merge import strategic_merge_patch
 from machinery.runtime.clock import to_time
 from machinery.wire import codec
 from tests.support.eventually import eventually
+
+M = TypeVar("M", bound=Message)
+Json = Any
+AnyKind = Kind[Message]
 
 
 class Request(NamedTuple):
@@ -30,8 +35,8 @@ class Request(NamedTuple):
     verb: str
     kind: str
     key: str
-    body: Any = None
-    options: Mapping[str, Any] = {}
+    body: Json = None
+    options: Mapping[str, object] = {}
 
 
 @dataclass
@@ -49,56 +54,59 @@ class FakeApi:
 
     def __post_init__(self) -> None:
         self.revision = 1
-        self.objects: dict[Kind[Any], dict[ObjectKey, Any]] = {}
-        self.log: list[tuple[int, Kind[Any], str, Any]] = []
+        self.objects: dict[AnyKind, dict[ObjectKey, Message]] = {}
+        self.log: list[tuple[int, AnyKind, str, Message]] = []
         self._changed = anyio.Event()
 
     @classmethod
-    def of(cls, *objects: Any, **options: Any) -> FakeApi:
+    def of(cls, *objects: Message) -> FakeApi:
         """Return a server with these objects."""
-        api = cls(**options)
+        api = cls()
         for obj in objects:
             api.put(obj)
         return api
 
     # For tests
 
-    def put(self, obj: Any) -> Any:
+    def put(self, obj: M) -> M:
         """Create or replace an object, as another client would, and return it with its resourceVersion."""
         kind = kinds.of(obj)
         key = key_of(obj)
         stored_objects = self.objects.setdefault(kind, {})
         self.revision += 1
         stored = _copy(obj)
-        stored.metadata.resourceVersion = str(self.revision)
+        metadata_of(stored).resourceVersion = str(self.revision)
         self._record(kind, "MODIFIED" if key in stored_objects else "ADDED", stored)
         stored_objects[key] = stored
         return stored
 
-    def remove(self, kind: Kind[Any], name: str, namespace: str = "default") -> None:
+    def remove(self, kind: AnyKind, name: str, namespace: str = "default") -> None:
         """Delete an object, as another client would."""
         self.revision += 1
         gone = self.objects[kind].pop(ObjectKey(namespace if kind.namespaced else "", name))
         self._record(kind, "DELETED", gone)
 
-    def find(self, kind: Kind[Any], name: str, namespace: str = "") -> Any | None:
+    def find(self, kind: Kind[M], name: str, namespace: str = "") -> M | None:
         """Return an object, or None."""
-        return self.objects.get(kind, {}).get(ObjectKey(namespace, name))
+        return cast("M | None", self.objects.get(kind, {}).get(ObjectKey(namespace, name)))
 
-    def all_of(self, kind: Kind[Any]) -> list[Any]:
+    def all_of(self, kind: Kind[M]) -> list[M]:
         """Return the objects of a kind."""
-        return list(self.objects.get(kind, {}).values())
+        return cast("list[M]", list(self.objects.get(kind, {}).values()))
+
+    def log_of(self, kind: Kind[M]) -> list[tuple[str, M]]:
+        """Return the watch events of a kind: type and object."""
+        return [(type_, cast("M", obj)) for _, of, type_, obj in self.log if of is kind]
 
     def pod(self, name: str) -> core.Pod:
         """Return a pod of `default`."""
-        found: core.Pod = self.objects[kinds.POD][ObjectKey("default", name)]
-        return found
+        return cast("core.Pod", self.objects[kinds.POD][ObjectKey("default", name)])
 
-    def writes(self, name: str) -> list[tuple[str, Any]]:
+    def writes(self, name: str) -> list[tuple[str, Json]]:
         """Return verbs and bodies of the writes to a pod of `default`."""
         return [(request.verb, request.body) for request in self.requests if request.key == f"default/{name}"]
 
-    def listers(self) -> dict[Kind[Any], Lister]:
+    def listers(self) -> dict[AnyKind, Lister[Message]]:
         """Return listers of all kinds over the stored objects."""
         return {kind: Lister(self, kind) for kind in kinds.KINDS}
 
@@ -108,22 +116,25 @@ class FakeApi:
 
     # The client's calls
 
-    async def get(self, kind: Kind[Any], name: str, namespace: str = "", **_: Any) -> Any:
+    async def get(self, kind: Kind[M], name: str, namespace: str = "", **_: object) -> M:
+        """Return an object, or raise 404."""
         if held := self.hold.get(f"get/{kind.plural}"):
             await held.wait()
         return self._current(kind, name, namespace)
 
-    async def list(self, kind: Kind[Any], namespace: str = "", **_: Any) -> ListResult[Any]:
+    async def list(self, kind: Kind[M], namespace: str = "", **_: object) -> ListResult[M]:
+        """Return the objects of a kind and the revision."""
         return ListResult(self.all_of(kind), str(self.revision))
 
     async def watch_batches(
-        self, kind: Kind[Any], namespace: str = "", *, resource_version: str, **_: Any
-    ) -> AsyncGenerator[Sequence[WatchEvent[Any]], None]:
+        self, kind: Kind[M], namespace: str = "", *, resource_version: str, **_: object
+    ) -> AsyncGenerator[Sequence[WatchEvent[M]], None]:
+        """Yield the events of a kind after a resourceVersion, in batches; the first is empty."""
         since = int(resource_version)
         yield []
         while True:
             batch = [
-                WatchEvent(type_, obj, revision)
+                WatchEvent(type_, cast("M", obj), revision)
                 for revision, of, type_, obj in self.log
                 if of is kind and revision > since
             ]
@@ -133,7 +144,7 @@ class FakeApi:
             else:
                 await self._changed.wait()
 
-    async def create(self, obj: Any, **_: Any) -> Any:
+    async def create(self, obj: M, **_: object) -> M:
         """Store an object with a name and a uid; Events are recorded in `events` instead."""
         if isinstance(obj, events.Event):
             self.events.append((obj.reason, obj.regarding.name, obj.note))
@@ -142,25 +153,25 @@ class FakeApi:
             self.events.append((obj.reason, obj.involvedObject.name, obj.message))
             return obj
         made = _copy(obj)
-        metadata = made.metadata
+        metadata = metadata_of(made)
         metadata.name = metadata.name or f"{metadata.generateName}{self.revision}"
         metadata.uid = metadata.uid or f"uid-{metadata.name}"
         await self._call("create", kinds.of(obj), key_of(made), obj)
         return self.put(made)
 
-    async def update(self, obj: Any, *, subresource: str = "", dry_run: bool = False, **_: Any) -> Any:
+    async def update(self, obj: M, *, subresource: str = "", dry_run: bool = False) -> M:
         """Replace an object; 409 where it has another resourceVersion than the stored one."""
         kind, key = kinds.of(obj), key_of(obj)
         await self._call("update", kind, key, obj, subresource=subresource)
         current = self._current(kind, key.name, key.namespace)
-        version = obj.metadata.resourceVersion
-        if version and version != current.metadata.resourceVersion:
+        version = metadata_of(obj).resourceVersion
+        if version and version != metadata_of(current).resourceVersion:
             raise errors.conflict(kind, key.name, "changed meanwhile")
         return self.put(obj)
 
     async def patch(
-        self, kind: Kind[Any], name: str, namespace: str, patch: Any, *, subresource: str = "", **_: Any
-    ) -> Any:
+        self, kind: Kind[M], name: str, namespace: str, patch: Json, *, subresource: str = "", **_: object
+    ) -> M:
         """Apply a strategic merge patch."""
         await self._call("patch", kind, ObjectKey(namespace, name), patch, subresource=subresource)
         current = self._current(kind, name, namespace)
@@ -169,19 +180,19 @@ class FakeApi:
             codec.from_json(type(current), strategic_merge_patch(full_name, codec.to_json(current), patch))
         )
 
-    async def delete(self, kind: Kind[Any], name: str, namespace: str = "", **options: Any) -> bool:
+    async def delete(self, kind: AnyKind, name: str, namespace: str = "", **options: object) -> bool:
         """Remove an object, or with `deletes_gracefully` mark it; returns whether it is gone."""
-        await self._call("delete", kind, ObjectKey(namespace, name), None, **options)
+        await self._call("delete", kind, ObjectKey(namespace, name), None, options=options)
         current = self._current(kind, name, namespace)
         if self.deletes_gracefully:
-            current.metadata.deletionTimestamp.CopyFrom(to_time(1.0))
+            metadata_of(current).deletionTimestamp.CopyFrom(to_time(1.0))
             return False
         self.remove(kind, name, namespace)
         return True
 
     async def bind(self, namespace: str, name: str, node: str, *, uid: str = "") -> None:
         """Set a pod's node name."""
-        await self._call("bind", kinds.POD, ObjectKey(namespace, name), node, uid=uid)
+        await self._call("bind", kinds.POD, ObjectKey(namespace, name), node, options={"uid": uid})
         bound = _copy(self._current(kinds.POD, name, namespace))
         if bound.spec.nodeName:
             raise errors.conflict(kinds.POD, name, "already bound")
@@ -194,46 +205,55 @@ class FakeApi:
             raise errors.service_unavailable("the connection broke")
 
     async def _call(
-        self, verb: str, kind: Kind[Any], key: ObjectKey, body: Any, *, subresource: str = "", **options: Any
+        self,
+        verb: str,
+        kind: AnyKind,
+        key: ObjectKey,
+        body: Json,
+        *,
+        subresource: str = "",
+        options: Mapping[str, object] | None = None,
     ) -> None:
         await anyio.lowlevel.checkpoint()
         verb = f"{verb}/{subresource}" if subresource else verb
         if verb in self.hold:
             await self.hold[verb].wait()
-        request = Request(verb, kind.kind, str(key), body, options)
+        request = Request(verb, kind.kind, str(key), body, options or {})
         self.requests.append(request)
         if self.rejections.get(verb):
             raise self.rejections[verb].pop(0)
         if (rejection := self.reject(request)) is not None:
             raise rejection
 
-    def _current(self, kind: Kind[Any], name: str, namespace: str) -> Any:
+    def _current(self, kind: Kind[M], name: str, namespace: str) -> M:
         found = self.find(kind, name, namespace)
         if found is None:
             raise errors.not_found(kind, name)
         return found
 
-    def _record(self, kind: Kind[Any], type_: str, obj: Any) -> None:
+    def _record(self, kind: AnyKind, type_: str, obj: Message) -> None:
         self.log.append((self.revision, kind, type_, obj))
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
 
 
 @dataclass(frozen=True, slots=True)
-class Lister:
+class Lister(Generic[M]):
     """The objects of one kind, as an informer's cache would list them."""
 
     api: FakeApi
-    kind: Kind[Any]
+    kind: Kind[M]
 
-    def get(self, name: str, namespace: str = "") -> Any | None:
+    def get(self, name: str, namespace: str = "") -> M | None:
+        """Return an object, or None."""
         return self.api.find(self.kind, name, namespace)
 
-    def list(self, namespace: str = "") -> list[Any]:
-        return [obj for obj in self.api.all_of(self.kind) if namespace in ("", obj.metadata.namespace)]
+    def list(self, namespace: str = "") -> list[M]:
+        """Return the objects of a namespace, or all."""
+        return [obj for obj in self.api.all_of(self.kind) if namespace in ("", metadata_of(obj).namespace)]
 
 
-def _copy(obj: Any) -> Any:
+def _copy(obj: M) -> M:
     copy = type(obj)()
     copy.CopyFrom(obj)
     return copy

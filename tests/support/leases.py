@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
@@ -36,8 +36,9 @@ class LeaseServer:
         return self._store(lease)
 
     async def update(self, lease: coordination.Lease) -> coordination.Lease:
+        """Replace the Lease; 404 where there is no Lease, 409 where its resourceVersion is another."""
         self._begin("update")
-        current: Any = self.lease
+        current = self.lease
         if current is None:
             raise errors.not_found(kinds.LEASE, lease.metadata.name)
         if current.metadata.resourceVersion != lease.metadata.resourceVersion:

@@ -35,7 +35,8 @@ class Stage:
     def __init__(self, *victims: PodInfo, **environment: Any) -> None:
         self.preemptor = pod("vip", cpu="3", priority=1000)
         self.victims = victims
-        self.api = FakeApi.of(self.preemptor.pod, *(v.pod for v in victims), deletes_gracefully=True)
+        self.api = FakeApi.of(self.preemptor.pod, *(v.pod for v in victims))
+        self.api.deletes_gracefully = True
         self.recorder = Recorder()
         self.activated: list[str] = []
         self.desk: Desk = desk(

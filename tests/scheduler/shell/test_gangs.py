@@ -9,7 +9,7 @@ import anyio.lowlevel
 
 from machinery.api import kinds
 from machinery.api.objects import ObjectKey
-from machinery.api.pb import core, devices, workloads
+from machinery.api.pb import core, workloads
 from machinery.wire import codec
 from scheduler.shell.wiring import Parts
 from tests.scheduler.builders import node, pod
@@ -41,7 +41,8 @@ def bound(api: FakeApi, *names: str) -> list[bool]:
 
 
 def condition(api: FakeApi) -> tuple[str, str, str]:
-    found: workloads.PodGroup = api.objects[kinds.POD_GROUP][ObjectKey("default", "g")]
+    found = api.find(kinds.POD_GROUP, "g", "default")
+    assert found is not None
     for each in found.status.conditions:
         return each.status, each.reason, each.message
     return "", "", ""
@@ -165,7 +166,8 @@ async def test_pods_of_a_gang_share_a_claim() -> None:
         put_members(api, "a", "b", "c", resourceClaims=[{"name": "d", "resourceClaimName": "claim"}])
         await api.until(lambda: all(bound(api, "a", "b", "c")))
     assert {api.pod(name).spec.nodeName for name in "abc"} == {"n2"}
-    found: devices.ResourceClaim = api.objects[kinds.RESOURCE_CLAIM][ObjectKey("default", "claim")]
+    found = api.find(kinds.RESOURCE_CLAIM, "claim", "default")
+    assert found is not None
     assert [r.device for r in found.status.allocation.devices.results] == ["gpu-0"]
     assert sorted(r.name for r in found.status.reservedFor) == ["a", "b", "c"]
 
