@@ -28,7 +28,7 @@ INSTALL_SECONDS_MAX = 600.0
 PACKAGES = ("machinery", "apiserver", "scheduler", "kubelet", "autoscaler", "controllers", "nominee")
 GENERATED = ("k8s", "nominee_api", "clusterautoscaler")
 # What generated code must run with; the rest of the dependencies is as new as can be.
-OLDEST = ("protobuf", "grpcio", "grpcio-status", "googleapis-common-protos", "click")
+OLDEST = ("protobuf", "grpcio", "googleapis-common-protos", "click")
 POD = """
 apiVersion: v1
 kind: Pod
