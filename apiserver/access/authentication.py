@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cachetools import FIFOCache
+
 from apiserver.access.service_accounts import ISSUER
 from apiserver.access.user import ALL_AUTHENTICATED, ANONYMOUS, User
 from machinery.api import errors
@@ -105,17 +107,14 @@ class Certificates:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: dict[bytes, tuple[User, float]] = {}
+        self._users: FIFOCache[bytes, tuple[User, float]] = FIFOCache(_CERTIFICATES_MAX)
 
     def user_of(self, certificate: bytes) -> User:
         """401 for one that has expired, or names nobody."""
-        found = self._known.get(certificate)
-        if found is None:
-            found = _read(certificate)
-            if len(self._known) >= _CERTIFICATES_MAX:
-                self._known.clear()
-            self._known[certificate] = found
-        user, until = found
+        try:
+            user, until = self._users[certificate]
+        except KeyError:
+            user, until = self._users[certificate] = _read(certificate)
         if self._clock.now() > until or not user.name:
             raise errors.unauthorized("Unauthorized")
         return user

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import anyio
+from cachetools import FIFOCache
 
 from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
@@ -183,7 +184,7 @@ class FlowControl:
         self.levels: dict[str, LevelState] = {}
         self._schemas: tuple[Schema, ...] = ()
         self._configuration = Configuration((), {})
-        self._ways: dict[_WayKey, _Way] = {}
+        self._ways: FIFOCache[_WayKey, _Way] = FIFOCache(_KNOWN_MAX)
         # Under way and waiting, by whether they only read.
         self.in_flight = {True: 0, False: 0}
         self.in_queue = {True: 0, False: 0}
@@ -218,7 +219,7 @@ class FlowControl:
 
     def _take(self, configuration: Configuration) -> None:
         now = self._clock.monotonic()
-        self._ways.clear()
+        self._ways = FIFOCache(_KNOWN_MAX)
         self._configuration = configuration
         bounded = borrowing.bounds(configuration.levels, self.limits.seats)
         states: dict[str, LevelState] = {}
@@ -265,8 +266,9 @@ class FlowControl:
         # No name: made-up ones are many, and their ways the same.
         verb, resource, group, _, subresource, namespace, _, path, _, _ = asked
         key = (user.name, user.groups, verb, group, resource, subresource, namespace, path)
-        way = self._ways.get(key)
-        if way is None:
+        try:
+            way = self._ways[key]
+        except KeyError:
             way = self._find(key, user, asked)
         state = way.state
         now = self._clock.monotonic()
@@ -316,8 +318,6 @@ class FlowControl:
         )
 
     def _find(self, key: _WayKey, user: User, asked: Attributes) -> _Way:
-        if len(self._ways) >= _KNOWN_MAX:
-            self._ways.clear()
         schema = self._configuration.classify(user, asked)
         state = self.levels[schema.level]
         cards: tuple[int, ...] = ()

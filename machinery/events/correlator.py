@@ -10,16 +10,15 @@ Source: client-go 1.36, tools/record EventCorrelator.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+
+from cachetools import LRUCache
 
 from machinery.api.pb import core
 from machinery.runtime.clock import to_time
 from machinery.runtime.token_bucket import TokenBucket
 
-V = TypeVar("V")
 COMBINED = "(combined from similar events): "
 SpamKey = Callable[[core.Event], Hashable]
 
@@ -79,38 +78,15 @@ class _Sent:
     count: int
 
 
-class _Recent(Generic[V]):
-    """Values by key, of the `size` keys that were used last."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._values: OrderedDict[Hashable, V] = OrderedDict()
-
-    def get(self, key: Hashable) -> V | None:
-        if key not in self._values:
-            return None
-        self._values.move_to_end(key)
-        return self._values[key]
-
-    def put(self, key: Hashable, value: V) -> None:
-        self._values[key] = value
-        self._values.move_to_end(key)
-        if len(self._values) > self._size:
-            self._values.popitem(last=False)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
 class EventCorrelator:
     """Correlates the events of one recorder, or of several that share it."""
 
     def __init__(self, options: CorrelatorOptions | None = None) -> None:
         self._options = options or CorrelatorOptions()
         size = self._options.keys_max
-        self._similar: _Recent[_Similar] = _Recent(size)
-        self._sent: _Recent[_Sent] = _Recent(size)
-        self._buckets: _Recent[TokenBucket] = _Recent(size)
+        self._similar: LRUCache[Hashable, _Similar] = LRUCache(size)
+        self._sent: LRUCache[Hashable, _Sent] = LRUCache(size)
+        self._buckets: LRUCache[Hashable, TokenBucket] = LRUCache(size)
 
     def correlate(self, event: core.Event, now_seconds: float) -> Correlated | None:
         """Return what to send for this event, a new one of count 1; None when its source has sent too many.
@@ -128,7 +104,7 @@ class EventCorrelator:
         if similar is None or now - similar.last_seconds > self._options.similar_seconds:
             similar = _Similar(now)
         similar.last_seconds = now
-        self._similar.put(key, similar)
+        self._similar[key] = similar
         if len(similar.messages | {event.message}) < self._options.messages_max:
             similar.messages.add(event.message)
             return event, (key, event.involvedObject.fieldPath, event.message)
@@ -145,7 +121,7 @@ class EventCorrelator:
             event.metadata.name = sent.name
             event.firstTimestamp.seconds = sent.first_seconds
             event.count = sent.count + 1
-        self._sent.put(key, _Sent(event.metadata.name, event.firstTimestamp.seconds, event.count))
+        self._sent[key] = _Sent(event.metadata.name, event.firstTimestamp.seconds, event.count)
         return Correlated(event, created=sent is None)
 
     def _may_send(self, event: core.Event, now: float) -> bool:
@@ -153,5 +129,5 @@ class EventCorrelator:
         bucket = self._buckets.get(key)
         if bucket is None:
             bucket = TokenBucket(self._options.per_second, self._options.burst, now)
-        self._buckets.put(key, bucket)
+        self._buckets[key] = bucket
         return bucket.try_take(now)

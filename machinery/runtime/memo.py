@@ -1,7 +1,7 @@
-"""What was found out about a message before: for rules that cost much more than a look at its bytes.
+"""Cache what a rule made of a message, for rules that cost more than to serialize the message.
 
-Pods are made from templates: thousands have the same spec, byte for byte. A rule that looks at nothing but
-the message need not be asked again, and one that fills in gets what it made.
+Pods are made from templates: thousands have the same spec, byte for byte. A rule that depends on the message
+alone runs once for all of them; one that fills in defaults is replaced by a copy of its result.
 """
 
 from __future__ import annotations
@@ -9,62 +9,68 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from cachetools import FIFOCache
 from google.protobuf.message import Message
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
 ENTRIES_MAX = 256
-"""Messages that one rule remembers; when there are more it forgets them all, which is cheap and fair."""
+"""Messages cached per rule; the one cached first is dropped first, which makes a hit cheapest."""
 BYTES_MAX = 16 << 10
-"""A larger message is not remembered: 256 of them would fill the memory."""
+"""A larger message is not cached: 256 of them would fill the memory."""
 ITEMS_MAX = 16
-"""A longer result is not remembered either: in a small message thousands of parts can be wrong."""
-MADE_BYTES_MAX = 4 * BYTES_MAX
+"""A longer result is not cached either: in a small message thousands of parts can be wrong."""
+RESULT_BYTES_MAX = 4 * BYTES_MAX
 """Nor is a message that has become larger by its change."""
 
 
-class Verdicts(Generic[M, T]):
+class CachedRule(Generic[M, T]):
     """A function of a message alone, which it does not change; the result is shared: never change it."""
 
-    __slots__ = ("_known", "_rule")
+    __slots__ = ("_results", "_rule")
 
     def __init__(self, rule: Callable[[M], T]) -> None:
         self._rule = rule
-        self._known: dict[bytes, T] = {}
+        self._results: FIFOCache[bytes, T] = FIFOCache(ENTRIES_MAX)
 
     def __call__(self, message: M) -> T:
+        """Return the rule's result, from the cache where the same bytes came before."""
         key = message.SerializeToString()
-        known = self._known
-        if key in known:
-            return known[key]
-        found = self._rule(message)
-        if len(key) <= BYTES_MAX and not (isinstance(found, list | tuple) and len(found) > ITEMS_MAX):
-            if len(known) >= ENTRIES_MAX:
-                known.clear()
-            known[key] = found
-        return found
+        try:
+            return self._results[key]
+        except KeyError:
+            result = self._rule(message)
+        if len(key) <= BYTES_MAX and not (isinstance(result, list | tuple) and len(result) > ITEMS_MAX):
+            self._results[key] = result
+        return result
+
+    def clear(self) -> None:
+        """Drop all cached results."""
+        self._results.clear()
 
 
-class Changes(Generic[M]):
+class CachedChange(Generic[M]):
     """A change of a message in place that depends on the message alone."""
 
-    __slots__ = ("_known", "_rule")
+    __slots__ = ("_change", "_results")
 
-    def __init__(self, rule: Callable[[M], None]) -> None:
-        self._rule = rule
-        self._known: dict[bytes, M] = {}
+    def __init__(self, change: Callable[[M], None]) -> None:
+        self._change = change
+        self._results: FIFOCache[bytes, M] = FIFOCache(ENTRIES_MAX)
 
     def __call__(self, message: M) -> None:
+        """Change the message, by a copy of the cached result where the same bytes came before."""
         key = message.SerializeToString()
-        known = self._known
-        made = known.get(key)
-        if made is not None:
-            message.CopyFrom(made)
-            return
-        self._rule(message)
-        if len(key) <= BYTES_MAX and message.ByteSize() <= MADE_BYTES_MAX:
-            if len(known) >= ENTRIES_MAX:
-                known.clear()
-            known[key] = kept = type(message)()
-            kept.CopyFrom(message)
+        try:
+            result = self._results[key]
+        except KeyError:
+            self._change_and_cache(key, message)
+        else:
+            message.CopyFrom(result)
+
+    def _change_and_cache(self, key: bytes, message: M) -> None:
+        self._change(message)
+        if len(key) <= BYTES_MAX and message.ByteSize() <= RESULT_BYTES_MAX:
+            self._results[key] = result = type(message)()
+            result.CopyFrom(message)

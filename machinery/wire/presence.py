@@ -12,7 +12,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery.runtime.memo import Changes
+from machinery.runtime.memo import CachedChange
 from machinery.wire.schema import messages
 
 # Time and MicroTime write no seconds when they are zero; a set one always writes both.
@@ -101,7 +101,7 @@ def fill(message: Message) -> None:
     _fill(message, _plan_of(message.DESCRIPTOR.full_name))
 
 
-_fill_pod_spec = Changes[Any](fill)
+_fill_pod_spec = CachedChange[Any](fill)
 
 
 def fill_pod(pod: Any) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from cachetools import FIFOCache
+
 from apiserver.access.attributes import Attributes
 from apiserver.access.authorizer import NO_OPINION, Decision, RulesFor
 from apiserver.access.rbac.role_index import RoleIndex
@@ -18,7 +20,7 @@ from apiserver.access.user import User
 from machinery.api import kinds
 from machinery.api.kinds import Kind
 
-_REMEMBERED_MAX = 50_000
+_VERDICTS_MAX = 50_000
 _KINDS = (kinds.ROLE, kinds.ROLE_BINDING, kinds.CLUSTER_ROLE, kinds.CLUSTER_ROLE_BINDING)
 
 
@@ -48,7 +50,7 @@ class RBAC:
         self._generation_now = generation
         self._generation: object = None
         self._index = RoleIndex()
-        self._verdicts: dict[tuple[object, ...], _Verdict] = {}
+        self._verdicts = _no_verdicts()
 
     @classmethod
     def over(cls, objects: Objects) -> RBAC:
@@ -67,7 +69,7 @@ class RBAC:
         if now != self._generation:
             self._index = self._make_index()
             self._generation = now
-            self._verdicts.clear()
+            self._verdicts = _no_verdicts()
         return self._index
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
@@ -82,17 +84,19 @@ class RBAC:
             attributes.namespace,
             attributes.path,
         )
-        verdict = self._verdicts.get(key)
-        if verdict is None:
-            verdict = _judge(index, user, attributes)
-            if len(self._verdicts) >= _REMEMBERED_MAX:
-                self._verdicts.clear()
-            self._verdicts[key] = verdict
+        try:
+            verdict = self._verdicts[key]
+        except KeyError:
+            verdict = self._verdicts[key] = _judge(index, user, attributes)
         return verdict.named.get(attributes.name, verdict.decision)
 
     def rules_for(self, user: User, namespace: str) -> RulesFor:
         rules, problems = self.index.rules_of(user, namespace)
         return RulesFor(rules, bool(problems), _aggregate(problems))
+
+
+def _no_verdicts() -> FIFOCache[tuple[object, ...], _Verdict]:
+    return FIFOCache(_VERDICTS_MAX)
 
 
 def _judge(index: RoleIndex, user: User, attributes: Attributes) -> _Verdict:

@@ -11,7 +11,7 @@ from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 from machinery.api import errors
 from machinery.api.kinds import Kind
 from machinery.api.pb import core, meta, policy
-from machinery.runtime.memo import Verdicts
+from machinery.runtime.memo import CachedRule
 from machinery.wire import envelope
 from machinery.wire.text_check import unreadable
 
@@ -39,7 +39,7 @@ def decode(kind: Kind[Any], subresource: str, body: bytes) -> Message:
         raise errors.bad_request(f"the body cannot be understood: {error}") from None
 
 
-_unreadable_spec = Verdicts[core.PodSpec, str](unreadable)
+_unreadable_spec = CachedRule[core.PodSpec, str](unreadable)
 
 
 def _readable(message: Message) -> Message:

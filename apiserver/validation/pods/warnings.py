@@ -14,7 +14,7 @@ from apiserver.validation.field import quoted
 from apiserver.validation.pods.every_container import Container, containers_with_paths
 from machinery.api.pb import core, meta, resource
 from machinery.resources.quantity import Quantity
-from machinery.runtime.memo import Verdicts
+from machinery.runtime.memo import CachedRule
 
 _DEPRECATED_LABELS = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
@@ -133,7 +133,7 @@ def of_template(metadata: meta.ObjectMeta, spec: core.PodSpec, at: str) -> list[
     return found
 
 
-_of_spec = Verdicts[core.PodSpec, list[str]](lambda spec: of_template(meta.ObjectMeta(), spec, ""))
+_of_spec = CachedRule[core.PodSpec, list[str]](lambda spec: of_template(meta.ObjectMeta(), spec, ""))
 
 
 def deprecated_label(label: str) -> str:

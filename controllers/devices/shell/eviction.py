@@ -7,6 +7,8 @@ device-taint-eviction-controller (KEP-5055); DeviceTaintRules are not looked at.
 
 from __future__ import annotations
 
+from cachetools import FIFOCache
+
 from controllers.devices import taints, templates
 from controllers.shell.controller import Context, Controller
 from controllers.shell.disruption_target import disrupt
@@ -33,7 +35,7 @@ class DeviceTaintEviction(Controller):
         self.slices = context.informers.of(kinds.RESOURCE_SLICE)
         self._tainted: taints.Taints = {}
         self._is_stale = True  # slices have changed since
-        self._first_seen: dict[tuple[taints.Device, str, str], float] = {}
+        self._first_seen: FIFOCache[tuple[taints.Device, str, str], float] = FIFOCache(FIRST_SEEN_MAX)
         self._waiting: set[str] = set()  # uids of pods that are to go later
         self._evicted: set[str] = set()  # uids of pods whose end the watch has not shown yet
         if not context.gates.enabled("DRADeviceTaints"):
@@ -121,8 +123,6 @@ class DeviceTaintEviction(Controller):
 
     def _first_seen_at(self, device: taints.Device, taint: devices.DeviceTaint) -> float:
         key = device, taint.key, taint.value
-        if len(self._first_seen) >= FIRST_SEEN_MAX:
-            self._first_seen.clear()
         return self._first_seen.setdefault(key, self.clock.now())
 
     def _tell(self, pod: core.Pod, note: str) -> None:

@@ -47,8 +47,8 @@ def test_the_rules_of_pods_say_the_same_the_second_time(pods: list[core.Pod]) ->
         assert again.spec == pod.spec
         verdicts = [(validation.create(each), pod_warnings.of_pod(each)) for each in (pod, again)]
         for verdict in validation._spec_without_volumes.values():
-            verdict._known.clear()
-        pod_warnings._of_spec._known.clear()
+            verdict.clear()
+        pod_warnings._of_spec.clear()
         assert (validation.create(again), pod_warnings.of_pod(again)) == verdicts[1]
         alone = core.Pod()
         alone.CopyFrom(again)

@@ -15,7 +15,7 @@ from apiserver.validation.pods import warnings as pod_warnings
 from machinery.api.errors import Cause
 from machinery.api.pb import core, meta
 from machinery.resources import qos
-from machinery.runtime.memo import Verdicts
+from machinery.runtime.memo import CachedRule
 from machinery.scheduling.label_keys import merge_label_keys
 
 GATED_REASON = "SchedulingGated"
@@ -27,7 +27,7 @@ def _qos_class(spec: core.PodSpec, *, pod_level: bool) -> str:
 
 
 _QOS = {
-    pod_level: Verdicts[core.PodSpec, str](partial(_qos_class, pod_level=pod_level))
+    pod_level: CachedRule[core.PodSpec, str](partial(_qos_class, pod_level=pod_level))
     for pod_level in (False, True)
 }
 

@@ -13,7 +13,7 @@ from apiserver.validation.pods.options import PodOptions
 from apiserver.validation.pods.spec import INT32_MAX, in_range, pod_spec
 from machinery.api.errors import Cause
 from machinery.api.pb import core
-from machinery.runtime.memo import Verdicts
+from machinery.runtime.memo import CachedRule
 
 _DEFAULT_OPTIONS = PodOptions()
 UPDATABLE = (
@@ -44,8 +44,8 @@ def _spec(spec: core.PodSpec, pod_name: str, options: PodOptions) -> list[Cause]
     return errors
 
 
-def _cached_spec(options: PodOptions) -> Verdicts[core.PodSpec, tuple[Cause, ...]]:
-    return Verdicts(lambda spec: tuple(_spec(spec, "", options)))
+def _cached_spec(options: PodOptions) -> CachedRule[core.PodSpec, tuple[Cause, ...]]:
+    return CachedRule(lambda spec: tuple(_spec(spec, "", options)))
 
 
 _spec_without_volumes = {options: _cached_spec(options) for options in map(PodOptions, (False, True))}
