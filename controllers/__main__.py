@@ -23,21 +23,21 @@ _POSITIVE = Duration(above_zero=True)
     type=_POSITIVE,
     default=None,
     show_default="50s",
-    help="How long a silent kubelet is trusted.",
+    help="How long a node without a renewed lease stays Ready.",
 )
 @click.option(
     "--terminated-pod-gc-threshold",
     type=int,
     default=12500,
     show_default=True,
-    help="How many ended pods may stay; 0 keeps all.",
+    help="How many ended pods are kept; 0 keeps all.",
 )
 @click.option(
     "--terminated-pod-gc-period",
     type=_POSITIVE,
     default="20s",
     show_default=True,
-    help="How often pods are looked at for garbage.",
+    help="How often pods are garbage collected.",
 )
 @click.option(
     "--pod-gc-quarantine",
@@ -51,7 +51,7 @@ _POSITIVE = Duration(above_zero=True)
     type=_FILE,
     default=None,
     show_default="the API server's authority",
-    help="What pods are to trust the API server by; published in each namespace.",
+    help="Certificate authority of the API server, published in each namespace.",
 )
 @click.option(
     "--cluster-signing-cert-file",
@@ -65,7 +65,7 @@ _POSITIVE = Duration(above_zero=True)
     type=_POSITIVE,
     default="8760h",
     show_default=True,
-    help="How long signed certificates last that do not ask for less.",
+    help="How long signed certificates last, unless the request asks for less.",
 )
 def main(
     process: Process,
@@ -80,7 +80,7 @@ def main(
     cluster_signing_key_file: Path | None,
     cluster_signing_duration: float,
 ) -> None:
-    """Volumes, workloads, disruption budgets, node life cycle and garbage collection."""
+    """Run the controllers: volumes, workloads, disruption budgets, nodes, Services, garbage collection."""
     chosen(controllers)
     signing = _signing(cluster_signing_cert_file, cluster_signing_key_file, cluster_signing_duration)
     options = Options(
@@ -97,7 +97,7 @@ def main(
 
 
 def _signing(certificate: Path | None, key: Path | None, seconds_max: float) -> SigningOptions | None:
-    """Return the authority that signs, None without one. Raises: click.UsageError for half of one."""
+    """Return the authority that signs, None without one. Raises: click.UsageError where a file is missing."""
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:

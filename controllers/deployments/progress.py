@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from controllers.deployments.sizes import unavailable_max, wanted
+from controllers.deployments.sizes import total_replicas, unavailable_max
 from machinery.api.objects import get_condition, remove_condition
 from machinery.api.pb import apps
 from machinery.runtime.clock import to_time
@@ -18,6 +18,7 @@ PROGRESSING: Final = "Progressing"
 REPLICA_FAILURE: Final = "ReplicaFailure"
 COMPLETE: Final = "NewReplicaSetAvailable"
 TIMED_OUT: Final = "ProgressDeadlineExceeded"
+CREATE_ERROR: Final = "ReplicaSetCreateError"
 PAUSED: Final = "DeploymentPaused"
 _NO_DEADLINE: Final = 2**31 - 1
 
@@ -28,6 +29,7 @@ def has_deadline(deployment: apps.Deployment) -> bool:
 
 
 def condition(type_: str, status: str, reason: str, message: str, now: float) -> apps.DeploymentCondition:
+    """Return a condition that changed at `now`, in seconds since the epoch."""
     return apps.DeploymentCondition(
         type=type_,
         status=status,
@@ -39,7 +41,10 @@ def condition(type_: str, status: str, reason: str, message: str, now: float) ->
 
 
 def put(status: apps.DeploymentStatus, new: apps.DeploymentCondition) -> bool:
-    """Adds or replaces a condition, at the end; one of the same status and reason stays as it is."""
+    """Add or replace a condition, at the end; return False for one of the same status and reason.
+
+    That one stays as it is.
+    """
     old = get_condition(status.conditions, new.type)
     if old is not None:
         if (old.status, old.reason) == (new.status, new.reason):
@@ -52,7 +57,7 @@ def put(status: apps.DeploymentStatus, new: apps.DeploymentCondition) -> bool:
 
 
 def is_complete(deployment: apps.Deployment, status: apps.DeploymentStatus) -> bool:
-    """All replicas are of the new template and available, none of an old one is left."""
+    """Report whether all replicas have the new template and are available, and no old one is left."""
     size = deployment.spec.replicas
     return (
         status.updatedReplicas == size
@@ -88,9 +93,9 @@ def counted(
     *,
     terminating: bool,
 ) -> apps.DeploymentStatus:
-    """The status as the sets' statuses add up, with Available; the other conditions as they were.
+    """Return the sum of the sets' statuses, with Available; the other conditions as they were.
 
-    `terminating`: whether pods on their way out are counted (DeploymentReplicaSetTerminatingReplicas).
+    `terminating`: whether terminating pods are counted (DeploymentReplicaSetTerminatingReplicas).
     """
     status = apps.DeploymentStatus()
     old = deployment.status
@@ -99,7 +104,7 @@ def counted(
     status.updatedReplicas = new.status.replicas if new is not None else 0
     status.readyReplicas = sum(each.status.readyReplicas for each in sets)
     status.availableReplicas = sum(each.status.availableReplicas for each in sets)
-    status.unavailableReplicas = max(wanted(sets) - status.availableReplicas, 0)
+    status.unavailableReplicas = max(total_replicas(sets) - status.availableReplicas, 0)
     if old.HasField("collisionCount"):
         status.collisionCount = old.collisionCount
     if terminating and all(each.status.HasField("terminatingReplicas") for each in sets):
@@ -121,7 +126,7 @@ def judge(
     status: apps.DeploymentStatus,
     now: float,
 ) -> None:
-    """Sets Progressing and ReplicaFailure in `status` amid a rollout."""
+    """Set Progressing and ReplicaFailure in `status` during a rollout."""
     if not has_deadline(deployment):
         remove_condition(status.conditions, PROGRESSING)
     current = get_condition(deployment.status.conditions, PROGRESSING)
@@ -157,7 +162,7 @@ def _judge_progress(
 
 
 def _failures(sets: Sequence[apps.ReplicaSet], new: apps.ReplicaSet | None) -> list[apps.DeploymentCondition]:
-    """What keeps sets from making pods; the new one's comes first."""
+    """Return the conditions that say why sets create no pods; the new set's comes first."""
     ordered = ([new] if new is not None else []) + [each for each in sets if each is not new]
     return [
         apps.DeploymentCondition(
@@ -175,19 +180,19 @@ def _failures(sets: Sequence[apps.ReplicaSet], new: apps.ReplicaSet | None) -> l
 
 
 def note_pause(deployment: apps.Deployment, now: float) -> bool:
-    """Tells in Progressing that it is paused, or goes on; True for a change.
+    """Report in Progressing that the rollout is paused or resumed; return whether that changed.
 
-    While paused no time runs; a rollout that already failed stays failed.
+    The deadline does not run while it is paused; a rollout that already failed stays failed.
     """
     if not has_deadline(deployment):
         return False
     current = get_condition(deployment.status.conditions, PROGRESSING)
     if current is not None and current.reason == TIMED_OUT:
         return False
-    told = current is not None and current.reason == PAUSED
-    if deployment.spec.paused and not told:
+    is_noted = current is not None and current.reason == PAUSED
+    if deployment.spec.paused and not is_noted:
         row = condition(PROGRESSING, "Unknown", PAUSED, "Deployment is paused", now)
-    elif not deployment.spec.paused and told:
+    elif not deployment.spec.paused and is_noted:
         row = condition(PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
     else:
         return False
@@ -197,7 +202,7 @@ def note_pause(deployment: apps.Deployment, now: float) -> bool:
 def stuck_check_seconds(
     deployment: apps.Deployment, status: apps.DeploymentStatus, now: float
 ) -> float | None:
-    """When to look whether the deadline has passed; None where there is nothing to wait for."""
+    """Return after how many seconds the deadline must be checked, None where there is nothing to wait for."""
     current = get_condition(deployment.status.conditions, PROGRESSING)
     if not has_deadline(deployment) or current is None:
         return None

@@ -1,4 +1,4 @@
-"""What a deployment controller does next: which replica sets it makes, sizes and deletes. Pure.
+"""The next step of a rollout: which replica sets are created, scaled and deleted. Pure.
 
 `sync` takes a deployment and its replica sets and returns actions, in order, and the status to write.
 Source: kube-controller-manager 1.36, pkg/controller/deployment (sync, rolling, recreate, rollback).
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controllers.deployments import progress, sets, sizes
+from controllers.planned_events import PlannedEvent
 from machinery.api.objects import get_condition, is_terminating
 from machinery.api.pb import apps
 from machinery.api.selectors import parse_int64
@@ -20,32 +21,25 @@ _NO_LIMIT: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An event about the deployment."""
-
-    reason: str
-    note: str
-    type: str = "Normal"
-
-
-@dataclass(frozen=True, slots=True)
 class CreateSet:
-    """Make a replica set; tell of it once it is made."""
+    """Create a replica set, then record the event."""
 
     replica_set: apps.ReplicaSet
-    told: Told | None = None
+    event: PlannedEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateSet:
-    """Write a replica set's metadata and spec; tell of it once it is written."""
+    """Write a replica set's metadata and spec, then record the event."""
 
     replica_set: apps.ReplicaSet
-    told: Told | None = None
+    event: PlannedEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteSet:
+    """Delete a replica set."""
+
     replica_set: apps.ReplicaSet
 
 
@@ -57,18 +51,20 @@ class UpdateDeployment:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
-    told: Told
+class RecordEvent:
+    """Record an event about the deployment."""
+
+    event: PlannedEvent
 
 
-Action = CreateSet | UpdateSet | DeleteSet | UpdateDeployment | Tell
+Action = CreateSet | UpdateSet | DeleteSet | UpdateDeployment | RecordEvent
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Actions in order; then the deployment whose status (and annotations) to write, if it changed.
 
-    `again`: seconds after which the deadline must be looked at, or None.
+    `again`: seconds after which the progress deadline must be checked, or None.
     """
 
     actions: tuple[Action, ...]
@@ -78,7 +74,7 @@ class Outcome:
 
 @dataclass
 class _Work:
-    """One synchronisation: copies that it changes, and what it has decided so far."""
+    """One reconciliation: copies that it changes, and what it has decided so far."""
 
     deployment: apps.Deployment
     sets: list[apps.ReplicaSet]
@@ -98,25 +94,32 @@ class _Work:
         return [each for each in self.old if each.spec.replicas > 0]
 
     def scale(self, each: apps.ReplicaSet, size: int) -> bool:
-        """Sizes a set and notes what for; True when its size changed."""
+        """Scale a set and annotate it with the deployment's size; return whether its size changed."""
         before = each.spec.replicas
-        wanted = self.deployment.spec.replicas
-        noted = sets.note_sizes(each, wanted, wanted + sizes.surge_max(self.deployment))
-        if before == size and not noted:
+        desired = self.deployment.spec.replicas
+        annotated = sets.note_sizes(each, desired, desired + sizes.surge_max(self.deployment))
+        if before == size and not annotated:
             return False
         each.spec.replicas = size
-        told = None
+        event = None
         if before != size:
-            way = "up" if before < size else "down"
+            direction = "up" if before < size else "down"
             name = each.metadata.name
-            told = Told("ScalingReplicaSet", f"Scaled {way} replica set {name} from {before} to {size}")
-        self.update(each, told)
+            event = PlannedEvent(
+                "ScalingReplicaSet", f"Scaled {direction} replica set {name} from {before} to {size}"
+            )
+        self.update(each, event)
         return before != size
 
-    def update(self, each: apps.ReplicaSet, told: Told | None = None) -> None:
+    def update(self, each: apps.ReplicaSet, event: PlannedEvent | None = None) -> None:
         final = apps.ReplicaSet()
         final.CopyFrom(each)
-        self.actions.append(UpdateSet(final, told))
+        self.actions.append(UpdateSet(final, event))
+
+
+def _scaled_event(name: str, before: int, size: int) -> PlannedEvent:
+    direction = "up" if before < size else "down"
+    return PlannedEvent("ScalingReplicaSet", f"Scaled {direction} replica set {name} from {before} to {size}")
 
 
 def sync(
@@ -127,7 +130,7 @@ def sync(
     now: float,
     terminating: bool = True,
 ) -> Outcome:
-    """The next step of a deployment over the replica sets that it controls.
+    """Return the next actions for a deployment and the replica sets that it controls.
 
     `running`: uids of sets that have pods which have not ended (those being deleted among them). `now` in
     epoch seconds; `terminating` as in `progress.counted`.
@@ -136,7 +139,7 @@ def sync(
     work.sets = [_copy(each) for each in sorted(replica_sets, key=sets.age_order)]
     if not _selects(deployment):
         note = "This deployment is selecting all pods. A non-empty selector is required."
-        work.actions.append(Tell(Told("SelectingAll", note, "Warning")))
+        work.actions.append(RecordEvent(PlannedEvent("SelectingAll", note, "Warning")))
         work.deployment.status.observedGeneration = max(
             deployment.metadata.generation, deployment.status.observedGeneration
         )
@@ -186,7 +189,7 @@ def _outcome(work: _Work, before: apps.Deployment) -> Outcome:
 
 
 def _find_new(work: _Work) -> None:
-    """Finds the set of the deployment's template and brings its revision and annotations up to date."""
+    """Find the set of the deployment's template and bring its revision and annotations up to date."""
     work.new = new = sets.find_new(work.deployment, work.sets)
     if new is None:
         return
@@ -198,8 +201,8 @@ def _find_new(work: _Work) -> None:
     if changed:
         work.update(new)
     note = f'Found new replica set "{new.metadata.name}"'
-    known = get_condition(work.deployment.status.conditions, progress.PROGRESSING) is not None
-    _note_revision(work, new, "" if known else "FoundNewReplicaSet", note)
+    has_condition = get_condition(work.deployment.status.conditions, progress.PROGRESSING) is not None
+    _note_revision(work, new, "" if has_condition else "FoundNewReplicaSet", note)
 
 
 def _note_revision(work: _Work, new: apps.ReplicaSet, reason: str, note: str) -> None:
@@ -210,7 +213,7 @@ def _note_revision(work: _Work, new: apps.ReplicaSet, reason: str, note: str) ->
 
 
 def _find_or_make_new(work: _Work) -> apps.ReplicaSet:
-    """The new set; one that does not exist yet is made, as large as it may be now."""
+    """Return the new set; create it, as large as it may be now, if it does not exist."""
     _find_new(work)
     if work.new is not None:
         return work.new
@@ -219,12 +222,14 @@ def _find_or_make_new(work: _Work) -> apps.ReplicaSet:
     revision = max((sets.revision_of(each) for each in work.sets), default=0) + 1
     made.spec.replicas = sizes.new_set_size(deployment, [*work.sets, made], made)
     sets.annotate(made, deployment, revision)
-    wanted = deployment.spec.replicas
-    sets.note_sizes(made, wanted, wanted + sizes.surge_max(deployment))
+    desired = deployment.spec.replicas
+    sets.note_sizes(made, desired, desired + sizes.surge_max(deployment))
     name, size = made.metadata.name, made.spec.replicas
-    told = Told("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}") if size else None
+    event = (
+        PlannedEvent("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}") if size else None
+    )
     final = _copy(made)
-    work.actions.append(CreateSet(final, told))
+    work.actions.append(CreateSet(final, event))
     work.new = made
     work.sets.append(made)
     _note_revision(work, made, "NewReplicaSetCreated", f'Created new replica set "{name}"')
@@ -235,16 +240,16 @@ def _find_or_make_new(work: _Work) -> apps.ReplicaSet:
 
 
 def _was_scaled(work: _Work) -> bool:
-    """Whether spec.replicas changed since the sets were sized: then sizes come first, the rollout later."""
+    """Report whether spec.replicas changed since the sets were scaled: then sizes come before the rollout."""
     return any(
-        (noted := sets.desired_replicas(each)) is not None and noted != work.deployment.spec.replicas
+        (annotated := sets.desired_replicas(each)) is not None and annotated != work.deployment.spec.replicas
         for each in work.sets
         if each.spec.replicas > 0
     )
 
 
 def _resize(work: _Work) -> None:
-    """Sizes the sets for spec.replicas without rolling; also all that happens while it is paused."""
+    """Scale the sets for spec.replicas without rolling; also all that happens while it is paused."""
     _find_new(work)
     deployment, new = work.deployment, work.new
     only = _active_or_latest(work)
@@ -265,7 +270,7 @@ def _resize(work: _Work) -> None:
 
 
 def _active_or_latest(work: _Work) -> apps.ReplicaSet | None:
-    """The one set that has replicas; the latest, if none has; None if several have."""
+    """Return the one set that has replicas, the latest if no set has any, None if several have."""
     active = [each for each in work.sets if each.spec.replicas > 0]
     if len(active) > 1 or not work.sets:
         return None
@@ -275,8 +280,8 @@ def _active_or_latest(work: _Work) -> apps.ReplicaSet | None:
 
 
 def _saturated(deployment: apps.Deployment, each: apps.ReplicaSet) -> bool:
-    wanted = deployment.spec.replicas
-    return sets.desired_replicas(each) == wanted == each.spec.replicas == each.status.availableReplicas
+    desired = deployment.spec.replicas
+    return sets.desired_replicas(each) == desired == each.spec.replicas == each.status.availableReplicas
 
 
 # --- rolling ---
@@ -290,21 +295,21 @@ def _roll(work: _Work) -> None:
 
 
 def _grow_new(work: _Work, new: apps.ReplicaSet) -> bool:
-    wanted = work.deployment.spec.replicas
-    if new.spec.replicas == wanted:
+    desired = work.deployment.spec.replicas
+    if new.spec.replicas == desired:
         return False
-    if new.spec.replicas > wanted:
-        return work.scale(new, wanted)
+    if new.spec.replicas > desired:
+        return work.scale(new, desired)
     size = sizes.new_set_size(work.deployment, work.sets, new)
     return size != new.spec.replicas and work.scale(new, size)
 
 
 def _shrink_old(work: _Work, new: apps.ReplicaSet) -> bool:
-    """Takes pods from old sets as far as enough stay available: first those that are not available."""
+    """Scale old sets down as far as enough pods stay available: first by pods that are not available."""
     old = work.active_old
     least = work.deployment.spec.replicas - sizes.unavailable_max(work.deployment)
     missing = new.spec.replicas - new.status.availableReplicas
-    room = sizes.wanted(work.sets) - least - missing
+    room = sizes.total_replicas(work.sets) - least - missing
     if not old or room <= 0:
         return False
     gone = 0
@@ -327,7 +332,7 @@ def _shrink_old(work: _Work, new: apps.ReplicaSet) -> bool:
 
 
 def _recreate(work: _Work) -> None:
-    """All old pods end before the first new one starts."""
+    """Scale the new set up when the last old pod has ended."""
     _find_new(work)
     shrunk = [work.scale(each, 0) for each in work.active_old]
     if not any(shrunk) and not _old_pods_run(work):
@@ -354,7 +359,7 @@ def _clean_up_complete(work: _Work) -> None:
 
 
 def _clean_up(work: _Work) -> None:
-    """Deletes old sets beyond revisionHistoryLimit, oldest revision first; none that still has pods."""
+    """Delete old sets beyond revisionHistoryLimit, oldest revision first, but none that still has pods."""
     spec = work.deployment.spec
     if not spec.HasField("revisionHistoryLimit") or spec.revisionHistoryLimit == _NO_LIMIT:
         return
@@ -370,7 +375,7 @@ def _clean_up(work: _Work) -> None:
 
 
 def _rollback(work: _Work) -> None:
-    """`deprecated.deployment.rollback.to`: the template of a revision (0: the one before) comes back."""
+    """Restore the template of the revision in `deprecated.deployment.rollback.to` (0: the one before)."""
     _find_or_make_new(work)
     deployment = work.deployment
     text = deployment.metadata.annotations.pop(sets.ROLLBACK_TO)
@@ -380,15 +385,17 @@ def _rollback(work: _Work) -> None:
         target, missing = sets.last_revision(work.sets), "Unable to find last revision."
     found = [each for each in work.sets if target and sets.revision_of(each) == target]
     if not found:
-        told = Told("DeploymentRollbackRevisionNotFound", missing, "Warning")
+        event = PlannedEvent("DeploymentRollbackRevisionNotFound", missing, "Warning")
     elif sets.same_template(deployment.spec.template, found[0].spec.template):
         note = "The rollback revision contains the same template as current deployment "
-        told = Told("DeploymentRollbackTemplateUnchanged", f'{note}"{deployment.metadata.name}"', "Warning")
+        event = PlannedEvent(
+            "DeploymentRollbackTemplateUnchanged", f'{note}"{deployment.metadata.name}"', "Warning"
+        )
     else:
         _restore(deployment, found[0])
         note = f'Rolled back deployment "{deployment.metadata.name}" to revision {target}'
-        told = Told("DeploymentRollback", note)
-    work.actions += [UpdateDeployment(deployment), Tell(told)]
+        event = PlannedEvent("DeploymentRollback", note)
+    work.actions += [UpdateDeployment(deployment), RecordEvent(event)]
 
 
 def _restore(deployment: apps.Deployment, each: apps.ReplicaSet) -> None:
@@ -408,25 +415,24 @@ def _count(work: _Work, *, judged: bool = False) -> None:
     work.deployment.status.CopyFrom(status)
 
 
-def create_failed(deployment: apps.Deployment, name: str, error: str, now: float) -> apps.Deployment:
-    """The deployment with the status that tells that its new replica set could not be made."""
+def create_failed(deployment: apps.Deployment, message: str, now: float) -> apps.Deployment:
+    """Return the deployment with the condition that says why its new replica set was not created."""
     failed = _copy(deployment)
     if progress.has_deadline(deployment):
-        note = f'Failed to create new replica set "{name}": {error}'
-        row = progress.condition(progress.PROGRESSING, "False", "ReplicaSetCreateError", note, now)
+        row = progress.condition(progress.PROGRESSING, "False", progress.CREATE_ERROR, message, now)
         progress.put(failed.status, row)
     return failed
 
 
 def collided(deployment: apps.Deployment) -> apps.Deployment:
-    """The deployment that counted one more name taken by somebody else's replica set."""
+    """Return the deployment with one more collision: another owner's replica set has the name."""
     counted = _copy(deployment)
     counted.status.collisionCount += 1
     return counted
 
 
 def is_own(deployment: apps.Deployment, found: apps.ReplicaSet) -> bool:
-    """Whether a set that already has the new one's name is the deployment's own after all."""
+    """Report whether the set that already has the new one's name is the deployment's own after all."""
     owners: Sequence[str] = [o.uid for o in found.metadata.ownerReferences if o.controller]
     same = sets.same_template(deployment.spec.template, found.spec.template)
     return deployment.metadata.uid in owners and same

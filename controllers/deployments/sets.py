@@ -1,4 +1,4 @@
-"""What a deployment's replica sets say of themselves: revision, template, annotations. Pure.
+"""A deployment's replica sets: their revision, template and annotations. Pure.
 
 Source: kube-controller-manager 1.36, pkg/controller/deployment/util.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from machinery.api.objects import controller_of, is_terminating, owner_reference
 from machinery.api.pb import apps, core
@@ -30,10 +30,10 @@ _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def template_hash(template: core.PodTemplateSpec, collisions: int | None) -> str:
-    """The pod-template-hash: FNV-1a of the template (and of how often that collided), in safe letters.
+    """Return the pod-template-hash: FNV-1a of the template and its collision count, in safe letters.
 
-    Upstream hashes Go's printed form of the struct, which only Go has; here it is the message's bytes. Nobody
-    compares hashes: a replica set is found by its template.
+    Upstream hashes Go's printed form of the struct, which only Go has; here it is the message's bytes. No
+    client compares hashes: a replica set is found by its template.
     """
     data = template.SerializeToString(deterministic=True)
     if collisions is not None:
@@ -44,28 +44,28 @@ def template_hash(template: core.PodTemplateSpec, collisions: int | None) -> str
     return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(value))
 
 
-def _comparable(template: core.PodTemplateSpec) -> Any:
+def _comparable(template: core.PodTemplateSpec) -> object:
     found = to_json(template)
     found.get("metadata", {}).get("labels", {}).pop(HASH_LABEL, None)
     return found
 
 
 def same_template(one: core.PodTemplateSpec, other: core.PodTemplateSpec) -> bool:
-    """Whether two templates are equal but for the hash label."""
-    return bool(_comparable(one) == _comparable(other))
+    """Report whether two templates are equal but for the hash label."""
+    return _comparable(one) == _comparable(other)
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
-    """What a deployment does about sets that match, or no longer match, its selector."""
+class ClaimedSets:
+    """The sets that a deployment owns, adopts and releases."""
 
     owned: tuple[apps.ReplicaSet, ...]
     adopt: tuple[apps.ReplicaSet, ...]
     release: tuple[apps.ReplicaSet, ...]
 
 
-def claim(deployment: apps.Deployment, sets: Iterable[apps.ReplicaSet]) -> Claims:
-    """Its own sets, orphans that match (to adopt), own ones that no longer match (to release)."""
+def claim(deployment: apps.Deployment, sets: Iterable[apps.ReplicaSet]) -> ClaimedSets:
+    """Return own sets, matching orphans (to adopt) and own sets that no longer match (to release)."""
     selector = LabelSelector.from_message(deployment.spec.selector)
     ending = is_terminating(deployment)
     owned, adopt, release = [], [], []
@@ -80,7 +80,7 @@ def claim(deployment: apps.Deployment, sets: Iterable[apps.ReplicaSet]) -> Claim
                 owned.append(each)
             elif not ending:
                 release.append(each)
-    return Claims(tuple(owned), tuple(adopt), tuple(release))
+    return ClaimedSets(tuple(owned), tuple(adopt), tuple(release))
 
 
 def age_order(each: apps.ReplicaSet) -> tuple[int, str]:
@@ -88,38 +88,38 @@ def age_order(each: apps.ReplicaSet) -> tuple[int, str]:
 
 
 def find_new(deployment: apps.Deployment, sets: Iterable[apps.ReplicaSet]) -> apps.ReplicaSet | None:
-    """The set that has the deployment's template; the oldest, should there be several."""
-    wanted = _comparable(deployment.spec.template)
+    """Return the set that has the deployment's template, the oldest of several."""
+    template = _comparable(deployment.spec.template)
     for each in sorted(sets, key=age_order):
-        if _comparable(each.spec.template) == wanted:
+        if _comparable(each.spec.template) == template:
             return each
     return None
 
 
-def _number(annotated: Any, name: str) -> int | None:
+def _number(annotated: apps.Deployment | apps.ReplicaSet, name: str) -> int | None:
     try:
         return int(annotated.metadata.annotations.get(name, ""))
     except ValueError:
         return None
 
 
-def revision_of(annotated: Any) -> int:
-    """The revision of a set or a deployment; 0 where it has none."""
+def revision_of(annotated: apps.Deployment | apps.ReplicaSet) -> int:
+    """Return the revision of a set or a deployment, 0 where it has none."""
     return _number(annotated, REVISION) or 0
 
 
 def desired_replicas(each: apps.ReplicaSet) -> int | None:
-    """spec.replicas of the deployment when the set was last sized."""
+    """Return spec.replicas of the deployment when the set was last scaled."""
     return _number(each, DESIRED)
 
 
 def max_replicas(each: apps.ReplicaSet) -> int | None:
-    """spec.replicas and surge of the deployment when the set was last sized."""
+    """Return spec.replicas plus surge of the deployment when the set was last scaled."""
     return _number(each, MAX)
 
 
 def note_sizes(each: apps.ReplicaSet, desired: int, largest: int) -> bool:
-    """Writes both onto the set; True when that changed something."""
+    """Annotate the set with both numbers; return whether one changed."""
     annotations = each.metadata.annotations
     new = {DESIRED: str(desired), MAX: str(largest)}
     changed = any(annotations.get(name) != value for name, value in new.items())
@@ -128,7 +128,7 @@ def note_sizes(each: apps.ReplicaSet, desired: int, largest: int) -> bool:
 
 
 def annotate(each: apps.ReplicaSet, deployment: apps.Deployment, revision: int) -> bool:
-    """Copies the deployment's annotations and moves the set to a later revision; True for a change."""
+    """Copy the deployment's annotations and set a later revision; return whether the set changed."""
     changed = False
     annotations = each.metadata.annotations
     for name, value in deployment.metadata.annotations.items():
@@ -138,7 +138,7 @@ def annotate(each: apps.ReplicaSet, deployment: apps.Deployment, revision: int) 
     text = annotations.get(REVISION, "")
     old = _number(each, REVISION)
     if text and old is None:
-        return False  # Not ours to mend: somebody wrote a revision that is no number.
+        return False  # Another client wrote a revision that is no number: it is left alone.
     if (old or 0) >= revision:
         return changed
     if text:
@@ -148,7 +148,7 @@ def annotate(each: apps.ReplicaSet, deployment: apps.Deployment, revision: int) 
 
 
 def _history(before: str, revision: str) -> str:
-    """The revisions that a set had, the oldest dropped when the list grows too long."""
+    """Return the revisions that a set had, the oldest dropped when the list grows too long."""
     rows = before.split(",") if before else []
     while rows and len(",".join([*rows, revision])) > HISTORY_CHARACTERS_MAX:
         rows.pop(0)
@@ -156,7 +156,7 @@ def _history(before: str, revision: str) -> str:
 
 
 def new_set(deployment: apps.Deployment) -> apps.ReplicaSet:
-    """A replica set of the deployment's template, of no size yet."""
+    """Return a replica set of the deployment's template, with 0 replicas."""
     status = deployment.status
     collisions = status.collisionCount if status.HasField("collisionCount") else None
     digest = template_hash(deployment.spec.template, collisions)
@@ -175,13 +175,13 @@ def new_set(deployment: apps.Deployment) -> apps.ReplicaSet:
 
 
 def last_revision(sets: Sequence[apps.ReplicaSet]) -> int:
-    """The revision before the latest; 0 where there is none."""
+    """Return the revision before the latest, 0 where there is no such revision."""
     found = sorted({revision_of(each) for each in sets} | {0}, reverse=True)
     return found[1] if len(found) > 1 else 0
 
 
 def restore_annotations(deployment: apps.Deployment, each: apps.ReplicaSet) -> None:
-    """The deployment's annotations as they were at the set's revision; the controller's own stay."""
+    """Restore the annotations of the set's revision in the deployment; the controller's own stay."""
     kept = {k: v for k, v in deployment.metadata.annotations.items() if k in _NOT_COPIED}
     own = {k: v for k, v in each.metadata.annotations.items() if k not in _NOT_COPIED}
     deployment.metadata.annotations.clear()

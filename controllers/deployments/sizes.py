@@ -18,7 +18,7 @@ def is_rolling(deployment: apps.Deployment) -> bool:
 
 
 def _amount(value: intstr.IntOrString, total: int, *, up: bool) -> int:
-    """An absolute number, or a percentage of `total`, rounded up or down."""
+    """Return an absolute number, or a percentage of `total`, rounded up or down."""
     if value.type == 0:
         return value.intVal
     percent = int(value.strVal.removesuffix("%") or 0)
@@ -26,43 +26,43 @@ def _amount(value: intstr.IntOrString, total: int, *, up: bool) -> int:
 
 
 def fenceposts(deployment: apps.Deployment) -> tuple[int, int]:
-    """(surge, unavailable) in pods: surge rounds up, unavailable down, and never are both 0."""
-    rolling, wanted = deployment.spec.strategy.rollingUpdate, deployment.spec.replicas
-    surge = _amount(rolling.maxSurge, wanted, up=True)
-    unavailable = _amount(rolling.maxUnavailable, wanted, up=False)
+    """Return (surge, unavailable) in pods: surge rounds up, unavailable down, and never are both 0."""
+    rolling, replicas = deployment.spec.strategy.rollingUpdate, deployment.spec.replicas
+    surge = _amount(rolling.maxSurge, replicas, up=True)
+    unavailable = _amount(rolling.maxUnavailable, replicas, up=False)
     # Validation does not let both be 0, but a percentage may round down to it.
     return (surge, unavailable) if surge or unavailable else (surge, 1)
 
 
 def surge_max(deployment: apps.Deployment) -> int:
-    """Pods that there may be beyond spec.replicas while it rolls."""
+    """Return how many pods there may be beyond spec.replicas during a rolling update."""
     return fenceposts(deployment)[0] if is_rolling(deployment) else 0
 
 
 def unavailable_max(deployment: apps.Deployment) -> int:
-    """Pods that may be missing while it rolls, at most spec.replicas."""
+    """Return how many pods may be missing during a rolling update, at most spec.replicas."""
     if not is_rolling(deployment) or deployment.spec.replicas == 0:
         return 0
     return min(fenceposts(deployment)[1], deployment.spec.replicas)
 
 
-def wanted(sets: Iterable[apps.ReplicaSet]) -> int:
-    """The sum of spec.replicas."""
+def total_replicas(sets: Iterable[apps.ReplicaSet]) -> int:
+    """Return the sum of spec.replicas."""
     return sum(each.spec.replicas for each in sets)
 
 
 def new_set_size(deployment: apps.Deployment, sets: Iterable[apps.ReplicaSet], new: apps.ReplicaSet) -> int:
-    """How far the new replica set may grow now; `sets` are all, the new one among them."""
+    """Return how far the new replica set may grow now; `sets` are all, the new one among them."""
     if not is_rolling(deployment):
         return deployment.spec.replicas
-    room = deployment.spec.replicas + surge_max(deployment) - wanted(sets)
+    room = deployment.spec.replicas + surge_max(deployment) - total_replicas(sets)
     if room <= 0:
         return new.spec.replicas
     return new.spec.replicas + min(room, deployment.spec.replicas - new.spec.replicas)
 
 
 def _share(deployment: apps.Deployment, each: apps.ReplicaSet) -> int:
-    """By how much a set would change if all changed in proportion to the deployment."""
+    """Return by how much a set would change if all changed in proportion to the deployment."""
     if deployment.spec.replicas == 0:
         return -each.spec.replicas
     before = max_replicas(each) or deployment.status.replicas
@@ -74,12 +74,12 @@ def _share(deployment: apps.Deployment, each: apps.ReplicaSet) -> int:
 
 
 def proportional(deployment: apps.Deployment, sets: Sequence[apps.ReplicaSet]) -> dict[str, int]:
-    """Each active set's size by name when a deployment is scaled amid a rollout; largest first.
+    """Return each active set's size by name when a deployment is scaled during a rollout, largest first.
 
     What rounding leaves over goes to the largest.
     """
     allowed = deployment.spec.replicas + surge_max(deployment) if deployment.spec.replicas else 0
-    to_add = allowed - wanted(sets)
+    to_add = allowed - total_replicas(sets)
     ordered = by_size(sets, newest_first=to_add > 0)
     sizes, added = {}, 0
     for each in ordered:
@@ -97,6 +97,6 @@ def proportional(deployment: apps.Deployment, sets: Sequence[apps.ReplicaSet]) -
 
 
 def by_size(sets: Iterable[apps.ReplicaSet], *, newest_first: bool) -> list[apps.ReplicaSet]:
-    """Largest first; of equals the newest or the oldest."""
+    """Return the sets, largest first; of equals the newest or the oldest."""
     by_age = sorted(sets, key=age_order, reverse=newest_first)
     return sorted(by_age, key=lambda each: -each.spec.replicas)

@@ -1,66 +1,70 @@
-"""The shape of a controller: informers name keys, workers reconcile them, each by one worker at a time."""
+"""The base of all controllers: informers name keys, workers reconcile them, one worker a key at a time."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Generic, TypeVar
+from collections.abc import Hashable, Mapping
+from typing import Any, Final, Generic, TypeVar, cast
 
 import anyio
+from google.protobuf.message import Message
 
+from controllers.planned_events import PlannedEvent
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_conflict, is_not_found
-from machinery.api.kinds import Kind
+from machinery.api.kinds import Kind, M, Object
 from machinery.api.objects import ObjectKey, controller_of, key_of
+from machinery.api.pb import core, discovery
 from machinery.client.api_client import Client
-from machinery.client.informer import Informer
+from machinery.client.informer import IndexFunction, Informer
 from machinery.events.correlating_recorder import CorrelatingRecorder
 from machinery.events.recorder import EventRecorder
 from machinery.features.gates import Gates
 from machinery.runtime.clock import Clock
 from machinery.runtime.failpoints import FailpointError
+from machinery.runtime.logs import Logger
 from machinery.runtime.work_queue import WorkQueue
 from machinery.scheduling.volume_matching import class_of
 
 K = TypeVar("K", bound=Hashable)
-Indexers = dict[str, Callable[[Any], Iterable[str]]]
+Indexers = Mapping[str, IndexFunction[Any]]
 
 
-def _owners(obj: Any) -> list[str]:
+def _owners(obj: Object) -> list[str]:
     return [owner.uid for owner in obj.metadata.ownerReferences]
 
 
-def _orphaned(obj: Any) -> list[str]:
+def _orphaned(obj: Object) -> list[str]:
     return [] if controller_of(obj) is not None else [obj.metadata.namespace]
 
 
-def _claim_of(volume: Any) -> list[str]:
+def _claim_of(volume: core.PersistentVolume) -> list[str]:
     if volume.spec.HasField("claimRef"):
         return [f"{volume.spec.claimRef.namespace}/{volume.spec.claimRef.name}"]
     return []
 
 
-def _class_of_free(volume: Any) -> list[str]:
+def _class_of_free(volume: core.PersistentVolume) -> list[str]:
     return [] if volume.spec.HasField("claimRef") else [class_of(volume)]
 
 
-def _service_of(found: Any) -> list[str]:
-    labels = found.metadata.labels
-    name = labels.get("kubernetes.io/service-name", "")
-    return [f"{found.metadata.namespace}/{name}"] if name else []
+def _node_of(pod: core.Pod) -> list[str]:
+    return [pod.spec.nodeName] if pod.spec.nodeName else []
+
+
+def _service_of(endpoint_slice: discovery.EndpointSlice) -> list[str]:
+    name = endpoint_slice.metadata.labels.get("kubernetes.io/service-name", "")
+    return [f"{endpoint_slice.metadata.namespace}/{name}"] if name else []
 
 
 def namespace_ends(error: StatusError) -> bool:
-    """Whether something could not be made since its namespace is on its way out: nothing to tell or retry."""
+    """Report whether a creation failed since the namespace terminates: no event, no retry."""
     return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
-_EVERY: Indexers = {"owner": _owners}
-_MORE: dict[Kind[Any], Indexers] = {
-    kinds.POD: {
-        "node": lambda pod: [pod.spec.nodeName] if pod.spec.nodeName else [],
-        "orphans": _orphaned,
-    },
+_INDEXERS_OF_ALL: Final[Indexers] = {"owner": _owners}
+_INDEXERS: Final[Mapping[Kind[Message], Indexers]] = {
+    kinds.POD: {"node": _node_of, "orphans": _orphaned},
     kinds.REPLICA_SET: {"orphans": _orphaned},
     kinds.ENDPOINT_SLICE: {"service": _service_of},
     kinds.PERSISTENT_VOLUME: {"claim": _claim_of, "free": _class_of_free},
@@ -73,34 +77,34 @@ class InformerSet:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._informers: dict[Kind[Any], Informer[Any]] = {}
+        self._informers: dict[Kind[Message], Informer[Any]] = {}
 
-    def of(self, kind: Kind[Any]) -> Informer[Any]:
-        """The informer of a kind, made at the first call.
+    def of(self, kind: Kind[M]) -> Informer[M]:
+        """Return the informer of a kind, created at the first call.
 
         All are indexed by `owner` (uid); pods by `node`; pods and replica sets without a controller by
         namespace in `orphans`; volumes by `claim` (ns/name) or, without one, by class in `free`; endpoint
         slices by `service` (ns/name).
         """
         if kind not in self._informers:
-            indexers = {**_EVERY, **_MORE.get(kind, {})}
+            indexers = {**_INDEXERS_OF_ALL, **_INDEXERS.get(kind, {})}
             self._informers[kind] = Informer(self._client, kind, clock=self._clock, indexers=indexers)
-        return self._informers[kind]
+        return cast("Informer[M]", self._informers[kind])
 
     async def run(self) -> None:
-        """Runs them all until cancelled."""
+        """Run all informers until cancelled."""
         async with anyio.create_task_group() as tasks:
             for informer in self._informers.values():
                 tasks.start_soon(informer.run)
 
     async def wait_synced(self) -> None:
-        """Returns when each has its first list."""
+        """Wait until each informer has its first list."""
         for informer in self._informers.values():
             await informer.wait_synced()
 
 
 class Recorders:
-    """One event recorder for each name under which the process's controllers speak."""
+    """One event recorder for each component name of the process's controllers."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -108,20 +112,20 @@ class Recorders:
         self._recorders: dict[str, EventRecorder] = {}
 
     def of(self, component: str) -> EventRecorder:
-        """Return the recorder of a component ("node-controller"), made at the first call."""
+        """Return the recorder of a component ("node-controller"), created at the first call."""
         if component not in self._recorders:
             self._recorders[component] = CorrelatingRecorder(self._client, component, clock=self._clock)
         return self._recorders[component]
 
     async def run(self) -> None:
-        """Sends their events until cancelled."""
+        """Send the recorded events until cancelled."""
         async with anyio.create_task_group() as tasks:
             for recorder in self._recorders.values():
                 tasks.start_soon(recorder.run)
 
 
 class Context:
-    """What a controller is built from."""
+    """The dependencies of a controller."""
 
     def __init__(
         self,
@@ -131,7 +135,7 @@ class Context:
         clock: Clock,
         recorders: Recorders,
         gates: Gates,
-        log: Any,
+        log: Logger,
         root_ca: str = "",
     ) -> None:
         self.client = client
@@ -148,7 +152,7 @@ class Runner(ABC):
 
     name: str
     component: str = "kube-controller-manager"
-    """Under which name it records events, as upstream's does."""
+    """The name under which it records events, as upstream's controller does."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -159,15 +163,20 @@ class Runner(ABC):
 
     @abstractmethod
     async def run(self) -> None:
-        """Works until cancelled."""
+        """Run until cancelled."""
+
+    def record(self, regarding: object, event: PlannedEvent | None) -> None:
+        """Record an event about an object or what an ObjectReference names; None is no event."""
+        if event is not None:
+            self.recorder.event(regarding, event.type, event.reason, action="", note=event.note)
 
 
 class Worker(Runner, Generic[K]):
-    """Reconciles keys. `reconcile` is called for one key by one worker at a time.
+    """A runner that reconciles keys: `reconcile` is called for one key by one worker at a time.
 
-    A StatusError or FailpointError is logged and the key comes back after its back-off; a conflict (409)
-    comes back quietly, since the informer will soon have the newer object. So does the key of any other
-    exception, which is logged with its traceback.
+    A key whose reconciliation raises comes back after its back-off. StatusError and FailpointError are
+    logged, but not a conflict (409) or NotFound: the informer will soon have the newer object. Any other
+    exception is logged with its traceback.
     """
 
     workers = 4
@@ -178,7 +187,7 @@ class Worker(Runner, Generic[K]):
 
     @abstractmethod
     async def reconcile(self, key: K) -> float | None:
-        """Brings one object on; returns seconds after which to look again, or None."""
+        """Reconcile one object; return the seconds after which to reconcile it again, or None."""
 
     async def run(self) -> None:
         await self.queue.run_workers(self._work, self.workers)
@@ -203,8 +212,8 @@ class Worker(Runner, Generic[K]):
 class Controller(Worker[ObjectKey]):
     """A controller over the objects of one kind."""
 
-    def watch(self, kind: Kind[Any]) -> Informer[Any]:
-        """The shared informer of a kind; its objects' keys go to this controller's queue."""
+    def watch(self, kind: Kind[M]) -> Informer[M]:
+        """Return the shared informer of a kind; its objects' keys go to this controller's queue."""
         informer = self.context.informers.of(kind)
         informer.add_handler(
             on_add=self._enqueue,
@@ -213,5 +222,5 @@ class Controller(Worker[ObjectKey]):
         )
         return informer
 
-    def _enqueue(self, obj: Any) -> None:
+    def _enqueue(self, obj: Object | Message) -> None:
         self.queue.add(key_of(obj))

@@ -1,4 +1,4 @@
-"""The end of a pod that a controller takes away: marked first, so that its owner knows why (KEP-3329)."""
+"""Ends a pod that a controller evicts: its DisruptionTarget condition says why (KEP-3329)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from machinery.client.api_client import Client
 
 
 async def disrupt(client: Client, pod: core.Pod, now: meta.Time, *, reason: str, message: str) -> None:
-    """Sets DisruptionTarget and deletes this very pod. StatusError, but not for a pod that is gone."""
+    """Set DisruptionTarget and delete the pod with this uid. Raises: StatusError, but not for NotFound."""
     marked = core.Pod()
     marked.CopyFrom(pod)
     condition = core.PodCondition(

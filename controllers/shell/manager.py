@@ -1,4 +1,4 @@
-"""Puts the controllers together and runs them: kube-controller-manager's part."""
+"""The table of controllers, and the process that runs them: the part of kube-controller-manager."""
 
 from __future__ import annotations
 
@@ -35,15 +35,13 @@ from controllers.volumes.shell.binder import ClaimController, VolumeController
 from controllers.volumes.shell.protection import ClaimProtection, VolumeProtection
 from controllers.volumes.shell.provisioner import Provisioner
 from machinery.api import kinds
-from machinery.api.pb import core
-from machinery.client.informer import Informer
 from machinery.process.component import Fatal, Process
 from machinery.process.run_files import RunFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a person may set. Seconds."""
+    """The options of the process. Times are in seconds."""
 
     controllers: str = "*"
     node_monitor_period: float = 5.0
@@ -55,12 +53,6 @@ class Options:
     signing: SigningOptions | None = None
 
 
-def _pods(informers: InformerSet) -> Informer[core.Pod]:
-    pods: Informer[core.Pod] = informers.of(kinds.POD)
-    return pods
-
-
-# One row a controller: its name on the command line, and how it is made.
 TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "persistentvolume-binder-controller": lambda context, _: ClaimController(context),
     "persistentvolume-phases-controller": lambda context, _: VolumeController(context),
@@ -69,7 +61,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "delayed-provisioner": lambda context, _: Provisioner(context),
     "node-lifecycle-controller": lambda context, options: NodeLifecycle(
         context,
-        _pods(context.informers),
+        context.informers.of(kinds.POD),
         monitor_seconds=options.node_monitor_period,
         grace_seconds=options.node_monitor_grace_period,
     ),
@@ -90,7 +82,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "resourceclaim-controller": lambda context, _: ResourceClaimController(context),
     "serviceaccount-controller": lambda context, _: ServiceAccountController(context),
     "root-ca-certificate-publisher-controller": lambda context, _: RootCertificatePublisher(context),
-    "taint-eviction-controller": lambda context, _: TaintEviction(context, _pods(context.informers)),
+    "taint-eviction-controller": lambda context, _: TaintEviction(context, context.informers.of(kinds.POD)),
     "certificatesigningrequest-approving-controller": lambda context, _: Approver(context),
     "certificatesigningrequest-signing-controller": lambda context, options: Signer(context, options.signing),
     "certificatesigningrequest-cleaner-controller": lambda context, _: Cleaner(context),
@@ -99,6 +91,7 @@ TABLE: dict[str, Callable[[Context, Options], Runner]] = {
     "endpointslice-mirroring-controller": lambda context, _: EndpointSliceMirroringController(context),
     "service-cidr-controller": lambda context, _: ServiceCIDRController(context),
 }
+"""One row a controller: its name on the command line, and how it is constructed."""
 
 
 ALIASES: dict[str, str] = {
@@ -122,13 +115,13 @@ ALIASES: dict[str, str] = {
     "root-ca-cert-publisher": "root-ca-certificate-publisher-controller",
     "serviceaccount": "serviceaccount-controller",
 }
-"""Names of before 1.28, which kube-controller-manager still takes."""
+"""Names from before 1.28, which kube-controller-manager still accepts."""
 
 
 def chosen(text: str) -> list[str]:
-    """The names that `--controllers` asks for: `*` is all, `-name` all but, `name` only.
+    """Return the names that `--controllers` selects: `*` is all, `-name` all but, `name` only.
 
-    Raises click.BadParameter for an unknown name. Source: kube-controller-manager's --controllers.
+    Raises: click.BadParameter for an unknown name. Source: kube-controller-manager's --controllers.
     """
     wanted = [_canonical(part.strip()) for part in text.split(",") if part.strip()]
     for part in wanted:
@@ -145,9 +138,9 @@ def _canonical(part: str) -> str:
 
 
 def _authority(process: Process, options: Options) -> str:
-    """The PEM that says which API server is the right one: a file's, or what the API server itself names."""
-    found = RunFile.read(process.directory, "apiserver")
-    path = options.root_ca_file or (found.document.get("ca") if found is not None else None)
+    """Return the authority (PEM) of the API server: a file's, or the one that the API server names."""
+    run_file = RunFile.read(process.directory, "apiserver")
+    path = options.root_ca_file or (run_file.document.get("ca") if run_file is not None else None)
     try:
         return Path(path).read_text(encoding="ascii") if path else ""
     except (OSError, UnicodeDecodeError) as error:
@@ -155,13 +148,13 @@ def _authority(process: Process, options: Options) -> str:
 
 
 def _check_started(name: str, started: Set[str]) -> None:
-    """The health check of a controller: one that ends takes the process with it."""
+    """Check that a controller has started; one that ends later ends the process."""
     if name not in started:
         raise RuntimeError("not started")
 
 
 async def run_manager(process: Process, options: Options) -> None:
-    """Runs the chosen controllers until cancelled."""
+    """Run the chosen controllers until cancelled."""
     names = chosen(options.controllers)
     client = await process.client(user_agent=f"kube-controller-manager/v{process.version}")
     recorders = Recorders(client, process.clock)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controllers.deployments import rollout
+from controllers.deployments import progress, rollout
 from controllers.deployments.rollout import (
     Action,
     CreateSet,
     DeleteSet,
-    Tell,
-    Told,
+    RecordEvent,
     UpdateDeployment,
     UpdateSet,
 )
-from controllers.deployments.sets import Claims, claim
+from controllers.deployments.sets import ClaimedSets, claim
+from controllers.planned_events import PlannedEvent
 from controllers.shell.controller import Context, Controller, namespace_ends
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_already_exists, is_not_found
@@ -35,7 +35,7 @@ def _ended(pod: core.Pod) -> bool:
 
 
 class DeploymentController(Controller):
-    """Rolls out each deployment's template over replica sets."""
+    """Roll out each deployment's template over replica sets."""
 
     name = "deployment-controller"
     component = "deployment-controller"
@@ -56,7 +56,7 @@ class DeploymentController(Controller):
         )
         self._terminating = context.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
 
-    # --- what replica sets and pods say ---
+    # --- events of replica sets and pods ---
 
     def _owner_of(self, each: apps.ReplicaSet) -> ObjectKey | None:
         owner = controller_of(each)
@@ -71,7 +71,7 @@ class DeploymentController(Controller):
         elif controller_of(each) is None:
             for deployment in self.deployments.list(each.metadata.namespace):
                 if LabelSelector.from_message(deployment.spec.selector).matches(each.metadata.labels):
-                    self._enqueue(deployment)  # it may want to adopt the orphan
+                    self._enqueue(deployment)  # it may adopt the orphan
 
     def _set_updated(self, old: apps.ReplicaSet, new: apps.ReplicaSet) -> None:
         before = self._owner_of(old)
@@ -80,17 +80,17 @@ class DeploymentController(Controller):
         self._set_seen(new)
 
     def _pod_ended(self, pod: core.Pod) -> None:
-        """Recreate waits for the last old pod, and only it: the replica sets tell of all other changes."""
+        """Queue a Recreate deployment, which waits for its last old pod."""
         owner = controller_of(pod)
         if owner is None or owner.kind != "ReplicaSet":
             return
-        found = self.sets.get(owner.name, pod.metadata.namespace)
-        key = self._owner_of(found) if found is not None else None
+        replica_set = self.sets.get(owner.name, pod.metadata.namespace)
+        key = self._owner_of(replica_set) if replica_set is not None else None
         deployment = self.deployments.get_by_key(key) if key is not None else None
         if deployment is not None and deployment.spec.strategy.type == "Recreate":
             self._enqueue(deployment)
 
-    # --- what is done about it ---
+    # --- reconciliation ---
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         deployment = self.deployments.get(key.name, key.namespace)
@@ -118,7 +118,7 @@ class DeploymentController(Controller):
             if any(not _ended(pod) for pod in self.pods.by_index("owner", each.metadata.uid))
         )
 
-    async def _adopt_and_release(self, deployment: apps.Deployment, claims: Claims) -> None:
+    async def _adopt_and_release(self, deployment: apps.Deployment, claims: ClaimedSets) -> None:
         reference = to_json(owner_reference(deployment))
         for each in claims.adopt:
             await self._patch_owner(each, reference)
@@ -140,14 +140,14 @@ class DeploymentController(Controller):
                 raise
 
     async def _do(self, deployment: apps.Deployment, actions: Sequence[Action]) -> bool:
-        """Performs the actions in order; False when the outcome's status is void."""
+        """Perform the actions in order; return False when the outcome's status must not be written."""
         versions: dict[str, str] = {}
         for action in actions:
             match action:
-                case CreateSet(replica_set, told):
-                    if not await self._create(deployment, replica_set, told):
+                case CreateSet(replica_set, event):
+                    if not await self._create(deployment, replica_set, event):
                         return False
-                case UpdateSet(replica_set, told):
+                case UpdateSet(replica_set, event):
                     name = replica_set.metadata.name
                     replica_set.metadata.resourceVersion = versions.get(
                         name, replica_set.metadata.resourceVersion
@@ -155,21 +155,19 @@ class DeploymentController(Controller):
                     written = await self.client.update(replica_set)
                     versions[name] = written.metadata.resourceVersion
                     await SCALE_AFTER.hit(deployment=deployment.metadata.name)
-                    self._tell(deployment, told)
+                    self.record(deployment, event)
                 case DeleteSet(replica_set):
                     await self._delete(replica_set)
                 case UpdateDeployment(changed):
                     await self.client.update(changed)
-                case Tell(told):
-                    self._tell(deployment, told)
+                case RecordEvent(event):
+                    self.record(deployment, event)
         return True
 
-    def _tell(self, deployment: apps.Deployment, told: Told | None) -> None:
-        if told is not None:
-            self.recorder.event(deployment, told.type, told.reason, action="", note=told.note)
-
-    async def _create(self, deployment: apps.Deployment, made: apps.ReplicaSet, told: Told | None) -> bool:
-        """Makes the new replica set; False when its name is another's, which the status then counts."""
+    async def _create(
+        self, deployment: apps.Deployment, made: apps.ReplicaSet, event: PlannedEvent | None
+    ) -> bool:
+        """Create the new replica set; return False when its name is taken, which the status then counts."""
         await CREATE_BEFORE.hit(deployment=deployment.metadata.name)
         try:
             await self.client.create(made)
@@ -178,20 +176,20 @@ class DeploymentController(Controller):
                 return await self._exists(deployment, made)
             if namespace_ends(error):
                 return False
-            failed = rollout.create_failed(deployment, made.metadata.name, str(error), self.clock.now())
             note = f'Failed to create new replica set "{made.metadata.name}": {error}'
-            self._tell(deployment, Told("ReplicaSetCreateError", note, "Warning"))
+            self.record(deployment, PlannedEvent(progress.CREATE_ERROR, note, "Warning"))
+            failed = rollout.create_failed(deployment, note, self.clock.now())
             if to_json(failed.status) != to_json(deployment.status):
                 await self.client.update(failed, subresource="status")
             raise
         await CREATE_AFTER.hit(deployment=deployment.metadata.name)
-        self._tell(deployment, told)
+        self.record(deployment, event)
         return True
 
     async def _exists(self, deployment: apps.Deployment, made: apps.ReplicaSet) -> bool:
-        """A set of that name is there: the deployment's own, which the watch has not shown yet, or not."""
-        found = await self.client.get(kinds.REPLICA_SET, made.metadata.name, made.metadata.namespace)
-        if not rollout.is_own(deployment, found):
+        """Count a collision, unless the live set is the deployment's own and the watch is behind."""
+        live = await self.client.get(kinds.REPLICA_SET, made.metadata.name, made.metadata.namespace)
+        if not rollout.is_own(deployment, live):
             await self.client.update(rollout.collided(deployment), subresource="status")
         return False
 

@@ -11,7 +11,7 @@ from machinery.api import kinds
 from machinery.api.objects import controller_of, get_condition
 from machinery.api.pb import apps
 from machinery.wire import codec
-from tests.controllers.deployments import deployment
+from tests.controllers.deployments.builders import deployment
 from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster
 

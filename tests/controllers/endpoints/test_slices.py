@@ -14,7 +14,7 @@ from machinery.api.objects import key_of
 from machinery.api.pb import core, discovery, meta
 from machinery.wire.codec import to_json
 from tests.controllers.builders import EPOCH
-from tests.controllers.endpoints import NODES, PORT, backend, service, sizes, stored
+from tests.controllers.endpoints.builders import NODES, PORT, backend, service, sizes, stored
 
 
 def _plan(

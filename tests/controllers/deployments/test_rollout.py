@@ -1,160 +1,15 @@
-"""The deployment controller's core: rollouts as tables and as short plays."""
+"""Rollouts, step by step: the actions and the conditions of a deployment."""
 
 from __future__ import annotations
-
-import re
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.deployments import progress, rollout, sets, sizes
-from controllers.deployments.rollout import CreateSet, DeleteSet, Tell, UpdateDeployment
-from machinery.api.pb import apps
-from machinery.wire import codec
+from controllers.deployments import progress, rollout, sets
+from controllers.deployments.rollout import CreateSet, DeleteSet, RecordEvent, UpdateDeployment
 from machinery.wire.codec import to_json
-from tests.controllers.builders import owned_by, stamp
-from tests.controllers.deployments import World, deployment
-
-HASH = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{1,10}")
-
-
-def _set(
-    name: str, image: str, size: int, *, at: int = 0, revision: int = 0, largest: int = 0, desired: int = 0
-) -> apps.ReplicaSet:
-    annotations = {sets.REVISION: str(revision)} if revision else {}
-    if largest:
-        annotations |= {sets.MAX: str(largest), sets.DESIRED: str(desired)}
-    labels = {"app": "web", sets.HASH_LABEL: name}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": image}]}}
-    body: dict[str, Any] = {
-        "metadata": {
-            "name": name, "namespace": "default", "uid": name, "creationTimestamp": stamp(at),
-            "labels": labels, "annotations": annotations,
-            "ownerReferences": [owned_by("deployment-uid", kind="Deployment")],
-        },
-        "spec": {"replicas": size, "selector": {"matchLabels": labels}, "template": template},
-        "status": {"replicas": size},
-    }  # fmt: skip
-    return codec.from_json(apps.ReplicaSet, body)
-
-
-# --- arithmetic ---
-
-
-@pytest.mark.parametrize(
-    ("replicas", "surge", "unavailable", "posts", "missing"),
-    [
-        (10, "25%", "25%", (3, 2), 2),
-        (1, "25%", "25%", (1, 0), 0),
-        (3, 0, "25%", (0, 1), 1),  # both round to 0: one may go
-        (2, 0, 5, (0, 5), 2),
-        (4, 2, 0, (2, 0), 0),
-        (0, 1, 1, (1, 1), 0),
-        (3, "200%", 0, (6, 0), 0),
-    ],
-)
-def test_fenceposts(
-    replicas: int, surge: int | str, unavailable: int | str, posts: tuple[int, int], missing: int
-) -> None:
-    found = deployment(replicas=replicas, surge=surge, unavailable=unavailable)
-    assert sizes.fenceposts(found) == posts
-    assert sizes.unavailable_max(found) == missing
-    assert sizes.unavailable_max(deployment(strategy="Recreate")) == 0
-    assert sizes.surge_max(deployment(strategy="Recreate")) == 0
-
-
-@pytest.mark.parametrize(
-    ("replicas", "before", "largest", "want"),
-    [
-        (15, {"old": 8, "new": 5}, 13, {"old": 12, "new": 7}),
-        (5, {"old": 5, "new": 5}, 10, {"old": 3, "new": 4}),
-        (0, {"old": 4, "new": 2}, 6, {"old": 0, "new": 0}),
-        (10, {"old": 10}, 10, {"old": 13}),
-        # Grown and the leftover goes to the largest; of equals the newest.
-        (6, {"old": 3, "new": 3}, 6, {"old": 4, "new": 4}),
-        # No annotation: the deployment's own size is the base; none at all: nobody has a share.
-        (20, {"old": 10}, 0, {"old": 25}),
-    ],
-)
-def test_sets_grow_and_shrink_in_proportion(
-    replicas: int, before: dict[str, int], largest: int, want: dict[str, int]
-) -> None:
-    found = deployment(replicas=replicas)
-    rows = [
-        _set(name, name, size, at=number, largest=largest, desired=1)
-        for number, (name, size) in enumerate(before.items())
-    ]
-    assert sizes.proportional(found, rows) == want
-
-
-# --- sets ---
-
-
-def test_a_new_set_has_the_hash_everywhere() -> None:
-    made = sets.new_set(deployment())
-    digest = made.metadata.labels[sets.HASH_LABEL]
-    assert HASH.fullmatch(digest)
-    assert made.metadata.name == f"web-{digest}"
-    assert made.spec.selector.matchLabels == {"app": "web", sets.HASH_LABEL: digest}
-    assert made.spec.template.metadata.labels == made.metadata.labels
-    assert made.metadata.ownerReferences[0].kind == "Deployment"
-    again = sets.new_set(deployment(image="v2"))
-    assert again.metadata.name != made.metadata.name
-    collided = rollout.collided(deployment())
-    assert collided.status.collisionCount == 1
-    assert sets.new_set(collided).metadata.name != made.metadata.name
-    assert sets.same_template(made.spec.template, deployment().spec.template)
-
-
-@pytest.mark.parametrize(
-    ("before", "revision", "after"),
-    [
-        ({}, 1, {sets.REVISION: "1"}),
-        ({sets.REVISION: "1"}, 3, {sets.REVISION: "3", sets.HISTORY: "1"}),
-        ({sets.REVISION: "3", sets.HISTORY: "1"}, 5, {sets.REVISION: "5", sets.HISTORY: "1,3"}),
-        ({sets.REVISION: "4"}, 4, {sets.REVISION: "4"}),
-        ({sets.REVISION: "x"}, 4, {sets.REVISION: "x"}),
-        (
-            {sets.REVISION: "9", sets.HISTORY: "11," + ",".join(["1"] * 999)},
-            10,
-            {sets.REVISION: "10", sets.HISTORY: ",".join(["1"] * 999 + ["9"])},
-        ),
-    ],
-)
-def test_a_revision_moves_on_and_leaves_its_history(
-    before: dict[str, str], revision: int, after: dict[str, str]
-) -> None:
-    each = _set("a", "v1", 1)
-    each.metadata.annotations.update(before)
-    assert sets.annotate(each, deployment(), revision) is (before != after)
-    assert dict(each.metadata.annotations) == after
-
-
-def test_a_deployments_annotations_reach_its_sets_but_not_its_own_books() -> None:
-    found = deployment(annotations={"why": "x", sets.LAST_APPLIED: "{}", sets.REVISION: "7"})
-    each = _set("a", "v1", 1, revision=2)
-    assert sets.annotate(each, found, 1)
-    assert dict(each.metadata.annotations) == {"why": "x", sets.REVISION: "2"}
-
-
-def test_which_sets_are_a_deployments() -> None:
-    own, strayed, orphan, other = (_set(name, "v1", 1) for name in ("own", "strayed", "orphan", "other"))
-    strayed.metadata.labels["app"] = "x"
-    del orphan.metadata.ownerReferences[:]
-    other.metadata.ownerReferences[0].uid = "another"
-    found = sets.claim(deployment(), [own, strayed, orphan, other])
-    assert [each.metadata.name for each in found.owned] == ["own"]
-    assert [each.metadata.name for each in found.adopt] == ["orphan"]
-    assert [each.metadata.name for each in found.release] == ["strayed"]
-    ending = deployment()
-    ending.metadata.deletionTimestamp.seconds = 1
-    found = sets.claim(ending, [own, strayed, orphan])
-    assert (found.adopt, found.release) == ((), ())
-
-
-# --- rolling ---
+from tests.controllers.deployments.builders import World, deployment, replica_set
 
 
 def test_first_rollout() -> None:
@@ -164,7 +19,7 @@ def test_first_rollout() -> None:
     assert isinstance(made, CreateSet)
     each = made.replica_set
     assert each.spec.replicas == 3
-    assert world.told == [f"ScalingReplicaSet: Scaled up replica set {each.metadata.name} from 0 to 3"]
+    assert world.events == [f"ScalingReplicaSet: Scaled up replica set {each.metadata.name} from 0 to 3"]
     assert dict(each.metadata.annotations) == {sets.REVISION: "1", sets.DESIRED: "3", sets.MAX: "4"}
     assert world.deployment.metadata.annotations[sets.REVISION] == "1"
     name = each.metadata.name
@@ -197,7 +52,7 @@ def test_first_rollout() -> None:
 def test_a_rolling_update_step_by_step() -> None:
     world = World(deployment(replicas=4, surge=1, unavailable=1))
     world.settle()
-    world.told.clear()
+    world.events.clear()
     world.image("v2")
     world.step()
     # One more than wanted, and as the new one is not available yet, one may be missing.
@@ -214,7 +69,7 @@ def test_a_rolling_update_step_by_step() -> None:
     world.settle()
     assert world.sizes() == {"v1": 0, "v2": 4}
     old, new = (world.set_of(image).metadata.name for image in ("v1", "v2"))
-    assert world.told == [
+    assert world.events == [
         f"ScalingReplicaSet: Scaled {line}"
         for line in (
             f"up replica set {new} from 0 to 1",
@@ -229,7 +84,7 @@ def test_a_rolling_update_step_by_step() -> None:
     assert world.deployment.status.replicas == 4
 
 
-def test_pods_that_never_came_up_go_first() -> None:
+def test_unavailable_old_pods_are_deleted_first() -> None:
     world = World(deployment(replicas=4, surge=1, unavailable=1))
     world.step()
     world.pods({"v1": 0})
@@ -238,7 +93,7 @@ def test_pods_that_never_came_up_go_first() -> None:
     assert world.sizes() == {"v1": 3, "v2": 1}
 
 
-def test_going_back_takes_the_old_set_under_a_new_revision() -> None:
+def test_a_former_template_reuses_its_set_under_a_new_revision() -> None:
     world = World(deployment())
     for image in ("v1", "v2", "v1"):
         world.image(image)
@@ -249,7 +104,7 @@ def test_going_back_takes_the_old_set_under_a_new_revision() -> None:
     assert world.deployment.metadata.annotations[sets.REVISION] == "3"
 
 
-def test_old_sets_beyond_the_history_limit_go() -> None:
+def test_old_sets_beyond_the_history_limit_are_deleted() -> None:
     world = World(deployment(history=1))
     for image in ("v1", "v2", "v3", "v4"):
         world.image(image)
@@ -262,13 +117,13 @@ def test_old_sets_beyond_the_history_limit_go() -> None:
     assert len(unlimited.sets) == 3
 
 
-def test_a_set_that_still_has_pods_is_history_that_stays() -> None:
+def test_an_old_set_that_still_has_pods_is_kept() -> None:
     world = World(deployment(history=0))
     world.settle()
     world.image("v2")
     world.settle()
     assert world.sizes() == {"v2": 3}
-    busy = _set("busy", "v0", 0, revision=1)
+    busy = replica_set("busy", "v0", 0, revision=1)
     busy.status.replicas = 1
     world.sets["busy"] = busy
     outcome = world.step()
@@ -317,7 +172,7 @@ def test_a_rollout_never_exceeds_its_fenceposts(
 # --- scaling, pausing ---
 
 
-def test_scaling_amid_a_rollout_is_proportional() -> None:
+def test_scaling_during_a_rollout_is_proportional() -> None:
     world = World(deployment(replicas=10, surge=3, unavailable=2))
     world.settle()
     world.image("v2")
@@ -333,7 +188,7 @@ def test_scaling_amid_a_rollout_is_proportional() -> None:
     assert {s.metadata.annotations[sets.DESIRED] for s in world.sets.values()} == {"15"}
 
 
-def test_scaling_a_resting_deployment_scales_its_set() -> None:
+def test_scaling_a_complete_deployment_scales_its_set() -> None:
     world = World(deployment())
     world.settle()
     world.scale(5)
@@ -350,7 +205,7 @@ def test_scaling_a_resting_deployment_scales_its_set() -> None:
     )  # fmt: skip
 
 
-def test_paused_it_scales_but_does_not_roll() -> None:
+def test_a_paused_deployment_scales_but_does_not_roll_out() -> None:
     world = World(deployment())
     world.settle()
     world.deployment.spec.paused = True
@@ -368,7 +223,7 @@ def test_paused_it_scales_but_does_not_roll() -> None:
     assert world.sizes() == {"v1": 0, "v2": 4}
 
 
-def test_resumed_without_a_change_says_so() -> None:
+def test_a_paused_deployment_rolls_out_when_it_is_resumed() -> None:
     world = World(deployment(paused=True))
     world.step()
     assert world.sizes() == {}
@@ -439,7 +294,7 @@ def test_without_a_deadline_there_is_no_progressing() -> None:
     assert not progress.has_deadline(deployment(deadline=2**31 - 1))
 
 
-def test_a_set_that_cannot_make_pods_is_told_of() -> None:
+def test_a_set_that_cannot_create_pods_is_a_condition() -> None:
     world = World(deployment())
     world.step()
     world.set_of("v1").status.conditions.add(
@@ -450,16 +305,17 @@ def test_a_set_that_cannot_make_pods_is_told_of() -> None:
     del world.set_of("v1").status.conditions[:]
     world.step()
     assert world.condition("ReplicaFailure") is None
-    failed = rollout.create_failed(deployment(), "web-x", "no", world.now)
+    message = 'Failed to create new replica set "web-x": no'
+    failed = rollout.create_failed(deployment(), message, world.now)
     assert failed.status.conditions[0].reason == "ReplicaSetCreateError"
-    assert failed.status.conditions[0].message == 'Failed to create new replica set "web-x": no'
+    assert failed.status.conditions[0].message == message
 
 
 # --- rolling back by annotation ---
 
 
 @pytest.mark.parametrize(
-    ("to", "image", "told"),
+    ("to", "image", "event"),
     [
         ("0", "v2", 'DeploymentRollback: Rolled back deployment "web" to revision 2'),
         ("1", "v1", 'DeploymentRollback: Rolled back deployment "web" to revision 1'),
@@ -472,16 +328,16 @@ def test_a_set_that_cannot_make_pods_is_told_of() -> None:
         ("9", "v3", "DeploymentRollbackRevisionNotFound: Unable to find the revision to rollback to."),
     ],
 )
-def test_rolling_back(to: str, image: str, told: str) -> None:
+def test_rolling_back(to: str, image: str, event: str) -> None:
     world = World(deployment())
     for each in ("v1", "v2", "v3"):
         world.image(each)
         world.settle()
-    world.told.clear()
+    world.events.clear()
     world.deployment.metadata.annotations[sets.ROLLBACK_TO] = to
     outcome = world.step()
     assert isinstance(outcome.actions[0], UpdateDeployment)
-    assert world.told == [told]
+    assert world.events == [event]
     assert sets.ROLLBACK_TO not in world.deployment.metadata.annotations
     assert world.deployment.spec.template.spec.containers[0].image == image
     assert sets.HASH_LABEL not in world.deployment.spec.template.metadata.labels
@@ -489,10 +345,10 @@ def test_rolling_back(to: str, image: str, told: str) -> None:
     assert world.sizes()[image] == 3
 
 
-# --- odd ones ---
+# --- deletion, invalid selectors ---
 
 
-def test_one_that_ends_only_counts() -> None:
+def test_a_terminating_deployment_updates_only_its_status() -> None:
     world = World(deployment())
     world.settle()
     world.deployment.metadata.deletionTimestamp.seconds = 1
@@ -507,8 +363,8 @@ def test_an_empty_selector_is_refused() -> None:
     world = World(deployment(selector={}))
     outcome = world.step()
     (action,) = outcome.actions
-    assert isinstance(action, Tell)
-    assert world.told == [
+    assert isinstance(action, RecordEvent)
+    assert world.events == [
         "SelectingAll: This deployment is selecting all pods. A non-empty selector is required."
     ]
     assert world.deployment.status.observedGeneration == 1

@@ -9,7 +9,7 @@ from controllers.deployments import rollout, sets
 from controllers.deployments.rollout import CreateSet, DeleteSet, UpdateDeployment, UpdateSet
 from machinery.api.pb import apps
 from machinery.wire import codec
-from tests.controllers.builders import EPOCH, stamp
+from tests.controllers.builders import EPOCH, owned_by, stamp
 
 
 def deployment(
@@ -26,7 +26,7 @@ def deployment(
     annotations: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> apps.Deployment:
-    """A deployment as the API server would have it, defaults filled."""
+    """Return a deployment as the API server would have it, with its defaults."""
     rolling = {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
     body: dict[str, Any] = {
         "replicas": replicas,
@@ -50,18 +50,39 @@ def deployment(
     return codec.from_json(apps.Deployment, {"metadata": metadata, "spec": body})
 
 
+def replica_set(
+    name: str, image: str, size: int, *, at: int = 0, revision: int = 0, largest: int = 0, desired: int = 0
+) -> apps.ReplicaSet:
+    """Return a replica set of the deployment `web`; `largest` and `desired` are its size annotations."""
+    annotations = {sets.REVISION: str(revision)} if revision else {}
+    if largest:
+        annotations |= {sets.MAX: str(largest), sets.DESIRED: str(desired)}
+    labels = {"app": "web", sets.HASH_LABEL: name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": image}]}}
+    body: dict[str, Any] = {
+        "metadata": {
+            "name": name, "namespace": "default", "uid": name, "creationTimestamp": stamp(at),
+            "labels": labels, "annotations": annotations,
+            "ownerReferences": [owned_by("deployment-uid", kind="Deployment")],
+        },
+        "spec": {"replicas": size, "selector": {"matchLabels": labels}, "template": template},
+        "status": {"replicas": size},
+    }  # fmt: skip
+    return codec.from_json(apps.ReplicaSet, body)
+
+
 class World:
-    """What the API server and the replica set controller do, at once and without fail."""
+    """The API server and the replica set controller, which act at once and never fail."""
 
     def __init__(self, found: apps.Deployment) -> None:
         self.deployment = found
         self.sets: dict[str, apps.ReplicaSet] = {}
         self.now = float(EPOCH)
-        self.told: list[str] = []
+        self.events: list[str] = []
         self.running: set[str] = set()
 
     def step(self) -> rollout.Outcome:
-        """One synchronisation, and what it asks for."""
+        """Reconcile once and perform the actions."""
         outcome = rollout.sync(
             self.deployment, self.sets.values(), running=frozenset(self.running), now=self.now
         )
@@ -81,16 +102,16 @@ class World:
                     del self.sets[gone.metadata.name]
                 case UpdateDeployment(changed):
                     self.deployment = changed
-            told = getattr(action, "told", None)
-            if told is not None:
-                self.told.append(f"{told.reason}: {told.note}")
+            event = getattr(action, "event", None)
+            if event is not None:
+                self.events.append(f"{event.reason}: {event.note}")
         if outcome.status is not None:
             self.deployment = outcome.status
         self.now += 1
         return outcome
 
     def pods(self, available: Mapping[str, int] | None = None, *, all_available: bool = False) -> None:
-        """The replica set controller has made the pods; so many of each set (by image) are available."""
+        """Create the pods of each set; so many of each set (by image) are available."""
         for each in self.sets.values():
             image = each.spec.template.spec.containers[0].image
             status, size = each.status, each.spec.replicas
@@ -103,13 +124,13 @@ class World:
             status.observedGeneration = each.metadata.generation
 
     def settle(self, *, steps_max: int = 50) -> None:
-        """Steps until nothing changes any more, all pods becoming available."""
+        """Step until nothing changes any more, with all pods available."""
         for _ in range(steps_max):
             self.pods(all_available=True)
             outcome = self.step()
             if not outcome.actions and outcome.status is None:
                 return
-        raise AssertionError("it does not come to rest")
+        raise AssertionError("the rollout still changes something after 50 steps")
 
     def image(self, image: str) -> None:
         self.deployment.spec.template.spec.containers[0].image = image
@@ -120,7 +141,7 @@ class World:
         self.deployment.metadata.generation += 1
 
     def sizes(self) -> dict[str, int]:
-        """spec.replicas of each set, by image."""
+        """Return spec.replicas of each set, by image."""
         return {s.spec.template.spec.containers[0].image: s.spec.replicas for s in self.sets.values()}
 
     def set_of(self, image: str) -> apps.ReplicaSet:

@@ -22,7 +22,7 @@ from machinery.wire import codec
 from machinery.wire.codec import to_json
 from tests.controllers.builders import EPOCH
 from tests.controllers.contexts import context_of
-from tests.controllers.endpoints import NODES, PORT, backend, service, stored
+from tests.controllers.endpoints.builders import NODES, PORT, backend, service, stored
 from tests.support.fake_api import FakeApi
 
 OVER = "endpoints.kubernetes.io/over-capacity"

@@ -1,0 +1,156 @@
+"""Replica sets: which pods they own, create and delete, their status, and expectations."""
+
+from __future__ import annotations
+
+import pytest
+
+from controllers.replica_sets.expectations import EXPECTATION_SECONDS_MAX, Expectations
+from controllers.replica_sets.replicas import BURST_MAX, claim, is_available, plan, pod_of, to_delete
+from controllers.replica_sets.replicas import status_of as replicas_status
+from machinery.api.objects import ObjectKey, get_condition
+from machinery.api.pb import core
+from machinery.runtime.clock import to_time
+from tests.controllers.builders import EPOCH, owned_by, pod, replica_set
+
+NOW = to_time(float(EPOCH + 1000))
+WEB = {"app": "web"}
+MINE = [owned_by("set")]
+KEY = ObjectKey("default", "web")
+
+
+def test_which_pods_are_a_sets() -> None:
+    of = replica_set(uid="set")
+    pods = [
+        pod("own", labels=WEB, owners=MINE),
+        pod("strayed", labels={"app": "x"}, owners=MINE),
+        pod("orphan", labels=WEB),
+        pod("ended orphan", labels=WEB, phase="Failed"),
+        pod("ending orphan", labels=WEB, deleted=True),
+        pod("another's", labels=WEB, owners=[owned_by("other")]),
+        pod("stranger", labels={"app": "x"}),
+    ]
+    found = claim(of, pods)
+    assert [p.metadata.name for p in found.owned] == ["own"]
+    assert [p.metadata.name for p in found.adopt] == ["orphan"]
+    assert [p.metadata.name for p in found.release] == ["strayed"]
+    ending = claim(replica_set(uid="set", deleted=True), pods)
+    assert (ending.adopt, ending.release) == ((), ())
+
+
+COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pod(uid="b"), pod(uid="a", node="n1")),
+        (pod(uid="b", node="n1", phase="Pending"), pod(uid="a", node="n1", phase="Running")),
+        (pod(uid="b", node="n1", phase="Unknown"), pod(uid="a", node="n1", phase="Running")),
+        (pod(uid="b", node="n1", phase="Running"), pod(uid="a", node="n1", phase="Running", ready=True)),
+        (pod(uid="b", annotations={COST: "-1"}), pod(uid="a")),
+        (pod(uid="b"), pod(uid="a", annotations={COST: "1"})),
+        (pod(uid="b", node="crowded"), pod(uid="a", node="n1")),
+        (pod(uid="b", node="n1", ready=True, ready_since=990), pod(uid="a", node="n1", ready=True)),
+        (pod(uid="b", restarts=2), pod(uid="a", restarts=1)),
+        (pod(uid="b", created=990), pod(uid="a", created=0)),
+        # Nearly as old counts as as old: the uid decides.
+        (pod(uid="a", created=1), pod(uid="b", created=30)),
+    ],
+)
+def test_which_of_two_pods_goes(first: core.Pod, second: core.Pod) -> None:
+    siblings = {"crowded": 3, "n1": 1}
+    for pods in ([first, second], [second, first]):
+        gone = to_delete(pods, 1, siblings, float(EPOCH + 1000))
+        assert gone == [first]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "deleted", "create", "delete"),
+    [
+        (3, 1, False, 2, 0),
+        (3, 3, False, 0, 0),
+        (1, 3, False, 0, 2),
+        (0, 2, False, 0, 2),
+        (3, 1, True, 0, 0),
+        (2000, 0, False, BURST_MAX, 0),
+        (0, 700, False, 0, BURST_MAX),
+    ],
+)
+def test_how_many_pods_are_made_or_deleted(
+    wanted: int, there: int, deleted: bool, create: int, delete: int
+) -> None:
+    pods = [pod(f"p{number}", uid=f"{number}") for number in range(there)]
+    work = plan(replica_set(replicas=wanted, deleted=deleted), pods, {}, 0.0)
+    assert (work.create, len(work.delete)) == (create, delete)
+
+
+def test_a_new_pod_is_its_templates_and_its_sets() -> None:
+    made = pod_of(replica_set(uid="set"))
+    assert made.metadata.generateName == "web-"
+    assert dict(made.metadata.labels) == WEB
+    owner = made.metadata.ownerReferences[0]
+    assert (owner.kind, owner.uid, owner.controller, owner.blockOwnerDeletion) == (
+        "ReplicaSet", "set", True, True,
+    )  # fmt: skip
+    assert made.spec.containers[0].image == "pause"
+
+
+def test_status_counts_pods() -> None:
+    of = replica_set(uid="set", min_ready_seconds=60)
+    pods = [
+        pod("old", labels=WEB, ready=True, ready_since=0),
+        pod("young", labels=WEB, ready=True, ready_since=990),
+        pod("unready", labels={"app": "web", "more": "x"}),
+        pod("unlabelled", labels={}),
+        pod("ended", labels=WEB, phase="Succeeded"),
+        pod("ending", labels=WEB, deleted=True),
+    ]
+    status = replicas_status(of, pods, "", NOW)
+    assert (status.replicas, status.fullyLabeledReplicas) == (4, 3)
+    assert (status.readyReplicas, status.availableReplicas) == (2, 1)
+    assert not status.conditions
+    assert not status.HasField("terminatingReplicas")
+    pods.append(pod("ended while ending", labels=WEB, deleted=True, phase="Succeeded"))
+    assert replicas_status(of, pods, "", NOW, terminating=True).terminatingReplicas == 1
+
+
+def test_a_failure_is_told_as_long_as_it_lasts() -> None:
+    of = replica_set(uid="set", replicas=1)
+    status = replicas_status(of, [], "no", NOW)
+    failure = get_condition(status.conditions, "ReplicaFailure")
+    assert failure is not None
+    assert (failure.reason, failure.message, failure.lastTransitionTime) == ("FailedCreate", "no", NOW)
+    of.status.CopyFrom(status)
+    assert not replicas_status(of, [], "", NOW).conditions
+    too_many = replicas_status(of, [pod("a"), pod("b")], "no", NOW)
+    assert [c.message for c in too_many.conditions] == ["no"]
+
+
+@pytest.mark.parametrize(
+    ("of", "seconds", "available"),
+    [
+        (pod(), 0, False),
+        (pod(ready=True, ready_since=999), 0, True),
+        (pod(ready=True, ready_since=990), 10, True),
+        (pod(ready=True, ready_since=991), 10, False),
+    ],
+)
+def test_available_is_ready_for_a_while(of: core.Pod, seconds: int, available: bool) -> None:
+    assert is_available(of, seconds, NOW.seconds) is available
+
+
+def test_expectations_hold_until_the_watch_has_shown_them() -> None:
+    expected = Expectations()
+    assert expected.satisfied(KEY, 0.0)
+    expected.expect(KEY, 0.0, created="a")
+    expected.expect(KEY, 0.0, deleted="b")
+    assert not expected.satisfied(KEY, 1.0)
+    expected.created(KEY, "a")
+    assert not expected.satisfied(KEY, 1.0)
+    expected.deleted(KEY, "b")
+    assert expected.satisfied(KEY, 1.0)
+    expected.expect(KEY, 0.0, created="lost")
+    assert not expected.satisfied(KEY, EXPECTATION_SECONDS_MAX)
+    assert expected.satisfied(KEY, EXPECTATION_SECONDS_MAX + 1)
+    expected.forget(KEY)
+    assert expected.satisfied(KEY, 0.0)
