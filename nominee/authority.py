@@ -1,6 +1,6 @@
-"""A certificate authority in two files, and what it issues: ECDSA P-256, in PEM.
+"""A certificate authority in two files, and the certificates that it issues: ECDSA P-256, in PEM.
 
-Keys are the owner's alone (0600). What is there is kept; a certificate near its end is made again.
+Only the owner may read keys (0600). Existing files are kept; a certificate that expires soon is issued again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """An authority at a moment: `now` begins what it issues."""
+    """An authority at a moment: its certificates are valid from `now`."""
 
     certificate: x509.Certificate
     key: EllipticCurvePrivateKey
@@ -41,7 +41,11 @@ class Authority:
 
     @classmethod
     def load(cls, certificate: Path, key: Path, now: datetime.datetime) -> Authority:
-        """Read an authority from its files. OSError."""
+        """Read an authority from its files.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -52,9 +56,13 @@ class Authority:
 
     @classmethod
     def ensure(cls, certificate: Path, key: Path, now: datetime.datetime, *, name: str) -> Authority:
-        """Read an authority from its files, or make it where there is none. OSError."""
+        """Read an authority from its files, or create it if the files do not exist.
+
+        Raises:
+            OSError: a file cannot be read or written.
+        """
         if certificate.exists() or key.exists():
-            # Half an authority is not replaced: everything that it signed would be worth nothing.
+            # Half an authority is not replaced: every certificate that it signed would become invalid.
             return cls.load(certificate, key, now)
         from cryptography import x509
         from cryptography.hazmat.primitives.hashes import SHA256
@@ -74,22 +82,30 @@ class Authority:
         return cls(made, own, now)
 
     def client(self, identity: Identity) -> tuple[bytes, bytes]:
-        """Issue a client certificate; it and its key, written nowhere."""
+        """Issue a client certificate; return it and its key without writing either."""
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         return self._issue(identity, [ExtendedKeyUsageOID.CLIENT_AUTH])
 
     def ensure_client(self, certificate: Path, key: Path, identity: Identity) -> None:
-        """Issue a client certificate into files, again where it is old. OSError."""
+        """Issue a client certificate into files, unless they hold one that is valid for long enough.
+
+        Raises:
+            OSError: a file cannot be read or written.
+        """
         if not lasts(certificate, self.now) or not key.exists():
             _write_pair(certificate, key, self.client(identity))
 
     def ensure_serving(
         self, certificate: Path, key: Path, identity: Identity, names: Iterable[str], *, client: bool = False
     ) -> None:
-        """Issue a server's certificate into files, again where it is old or lacks a name. OSError.
+        """Issue a server's certificate into files, unless they hold a valid one with all names.
 
-        With `client` the server shows it to other servers, and to itself, too.
+        A certificate that expires soon is issued again. With `client` the certificate is also valid
+        for connections that the server opens, to itself too.
+
+        Raises:
+            OSError: a file cannot be read or written.
         """
         from cryptography import x509
         from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -127,7 +143,7 @@ class Authority:
 
 
 def host_names() -> list[str]:
-    """This machine's, where it is one that a certificate can have."""
+    """Return this machine's names that a certificate can hold."""
     name = socket.gethostname().lower()
     return [name] if name and not dns_subdomain_problems(name) else []
 
@@ -148,7 +164,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # Clocks differ.
+        # Clocks of other machines may be behind.
         .not_valid_before(now - datetime.timedelta(minutes=5))
         .not_valid_after(now + datetime.timedelta(days=days))
     )
@@ -189,7 +205,7 @@ def _alternative(name: str) -> x509.GeneralName:
 
 
 def lasts(path: Path, now: datetime.datetime) -> bool:
-    """Whether a certificate is there and good for a while."""
+    """Return whether a file holds a certificate that stays valid for long enough."""
     from cryptography import x509
 
     if not path.exists():
@@ -219,6 +235,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 
 def key_pem(key: EllipticCurvePrivateKey) -> bytes:
+    """Return a private key as PEM, unencrypted."""
     from cryptography.hazmat.primitives import serialization
 
     return key.private_bytes(
@@ -229,7 +246,7 @@ def key_pem(key: EllipticCurvePrivateKey) -> bytes:
 
 
 def write(path: Path, data: bytes, *, secret: bool) -> None:
-    """Whole or not at all; a secret is never readable by others, not for a moment."""
+    """Write a file atomically; no other user may read a secret at any moment."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if secret else 0o644)

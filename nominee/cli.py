@@ -1,4 +1,4 @@
-"""Where the `nominee` command begins."""
+"""The entry point of the `nominee` command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMPLETE_VARIABLE = "_NOMINEE_COMPLETE"
 
 
 def main() -> None:
-    """Run the command. While modules are being loaded Ctrl-C just ends it, without a traceback."""
+    """Run the command. Ctrl-C while modules are imported ends it without a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     output.open_standard_descriptors()
     from nominee.command_group import nominee

@@ -1,4 +1,4 @@
-"""The `nominee` commands. Each lives in `nominee/commands/` and is imported when it is called."""
+"""The `nominee` commands. Each is in `nominee/commands/` and is imported when it is called."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class LazyGroup(click.Group):
-    """Imports a subcommand only when it is called or asked about."""
+    """A group of commands that imports a command only when it is called, or for its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -52,7 +52,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """With the command's modules loaded Ctrl-C is the command's matter again (see `nominee.cli`)."""
+        """Import the command; from then on the command handles Ctrl-C itself (see `nominee.cli`)."""
         found = super().resolve_command(ctx, args)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return found
@@ -63,4 +63,4 @@ class LazyGroup(click.Group):
 )
 @click.version_option(package_name="nominee", message="%(prog)s %(version)s")
 def nominee() -> None:
-    """A Kubernetes control plane as real processes, to watch, break and measure where a pod will run."""
+    """Run a Kubernetes control plane as real processes, to see, break and measure where pods will run."""

@@ -1,4 +1,4 @@
-"""Which components a cluster is made of: one row each, as data.
+"""The components of a cluster, as a table: one row each.
 
 Names and upstream's aliases are those of docs/design/001-contracts.md, "Component names".
 """
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 class Component:
     """One kind of process.
 
-    `stop_stage`: processes of a lower stage are stopped first, those of one stage together. `versioned`
-    components take --emulated-version and --feature-gates. `ready_path` is the health check. `needs` cannot
-    be left out of a cluster that has it.
+    `stop_stage`: processes of lower stages stop first, those of one stage together. `versioned`
+    components take --emulated-version and --feature-gates. `ready_path` is the health check. `needs`
+    names the components that must be in the cluster, too.
     """
 
     name: str
@@ -53,14 +53,18 @@ _BY_ALIAS = {alias: component for component in COMPONENTS for alias in (componen
 
 
 class UnknownComponentError(ValueError):
-    """A name that is no component's; the text lists those that are."""
+    """A name that is not a component; the message lists the components."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"unknown component {name!r}; known are {', '.join(BY_NAME)}")
 
 
 def find(name: str) -> Component:
-    """The component of a name or of upstream's name for it; UnknownComponentError otherwise."""
+    """Return the component with this name or upstream name.
+
+    Raises:
+        UnknownComponentError: there is no such component.
+    """
     try:
         return _BY_ALIAS[name.strip()]
     except KeyError:
@@ -68,9 +72,12 @@ def find(name: str) -> Component:
 
 
 def find_process(name: str) -> tuple[Component, str]:
-    """The component and process name that a person means: `kubelet-1`, `kube-scheduler`.
+    """Return the component and the process name for a name such as `kubelet-1` or `kube-scheduler`.
 
-    The process name is empty where the name stands for every process of the component (`kubelet`).
+    The process name is "" if the name stands for every process of the component (`kubelet`).
+
+    Raises:
+        UnknownComponentError: there is no such component.
     """
     name = name.strip()
     base, dash, index = name.rpartition("-")
@@ -81,7 +88,7 @@ def find_process(name: str) -> tuple[Component, str]:
 
 
 def is_installed(component: Component) -> bool:
-    """Whether the component's program is there (a package without `__main__` cannot be run)."""
+    """Return whether the component's program is installed (a package without `__main__` cannot run)."""
     try:
         spec = importlib.util.find_spec(component.module)
         if spec is None:

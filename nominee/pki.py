@@ -1,17 +1,18 @@
-"""A cluster's certificates and tokens, made at `up`: D/pki.
+"""A cluster's certificates and tokens in D/pki, which `nominee up` creates.
 
     ca.crt, ca.key                    the cluster's own authority
     apiserver.crt, apiserver.key      what the API server shows
     cloud.crt, cloud.key              what the built-in cloud shows
-    etcd/                             an authority of its own, since who it vouches for may read everything
-    serving.token                     what the processes' serving ports want (machinery.process.serving_token)
-    sa.key                            signs service accounts' tokens
+    etcd/                             an authority of its own, since its clients may read everything
+    serving.token                     the token for processes' serving ports (machinery.process.serving_token)
+    sa.key                            the key that signs service accounts' tokens
     clients/NAME.crt, NAME.key        client certificates of components, with upstream's identities
-    clients/NAME.token                bearer tokens: what our own processes use over gRPC
-    tokens.csv                        whose tokens these are (kube-apiserver's --token-auth-file)
+    clients/NAME.token                bearer tokens, which Nominee's processes use over gRPC
+    tokens.csv                        the users of these tokens (kube-apiserver's --token-auth-file)
 
-What is there is kept, so that a cluster's credentials outlive it; a certificate near its end is made again.
-Keys and tokens are the owner's alone (0600, in directories of 0700). ECDSA P-256: all of it takes some 20 ms.
+Existing files are kept, so that credentials stay valid after `nominee down`. A certificate that expires soon
+is issued again. Only the owner may read keys and tokens (0600, in directories of 0700). With ECDSA P-256 all
+of it takes some 20 ms.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Pki:
         return self.path / "clients"
 
     def cloud_arguments(self) -> list[str]:
-        """Return what a cloud is started with that is to use this."""
+        """Return the arguments of a cloud that uses these files."""
         certificate, key = self.cloud
         return [
             *("--tls-cert-file", str(certificate), "--tls-private-key-file", str(key)),
@@ -87,7 +88,7 @@ class Pki:
         ]
 
     def arguments(self, authorization_mode: str) -> list[str]:
-        """What an API server is started with that is to use all this."""
+        """Return the arguments of an API server that uses these files."""
         certificate, key = self.serving
         return [
             *("--tls-cert-file", str(certificate), "--tls-private-key-file", str(key)),
@@ -99,7 +100,7 @@ class Pki:
 
     @property
     def signing_arguments(self) -> list[str]:
-        """What controllers are started with that are to sign certificates with this authority."""
+        """Return the arguments of controllers that sign certificates with this authority."""
         return [
             *("--cluster-signing-cert-file", str(self.ca)),
             *("--cluster-signing-key-file", str(self.ca_key)),
@@ -113,7 +114,11 @@ class Pki:
         now: datetime.datetime,
         names: Iterable[str] = (),
     ) -> None:
-        """Make what is missing; `names` are further names or addresses of the API server. OSError."""
+        """Create the files that are missing; `names` are further names or addresses of the API server.
+
+        Raises:
+            OSError: a file cannot be read or written.
+        """
         for directory in (self.path, self.clients):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         authority = Authority.ensure(self.ca, self.ca_key, now, name="kubernetes")
@@ -128,7 +133,11 @@ class Pki:
         self._write_tokens({name: self._row(name, identity) for name, identity in tokens.items()})
 
     def reassign(self, tokens: Mapping[str, Identity]) -> None:
-        """Whose some tokens are from now on, as a kubelet's that carries other nodes; they stay. OSError."""
+        """Set the users of some tokens, as when a kubelet gets other nodes; the tokens stay the same.
+
+        Raises:
+            OSError: a file cannot be read or written.
+        """
         with self.tokens.open(encoding="utf-8", newline="") as file:
             rows = {row[2]: row for row in csv.reader(file) if row}
         self._write_tokens(rows | {name: self._row(name, identity) for name, identity in tokens.items()})
@@ -148,6 +157,10 @@ class Pki:
         return path.read_text(encoding="ascii").strip()
 
     def client(self, identity: Identity, *, now: datetime.datetime) -> tuple[bytes, bytes]:
-        """A certificate and key (PEM) for anybody, kept nowhere. OSError without an authority."""
+        """Return a new certificate and key (PEM) for any user, without storing them.
+
+        Raises:
+            OSError: the authority does not exist.
+        """
         authority = Authority.load(self.ca, self.ca_key, now)
         return authority.client(identity)

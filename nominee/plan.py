@@ -1,4 +1,4 @@
-"""Which processes a cluster has and how each is started: options in, a `ClusterSpec` out. Pure."""
+"""The processes of a cluster and their command lines: options in, a `ClusterSpec` out. No I/O."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_NODES = 3
 DEFAULT_KUBELETS = 1
 AUTHORIZATION_MODE = "Node,RBAC"
 _NEED_CONTROLLERS = ("TaintNodesByCondition", "ServiceAccount")
-"""Admission plugins that would keep every pod from running, or from being created, without controllers."""
+"""Admission plugins that need controllers: without them no pod could be created, or none could run."""
 NODES_MAX = 20_000
 KUBELETS_MAX = 100
 
@@ -38,7 +38,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What `nominee up` was asked for. Mappings are keyed by component, process, or options.ALL."""
+    """The options of `nominee up`. Mappings have a component, a process or options.ALL as key."""
 
     directory: Path
     components: tuple[str, ...]
@@ -60,16 +60,20 @@ class UpOptions:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The processes and what the person should know about them."""
+    """The processes, and warnings for the user."""
 
     spec: ClusterSpec
     warnings: tuple[str, ...]
-    # Whether its API server or etcd needs the credentials in D/pki.
+    # whether the API server or etcd needs the credentials in D/pki
     secure: bool = False
 
 
 def build(options: UpOptions) -> Plan:
-    """The plan, or OptionError where options contradict one another."""
+    """Return the plan.
+
+    Raises:
+        OptionError: options contradict one another.
+    """
     _check(options)
     processes, emulated = [], {}
     warnings: list[str] = []
@@ -106,12 +110,12 @@ def build(options: UpOptions) -> Plan:
 
 
 def directory_hint(directory: Path) -> str:
-    """What to add to another command so that it finds this cluster."""
+    """Return the `--dir` option that another command needs to find this cluster, or ""."""
     return "" if directory == DEFAULT_DIRECTORY.absolute() else f" --dir {directory}"
 
 
 def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]:
-    """Component, process name and the component's own options, in the order of starting."""
+    """Yield component, process name and the component's own options, in the order of starting."""
     for name in options.components:
         component = BY_NAME[name]
         own: list[str] = []
@@ -145,7 +149,7 @@ def _processes(options: UpOptions) -> Iterator[tuple[Component, str, list[str]]]
 
 
 def _access(options: UpOptions) -> list[str]:
-    """Who is let in, and may do what: as kubeadm sets an API server up."""
+    """Return the API server's options for authentication and authorization, as kubeadm sets them."""
     if not options.secure:
         mode = options.authorization_mode
         return ["--authorization-mode", mode] if mode else []
@@ -153,14 +157,14 @@ def _access(options: UpOptions) -> list[str]:
 
 
 def _shares(nodes: int, kubelets: int) -> list[tuple[int, int]]:
-    """First node and number of nodes of each kubelet process, as even as can be."""
+    """Return the first node and the number of nodes of each kubelet process, as equal as possible."""
     size, rest = divmod(nodes, kubelets)
     counts = [size + (index < rest) for index in range(kubelets)]
     return [(sum(counts[:index]), count) for index, count in enumerate(counts)]
 
 
 def _command(component: Component, name: str, directory: Path) -> list[str]:
-    # -P: a folder of the same name in the working directory must not be taken for the component.
+    # -P: the working directory may have a folder with the component's name.
     command = [sys.executable, "-P", "-m", component.module, "--dir", str(directory)]
     return command if component.name == "etcd" else [*command, "--name", name]
 
@@ -192,7 +196,7 @@ def _check(options: UpOptions) -> None:
         raise OptionError("--nodes", f"{options.nodes} is not between 0 and {NODES_MAX}")
     if not 1 <= options.kubelets <= KUBELETS_MAX:
         raise OptionError("--kubelets", f"{options.kubelets} is not between 1 and {KUBELETS_MAX}")
-    if not 0 < options.ready_seconds_max <= SECONDS_MAX:  # false also for what is no number
+    if not 0 < options.ready_seconds_max <= SECONDS_MAX:  # false also for a text that is not a number
         text = f"{options.ready_seconds_max:g} is not a number of seconds up to {SECONDS_MAX}"
         raise OptionError("--timeout", text)
     try:
@@ -201,7 +205,7 @@ def _check(options: UpOptions) -> None:
         raise OptionError("--etcd-servers", str(error)) from None
     if options.etcd_servers and "etcd" in options.components:
         raise OptionError(
-            "--etcd-servers", "an etcd of yours and one of ours; leave etcd out of --components"
+            "--etcd-servers", "--components contains etcd; remove it, or leave out --etcd-servers"
         )
     have = set(options.components) | ({"etcd"} if options.etcd_servers else set())
     for name in options.components:
@@ -220,13 +224,19 @@ def _check(options: UpOptions) -> None:
             if key and key not in running and key not in options.components:
                 raise OptionError(option, f"{key} is not among the processes of this cluster")
     if options.scheduler_config is not None and "scheduler" not in options.components:
-        raise OptionError("--scheduler-config", "there is no scheduler among --components")
+        raise OptionError(
+            "--scheduler-config", "the configuration needs the scheduler; add it to --components"
+        )
     if options.node_groups is not None and "cloud" not in options.components:
-        raise OptionError("--node-groups", "there is no cloud among --components that would have them")
+        raise OptionError("--node-groups", "node groups need the cloud; add it to --components")
 
 
 def _check_nodes(spec: ClusterSpec) -> None:
-    """Refuse a number of nodes that came by --arg and cannot be."""
+    """Check the number of nodes in --arg.
+
+    Raises:
+        OptionError: it is not possible.
+    """
     for process in spec.processes:
         if process.component == "kubelet":
             try:
@@ -243,7 +253,11 @@ def _version(component: Component, name: str, options: UpOptions) -> versions.Ve
 
 
 def _check_gates(component: Component, name: str, options: UpOptions) -> Sequence[str]:
-    """Refuses gates as the process itself would, before anything is started."""
+    """Check gates as the process itself would, before any process starts.
+
+    Raises:
+        OptionError: a gate does not exist or cannot be set.
+    """
     gates = merged(options.gates, component, name)
     try:
         return versions.Gates(component.name, _version(component, name, options), gates).warnings
@@ -252,7 +266,7 @@ def _check_gates(component: Component, name: str, options: UpOptions) -> Sequenc
 
 
 def _skew(emulated: Mapping[str, tuple[Component, versions.Version]]) -> list[str]:
-    """Pairs that Kubernetes' version skew policy does not cover; they run all the same."""
+    """Return pairs of versions that Kubernetes' version skew policy does not cover; they run nevertheless."""
     if "apiserver" not in emulated:
         return []
     server = emulated["apiserver"][1]

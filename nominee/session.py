@@ -1,4 +1,4 @@
-"""One command's conversation with the API server: connect, do it, turn its errors into the person's."""
+"""A command's requests to the API server: connect, send, turn errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 
 def converse(directory: Path, work: Callable[[Client], Awaitable[int | None]]) -> None:
-    """Runs `work` with a client; a status error becomes `Error from server (Reason): message`, exit code 1.
+    """Run `work` with a client; a status error becomes `Error from server (Reason): message`, exit code 1.
 
-    What `work` returns is the exit code, None for 0.
+    The result of `work` is the exit code; None is 0.
     """
     import anyio
 
@@ -48,10 +48,10 @@ def converse(directory: Path, work: Callable[[Client], Awaitable[int | None]]) -
 
 
 async def each(items: Iterable[T], act: Callable[[T], Awaitable[None]]) -> None:
-    """Acts on one after another, as kubectl does: what the server refuses does not hold up the rest.
+    """Act on one item after another, as kubectl does: an error of the server does not stop the others.
 
-    Raises what the server said of the last refused one, after those before it are told. A server that
-    cannot be reached ends it at once.
+    Raises:
+        StatusError: the last error, after earlier ones are printed; the first one if no server answers.
     """
     refused: list[StatusError] = []
     for item in items:
@@ -77,20 +77,20 @@ def _must_run(directory: Path) -> None:
 
 
 class _ServerError(click.ClickException):
-    """What the server answered, as kubectl shows it: without our own "Error: " before it."""
+    """The server's answer as kubectl shows it: without "Error: " before it."""
 
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo(self.message, file=file, err=file is None)
 
 
 def server_error(error: StatusError) -> str:
-    """The error as kubectl words it."""
+    """Return the error in kubectl's words."""
     reason = f" ({error.reason})" if error.reason else ""
     return f"Error from server{reason}: {error.message}"
 
 
 def find_kind(name: str) -> Kind[Any]:
-    """The kind that a person means by `po`, `pods`, `Pod`, `poddisruptionbudgets.policy`."""
+    """Return the kind for `po`, `pods`, `Pod` or `poddisruptionbudgets.policy`."""
     found = next(kinds.by_name(name), None)
     if found is None:
         known = ", ".join(dict.fromkeys(kind.plural for kind in kinds.KINDS))

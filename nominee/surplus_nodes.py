@@ -1,8 +1,8 @@
-"""Remove the Node objects of a state directory that no kubelet of the new cluster carries.
+"""Delete the Node objects of a state directory that no kubelet of the new cluster has.
 
-`python -m nominee.surplus_nodes --dir D`, run by the supervisor when the API server serves: `nominee up
---nodes 3` where ten nodes were leaves three, as a cloud's node controller deletes the nodes of machines that
-are gone. The pods on them are then the garbage collector's.
+`python -m nominee.surplus_nodes --dir D` is run by the supervisor when the API server serves. After ten
+nodes, `nominee up --nodes 3` leaves three, as a cloud's node controller deletes the nodes of instances that
+no longer exist. The garbage collector then deletes their pods.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DELETIONS_MAX = 16
 
 
 async def remove(client: Client, surplus: Iterable[NodeRange]) -> list[str]:
-    """Delete the nodes of some ranges and return their names; machines of a cloud are left to the cloud."""
+    """Delete the nodes of some ranges and return their names; nodes of a cloud are left to the cloud."""
     ranges = tuple(surplus)
     listed = await client.list(kinds.NODE)
     names = [
@@ -60,6 +60,7 @@ async def _run(directory: Path, spec: ClusterSpec) -> list[str]:
 
 
 def main() -> int:
+    """Run the program; the plan in D/run/plan.json names the ranges."""
     parser = argparse.ArgumentParser(prog="python -m nominee.surplus_nodes")
     parser.add_argument("--dir", type=Path, required=True)
     directory: Path = parser.parse_args().dir
@@ -72,7 +73,7 @@ def main() -> int:
     except BaseExceptionGroup as group:
         print("; ".join(str(error) for error in group.exceptions))
         return 1
-    print(f"{len(names)} nodes removed that no kubelet carries any more")
+    print(f"{len(names)} nodes removed that no kubelet has any more")
     return 0
 
 

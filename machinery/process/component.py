@@ -440,9 +440,7 @@ def _common_options(component: str) -> list[Callable[[Any], Any]]:
         click.option("-v", "--log-level", type=click.Choice(logs.LEVELS), default="info"),
         click.option("--log-format", type=click.Choice(logs.FORMATS), default="text"),
         click.option("--seed", type=int, default=None, help="For the process's dice; default: any."),
-        click.option(
-            "--check-options", is_flag=True, help="Only say whether the options are right, and end."
-        ),
+        click.option("--check-options", is_flag=True, help="Check the options and exit."),
     ]
 
 

@@ -1,6 +1,7 @@
-"""Benchmarks on real processes. `command` has the options, `scheduling` the run, `figures` the arithmetic.
+"""Benchmarks on real processes.
 
-`workloads` has scheduler_perf's workloads, `objects` makes their nodes and pods, `creator` is the process
-that creates them, `watcher` counts bound pods as any client would see them, `verification` says whether they
-are where they must be.
+Start with `command` (the options) and `scheduling` or `watch` (one run each). `workloads` has the workloads
+of scheduler_perf, `objects` makes their nodes and pods, `creator` is the process that creates them, `watcher`
+counts bound pods as any client sees them, `verification` checks where they are, `figures` does the
+arithmetic.
 """

@@ -1,6 +1,6 @@
-"""`python -m nominee.bench.changer`: patches pods at a steady rate, and says how long each patch took.
+"""`python -m nominee.bench.changer`: patch pods at a steady rate, and report how long each patch took.
 
-Each pod gets the moment of its patch as an annotation, by which watchers tell how old an event is.
+The time of the patch is an annotation of the pod, from which watchers compute the age of an event.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from machinery.runtime.clock import SystemClock
 
 _AT_ONCE = 20
 _REST_SECONDS = 1.0
-"""What was written last is on its way."""
+"""Seconds to wait after the last patch, so that watchers receive its events."""
 
 
 async def change(directory: Path, prefix: str, pods: int, rate: int, seconds: int) -> list[float]:
-    """Patch so many a second, in turn; the seconds that each took."""
+    """Patch `rate` pods a second, in turn; return the seconds that each patch took."""
     clock = SystemClock()
     took: list[float] = []
     async with await connect(directory, limit_seconds=10.0) as client:
@@ -45,6 +45,7 @@ async def change(directory: Path, prefix: str, pods: int, rate: int, seconds: in
 
 
 def main() -> None:
+    """Run the program; print the seconds that each patch took as JSON."""
     parser = argparse.ArgumentParser(prog="python -m nominee.bench.changer")
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--prefix", required=True)

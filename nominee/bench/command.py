@@ -1,4 +1,4 @@
-"""`nominee bench`: the options of the benchmarks and how results are shown."""
+"""`nominee bench`: the options of the benchmarks, and the output of their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORKLOADS = (
     "PreemptionBasic",
     "SchedulingWithResourceClaimTemplate",
     "DelayedBinding",
-)  # not taken from the table, whose modules would have to be loaded for every command
+)  # not read from the table: its modules would be imported for every command
 _count = click.IntRange(min=1)
 
 
@@ -37,22 +37,22 @@ def bench() -> None:
     type=click.Choice(_WORKLOADS, case_sensitive=False),
     default="SchedulingBasic",
     show_default=True,
-    help="As in scheduler_perf; DelayedBinding: each pod's PreBind takes a second.",
+    help="A workload of scheduler_perf. DelayedBinding: each pod's PreBind takes a second.",
 )
 @click.option("--nodes", type=_count, help="[default: the workload's, mostly 5000]")
-@click.option("--init-pods", type=click.IntRange(min=0), help="Scheduled before.  [default: the workload's]")
-@click.option("--pods", type=_count, help="Measured.  [default: the workload's]")
+@click.option("--init-pods", type=click.IntRange(min=0), help="Initial pods.  [default: the workload's]")
+@click.option("--pods", type=_count, help="Measured pods.  [default: the workload's]")
 @click.option(
-    "--concurrency", type=_count, default=30, show_default=True, help="Creations under way at once."
+    "--concurrency", type=_count, default=30, show_default=True, help="Concurrent requests that create pods."
 )
 @version_options
 @click.option("--arg", "arguments", multiple=True, metavar="COMPONENT=--option=value")
-@click.option("--insecure", is_flag=True, help="Plain ports, as `nominee up --insecure`.")
+@click.option("--insecure", is_flag=True, help="No TLS and authentication, as `nominee up --insecure`.")
 @click.option(
     "--dir",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the state here.",
+    help="Use this state directory, and keep it.",
 )
 @output_option("table", "json")
 def scheduling(
@@ -68,9 +68,10 @@ def scheduling(
     directory: Path | None,
     output: str,
 ) -> None:
-    """Pods scheduled per second, as scheduler_perf measures it.
+    """Measure how many pods are scheduled per second, as scheduler_perf does.
 
-    Starts etcd, API server and scheduler in a directory of their own, and ends them afterwards.
+    The command starts etcd, API server and scheduler in a directory of their own, and stops them at the
+    end.
     """
     from nominee.bench.processes import BenchError
     from nominee.bench.scheduling import Settings, run
@@ -108,15 +109,19 @@ def scheduling(
 
 
 @bench.command()
-@click.option("--watchers", type=_count, default=100, show_default=True, help="Of each form.")
-@click.option("--rate", type=_count, default=100, show_default=True, help="Pods changed a second.")
+@click.option("--watchers", type=_count, default=100, show_default=True, help="Lists of each encoding.")
+@click.option("--rate", type=_count, default=100, show_default=True, help="Pods changed per second.")
 @click.option("--pods", type=_count, default=5000, show_default=True)
-@click.option("--seconds", type=_count, default=20, show_default=True, help="For each form of watch.")
+@click.option("--seconds", type=_count, default=20, show_default=True, help="Watchers of each encoding.")
 @click.option(
-    "--slow", type=click.IntRange(min=0), default=1, show_default=True, help="Watchers that never read."
+    "--slow",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Watchers that never read their events.",
 )
 @click.option("--arg", "arguments", multiple=True, metavar="COMPONENT=--option=value")
-@click.option("--insecure", is_flag=True, help="Plain ports, as `nominee up --insecure`.")
+@click.option("--insecure", is_flag=True, help="No TLS and authentication, as `nominee up --insecure`.")
 @output_option("table", "json")
 def watch(
     watchers: int,
@@ -128,9 +133,9 @@ def watch(
     insecure: bool,
     output: str,
 ) -> None:
-    """Lists of many pods, and how long changes take to reach many watchers.
+    """Measure lists of many pods, and how long changes take to reach many watchers.
 
-    Starts etcd and API server in a directory of their own, and ends them afterwards.
+    The command starts etcd and API server in a directory of their own, and stops them at the end.
     """
     from nominee.bench.processes import BenchError
     from nominee.bench.watch import Settings, run
@@ -226,5 +231,5 @@ def _print(report: Mapping[str, Any]) -> None:
 def _print_machine(on: Mapping[str, Any]) -> None:
     click.echo(
         f"machine: {on['cores']} cores of {on['processor']}, {on['memoryMiB']} MiB, Linux {on['kernel']}, "
-        f"Python {on['python']}; {on['busyElsewhere']:.0%} of it was busy with other things"
+        f"Python {on['python']}; {on['busyElsewhere']:.0%} of it used by other processes"
     )

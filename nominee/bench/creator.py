@@ -1,8 +1,8 @@
-"""`python -m nominee.bench.creator`: creates objects as fast as the API server takes them.
+"""`python -m nominee.bench.creator`: create objects as fast as the API server accepts them.
 
-It says that it is warm and begins when a line comes in.
-It is a process of its own so that neither the measurement nor the creation waits for the other. Answers are
-not decoded: what is measured is the control plane, not this client.
+The process prints a line when it is connected, and starts to create when it reads a line. It is a process of
+its own so that creation and measurement do not share a processor core. Responses are not decoded: the
+benchmark measures the control plane, not this client.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from nominee.bench.workloads import WORKLOADS
 async def create(
     directory: Path, workload: str, series: str, count: int, concurrency: int, every_seconds: float = 0.0
 ) -> dict[str, float]:
-    """Creates `count` objects with at most `concurrency` calls under way; returns seconds taken and count.
+    """Create `count` objects with at most `concurrency` requests in flight.
 
-    With `every_seconds` each call waits for its turn: one begins every so often.
+    Returns the count and the seconds taken. With `every_seconds` requests start at that interval.
     """
     run_file = await wait_for_run_file(directory, "apiserver", limit_seconds=10.0)
     kind, make = WORKLOADS[workload].maker(series)
@@ -68,6 +68,7 @@ async def create(
 
 
 def main() -> None:
+    """Run the program: print `warm`, wait for a line on stdin, create, print the result as JSON."""
     parser = argparse.ArgumentParser(prog="python -m nominee.bench.creator")
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--workload", required=True, choices=sorted(WORKLOADS))
@@ -77,7 +78,7 @@ def main() -> None:
     parser.add_argument("--every-seconds", type=float, default=0.0)
     options = parser.parse_args()
     print("warm", flush=True)
-    if not sys.stdin.readline():  # nobody is there any more
+    if not sys.stdin.readline():  # the parent process is gone
         return
     result = anyio.run(
         create,

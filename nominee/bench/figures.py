@@ -1,4 +1,4 @@
-"""The arithmetic of a benchmark: samples, percentiles, histograms. Pure."""
+"""The arithmetic of a benchmark: samples, percentiles, histograms. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ PERCENTILES = (50, 90, 95, 99)
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The nearest-rank percentile, as scheduler_perf's; ValueError of nothing."""
+    """Return the nearest-rank percentile, as scheduler_perf computes it.
+
+    Raises:
+        ValueError: there are no samples.
+    """
     if not values:
         raise ValueError("no values")
     ordered = sorted(values)
@@ -18,10 +22,10 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def per_second(times: Sequence[float], begin: float) -> list[float]:
-    """How many happened in each whole second after `begin`, up to the last; times in seconds.
+    """Return how many times fall into each whole second after `begin`; times are in seconds.
 
-    The last second is left out unless it is whole, since less fits into a part of a second; a run of less
-    than a second is one sample at its own rate.
+    The last second is dropped unless it is whole, since fewer pods fit into a part of a second. A run of
+    less than a second is one sample at its own rate.
     """
     if not times:
         return []
@@ -45,7 +49,7 @@ Histogram = dict[float, float]
 
 
 def histogram(metrics: str, name: str, labels: Mapping[str, str]) -> Histogram:
-    """The buckets of a histogram in Prometheus text, summed over series that have these labels."""
+    """Return the buckets of a histogram in Prometheus text, summed over the series that have these labels."""
     buckets: Histogram = {}
     for line in metrics.splitlines():
         if not line.startswith(f"{name}_bucket"):
@@ -59,7 +63,7 @@ def histogram(metrics: str, name: str, labels: Mapping[str, str]) -> Histogram:
 
 
 def sample(metrics: str, name: str) -> float:
-    """The value of a series without labels in Prometheus text; 0 where it is missing."""
+    """Return the value of a series without labels in Prometheus text; 0 if it is absent."""
     for line in metrics.splitlines():
         if line.startswith(f"{name} "):
             return float(line.rpartition(" ")[2])
@@ -67,14 +71,15 @@ def sample(metrics: str, name: str) -> float:
 
 
 def difference(after: Histogram, before: Histogram) -> Histogram:
-    """What was observed in between."""
+    """Return the observations between two readings of a histogram."""
     return {bound: count - before.get(bound, 0.0) for bound, count in after.items()}
 
 
 def quantile(buckets: Histogram, percent: float) -> float | None:
-    """The percentile by linear interpolation in its bucket, as Prometheus does; None of no observations.
+    """Return the quantile by linear interpolation within its bucket, as Prometheus does.
 
-    What lies in the last, endless bucket is given as that bucket's lower bound.
+    None without observations. A quantile in the last bucket, which has no upper bound, is that bucket's
+    lower bound.
     """
     bounds = sorted(buckets)
     total = buckets[bounds[-1]] if bounds else 0.0
@@ -93,5 +98,5 @@ def quantile(buckets: Histogram, percent: float) -> float | None:
 
 
 def rounded(value: float | None, digits: int = 3) -> float | None:
-    """For reports; None stays."""
+    """Return a number rounded for a report; None stays None."""
     return None if value is None else round(value, digits)

@@ -1,4 +1,4 @@
-"""On what a figure was measured."""
+"""The machine on which a figure was measured."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 
 def busy_seconds() -> float:
-    """Processor time that all processes of the machine have used since it started, over all cores."""
+    """Return the processor time that all processes have used since the machine started, over all cores."""
     user, nice, system, _idle, _iowait, irq, softirq, *_ = map(int, _lines("/proc/stat")[0].split()[1:])
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def machine() -> dict[str, Any]:
-    """Processor, usable cores, memory, kernel and Python, as reports need them."""
+    """Return processor, usable cores, memory, kernel and Python for a report."""
     model = ""
     for line in _lines("/proc/cpuinfo"):
         if line.startswith("model name"):

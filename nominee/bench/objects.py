@@ -21,7 +21,7 @@ _CAPACITY = {"cpu": "4", "memory": "32Gi", "pods": "110"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplate:
-    """What the pods of one series have in common. `also` adds affinities and the like to each."""
+    """A template of the pods of one series; `also` adds affinities and other fields to each pod."""
 
     cpu_milli: int = 100
     namespace: str = NAMESPACE
@@ -33,12 +33,12 @@ class PodTemplate:
 
 
 def zone_of(index: int, zones: Sequence[str]) -> str:
-    """The zone of the index-th node, in turn; empty without zones."""
+    """Return the zone of the index-th node (round robin); "" without zones."""
     return zones[index % len(zones)] if zones else ""
 
 
 def node(index: int, zones: Sequence[str] = ()) -> core.Node:
-    """The index-th node."""
+    """Return the index-th node."""
     name = f"node-{index}"
     made = core.Node()
     made.metadata.name = name
@@ -53,7 +53,7 @@ def node(index: int, zones: Sequence[str] = ()) -> core.Node:
 
 
 def pod(index: int, prefix: str, template: PodTemplate) -> core.Pod:
-    """The index-th pod of a series."""
+    """Return the index-th pod of a series."""
     made = core.Pod()
     made.metadata.name = f"{prefix}-{index}"
     made.metadata.namespace = template.namespace
@@ -74,7 +74,7 @@ def pod(index: int, prefix: str, template: PodTemplate) -> core.Pod:
 
 
 def device_class() -> devices.DeviceClass:
-    """The class of all devices of the driver."""
+    """Return the class of all devices of the driver."""
     made = devices.DeviceClass()
     made.metadata.name = DEVICE_CLASS
     made.spec.selectors.add().cel.expression = f'device.driver == "{DRIVER}"'
@@ -82,7 +82,7 @@ def device_class() -> devices.DeviceClass:
 
 
 def claim_template() -> devices.ResourceClaimTemplate:
-    """A claim on one device."""
+    """Return a ResourceClaimTemplate for one device."""
     made = devices.ResourceClaimTemplate()
     made.metadata.name, made.metadata.namespace = CLAIM_TEMPLATE, NAMESPACE
     request = made.spec.spec.devices.requests.add(name="req-0")
@@ -91,7 +91,7 @@ def claim_template() -> devices.ResourceClaimTemplate:
 
 
 def resource_slice(index: int, count: int) -> devices.ResourceSlice:
-    """The devices of the index-th node."""
+    """Return the devices of the index-th node."""
     made = devices.ResourceSlice()
     made.metadata.name = f"slice-{index}"
     spec = made.spec
@@ -103,7 +103,7 @@ def resource_slice(index: int, count: int) -> devices.ResourceSlice:
 
 
 def with_claim(spec: core.PodSpec) -> None:
-    """Gives a pod a claim of its own."""
+    """Add a claim from the template to a pod."""
     spec.resourceClaims.add(name="resource", resourceClaimTemplateName=CLAIM_TEMPLATE)
     for container in spec.containers:
         container.resources.claims.add(name="resource")

@@ -1,4 +1,4 @@
-"""A scheduler plugin that makes binding take its time, for the workload DelayedBinding."""
+"""A scheduler plugin whose PreBind takes a fixed time, for the workload DelayedBinding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduler.framework.types import PodInfo
 
 
 class DelayedBinding(PreBindPlugin):
-    """Every pod's PreBind takes `seconds`, as if a volume were attached; its node is nominated meanwhile."""
+    """A PreBind that takes `seconds`, as attaching a volume would; the pod is nominated meanwhile."""
 
     name = "DelayedBinding"
 

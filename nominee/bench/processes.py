@@ -1,6 +1,7 @@
-"""The processes of a benchmark: the cluster under test and those that create objects. None outlives us.
+"""The processes of a benchmark: the cluster under test and the creators of objects.
 
-All are started before this process loads gRPC into a running loop: who has used gRPC must not fork.
+They end with the benchmark. All are started before this process runs gRPC in an event loop: a process that
+has used gRPC must not fork.
 """
 
 from __future__ import annotations
@@ -24,14 +25,18 @@ _STOP_SECONDS_MAX = 30.0
 
 
 class BenchError(RuntimeError):
-    """The benchmark could not be run; the text says why."""
+    """The benchmark could not run; the message has the reason."""
 
 
 @contextmanager
 def cluster(
     directory: Path, up_options: Sequence[str], components: str = "etcd,apiserver,scheduler"
 ) -> Iterator[None]:
-    """`nominee up` in a directory, ready; down at the end. BenchError with what it said when it fails."""
+    """Run a cluster (`nominee up`) in a directory until the block ends; yield when it is ready.
+
+    Raises:
+        BenchError: the cluster does not start; the message is its output.
+    """
     command = [
         *(sys.executable, "-P", "-m", "nominee.cli", "up", "--dir", str(directory)),
         *("--components", components, *up_options),
@@ -56,7 +61,7 @@ def cluster(
             raise BenchError(said.strip() or str(error)) from None
         yield
     finally:
-        for _ in range(2):  # the second signal kills who does not end at once
+        for _ in range(2):  # the second signal kills processes that do not stop at once
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
         process.communicate(timeout=_STOP_SECONDS_MAX)
@@ -65,7 +70,7 @@ def cluster(
 def kill(process: subprocess.Popen[str]) -> None:
     """Kill a process and close its pipes.
 
-    Not by `communicate`, which fails after a call of it that Ctrl-C interrupted.
+    `Popen.communicate` is not used: it fails after an earlier call that Ctrl-C interrupted.
     """
     process.kill()
     process.wait()
@@ -77,7 +82,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """What a creator is to create: `count` objects of a workload's series, all at once or paced."""
+    """A series of objects for one creator: `count` objects of a workload, at once or at an interval."""
 
     workload: str
     name: str
@@ -88,7 +93,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What a creator did."""
+    """The result of a creator."""
 
     count: int
     seconds: float
@@ -99,7 +104,7 @@ class Created:
 
 
 class Creator:
-    """A process that waits, warm, until it is told to create a series (`nominee.bench.creator`)."""
+    """A process (`nominee.bench.creator`) that waits for a line before it creates its series."""
 
     def __init__(self, directory: Path, series: Series) -> None:
         self._process = subprocess.Popen(
@@ -120,22 +125,26 @@ class Creator:
         return self._process.pid
 
     def wait_warm(self) -> None:
-        """Until it has loaded what it needs."""
+        """Wait until the process has imported its modules."""
         assert self._process.stdout is not None
         if not self._process.stdout.readline():
-            raise BenchError("the creating process failed; see its words above")
+            raise BenchError("the process that creates pods failed; see its output above")
 
     def go(self) -> None:
-        """Begin."""
+        """Let the process start to create."""
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
 
     def result(self) -> Created:
-        """Waits for its end. BenchError when it failed."""
+        """Wait until the process ends; return its result.
+
+        Raises:
+            BenchError: it failed.
+        """
         output, _ = self._process.communicate()
         if self._process.returncode != 0:
-            raise BenchError("the creating process failed; see its words above")
+            raise BenchError("the process that creates pods failed; see its output above")
         return Created(**json.loads(output))
 
     def kill(self) -> None:
@@ -144,7 +153,7 @@ class Creator:
 
 @contextmanager
 def creators(directory: Path, wanted: Sequence[Series]) -> Iterator[dict[str, Creator]]:
-    """A warm creator for each series, by its name; killed at the end if they still run."""
+    """Start a creator for each series; yield them by name, and kill them at the end."""
     started = {series.name: Creator(directory, series) for series in wanted}
     try:
         for creator in started.values():

@@ -1,9 +1,9 @@
-"""`nominee bench scheduling`: how many pods a second the real processes schedule.
+"""`nominee bench scheduling`: how many pods per second the real processes schedule.
 
-A cluster of etcd, API server and scheduler is started in a directory of its own; nodes, then initial pods are
-created and scheduled; then the measured pods are created as fast as can be by another process while the
-scheduler works. What nodes and pods these are is the workload's matter. The clock runs from the first
-creation to the last binding seen by a watch.
+The benchmark starts etcd, API server and scheduler in a directory of their own, creates nodes and initial
+pods, and waits until these are scheduled. Another process then creates the measured pods as fast as the API
+server accepts them. The workload defines the nodes and pods. The measured time runs from the first creation
+to the last binding that a watch sees.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ALGORITHM = "scheduler_scheduling_algorithm_duration_seconds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is measured: a workload at a size."""
+    """Settings of a run: a workload at a size."""
 
     workload: str
     nodes: int
@@ -70,7 +70,12 @@ class Settings:
 
 
 def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[str, Any]:
-    """Runs one benchmark on a fresh cluster in `directory`; BenchError or TimeoutError when it fails."""
+    """Run one benchmark on a new cluster in `directory`; return the report.
+
+    Raises:
+        BenchError: a process failed, or pods are where they must not be.
+        TimeoutError: no pod was bound for too long.
+    """
     workload = WORKLOADS[settings.workload]
     wanted = [(NODES, settings.nodes), (INIT, settings.init_pods), (MEASURED, settings.pods)]
     wanted.insert(0, (NAMESPACES, len(workload.namespaces)))
@@ -152,7 +157,7 @@ async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Cr
 
 
 def _reference(settings: Settings) -> float | None:
-    """Pods/s of the real scheduler at this size, on two cores; None where it was not measured."""
+    """Return pods/s of kube-scheduler 1.36.2 at this size on two cores; None if it was not measured."""
     size = (settings.nodes, settings.init_pods, settings.pods)
     return WORKLOADS[settings.workload].reference.get(size)
 
@@ -163,7 +168,10 @@ async def _create(creator: Creator) -> Created:
 
 
 def _throughput(times: Sequence[float], begin: float) -> dict[str, Any]:
-    """Pods a second: on average from the first creation to the last binding, and over one-second samples."""
+    """Return pods per second: the average, and percentiles of one-second samples.
+
+    The measured time runs from the first creation to the last binding.
+    """
     seconds = max(times) - begin
     samples = per_second(times, begin)
     return {
@@ -175,7 +183,7 @@ def _throughput(times: Sequence[float], begin: float) -> dict[str, Any]:
 
 
 def _latency(attempts: Histogram) -> dict[str, float | None]:
-    """Percentiles of successful scheduling attempts, from the scheduler's own histogram."""
+    """Return percentiles of the scheduler's histogram of successful scheduling attempts."""
     return {
         f"p{p}": rounded(None if (value := quantile(attempts, p)) is None else value * 1000)
         for p in PERCENTILES
@@ -184,7 +192,7 @@ def _latency(attempts: Histogram) -> dict[str, float | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Readings:
-    """Of the scheduler's metrics. `algorithm`: seconds, and in how many cycles."""
+    """Readings of the scheduler's metrics. `algorithm` has seconds, and the number of cycles."""
 
     attempts: Histogram
     algorithm_seconds: float
@@ -203,7 +211,7 @@ async def _readings(directory: Path) -> _Readings:
 
 
 def _algorithm(before: _Readings, after: _Readings, seconds: float) -> dict[str, float | None]:
-    """What KEP-5278 sets limits to: attempts a second, and how long a scheduling cycle takes."""
+    """Return the figures that KEP-5278 limits: attempts per second, and seconds per scheduling cycle."""
     cycles = after.cycles - before.cycles
     spent = after.algorithm_seconds - before.algorithm_seconds
     return {
@@ -220,7 +228,7 @@ def _pids(directory: Path) -> dict[str, int]:
 
 
 def _cpu_seconds(directory: Path, creator: Creator) -> dict[str, float]:
-    """Processor time so far: of the processes under test, and of those that measure."""
+    """Return the processor time so far: of the processes under test, and of those that measure."""
     pids = _pids(directory) | {"creator": creator.pid, "watcher": os.getpid()}
     return {name: cpu_seconds(pid) or 0.0 for name, pid in pids.items()}
 
@@ -232,7 +240,11 @@ def _memory(directory: Path) -> dict[str, Any]:
 
 
 async def _check(directory: Path, settings: Settings) -> dict[str, int]:
-    """Everything is where the workload wants it; how many pods of which sort there are. BenchError."""
+    """Check the pods against the workload; return how many pods of each kind there are.
+
+    Raises:
+        BenchError: a pod is where it must not be.
+    """
     async with await connect(directory, limit_seconds=10.0) as client:
         found = [placed(pod.metadata.name, pod.spec.nodeName) for pod in (await client.list(POD)).items]
     workload = WORKLOADS[settings.workload]

@@ -1,4 +1,7 @@
-"""What must hold of the pods when a benchmark is over: a fast scheduler that is wrong has no figure. Pure."""
+"""Conditions that the pods must meet when a benchmark ends. No I/O.
+
+A result with misplaced pods is not reported.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from nominee.bench.workloads import CHURN, INIT, MEASURED, Workload
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A pod by series (from its name) and node; an empty node: not bound."""
+    """A pod by series (from its name) and node; node "" means not bound."""
 
     series: str
     node: str
@@ -23,7 +26,7 @@ def placed(name: str, node: str) -> Placed:
 
 
 def problems(workload: Workload, init_pods: int, pods: int, found: Iterable[Placed]) -> list[str]:
-    """Sentences on what is wrong; empty when all is as the workload demands."""
+    """Return one sentence for each violated condition; none if all pods are as the workload demands."""
     found = list(found)
     bound = Counter(each.series for each in found if each.node)
     pending = Counter(each.series for each in found if not each.node)
@@ -35,11 +38,11 @@ def problems(workload: Workload, init_pods: int, pods: int, found: Iterable[Plac
     if not workload.evicts and bound[INIT] != init_pods:
         wrong.append(f"{bound[INIT]} of {init_pods} initial pods are bound")
     if bound[CHURN]:
-        wrong.append(f"{bound[CHURN]} pods are bound that fit nowhere")
-    return wrong + _crowded(workload, found) + _misplaced(workload, found)
+        wrong.append(f"{bound[CHURN]} pods are bound that fit on no node")
+    return wrong + _overfull(workload, found) + _misplaced(workload, found)
 
 
-def _crowded(workload: Workload, found: Iterable[Placed]) -> list[str]:
+def _overfull(workload: Workload, found: Iterable[Placed]) -> list[str]:
     cpu = {INIT: workload.init.cpu_milli, MEASURED: workload.measured.cpu_milli}
     used: Counter[str] = Counter()
     for each in found:
@@ -58,7 +61,9 @@ def _misplaced(workload: Workload, found: Iterable[Placed]) -> list[str]:
     if workload.one_per_node:
         per_node = Counter(each.node for each in found)
         wrong += [
-            f"{node} has {count} pods that must not meet" for node, count in per_node.items() if count > 1
+            f"{node} has {count} pods that must not share a node"
+            for node, count in per_node.items()
+            if count > 1
         ]
     if workload.skew_max is not None:
         zones = dict.fromkeys(workload.zones, 0)

@@ -1,9 +1,9 @@
 """`nominee bench watch`: lists of many pods, and many watchers while pods change, on real processes.
 
-The cluster is etcd and the API server. Pods are created; they are listed whole and in chunks in each form;
-then for each form of watch some watchers, in a process of their own, follow all pods while so many of them a
-second are patched. One more watcher never reads: it is what a client that hangs costs. This process itself
-forks, and so never uses gRPC.
+The cluster is etcd and the API server. Pods are created, then listed whole and in chunks in each encoding.
+Then, for each encoding of watches, another process opens watches on all pods while some pods per second are
+patched. One more watcher never reads: it measures the cost of a client that hangs. This process forks, so it
+does not use gRPC.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _LISTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is measured."""
+    """Settings of a run: how many pods, watchers and changes."""
 
     watchers: int
     rate: int
@@ -63,7 +63,12 @@ class Settings:
 
 
 def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[str, Any]:
-    """Runs the benchmark on a fresh cluster in `directory`; BenchError or TimeoutError when it fails."""
+    """Run the benchmark on a new cluster in `directory`; return the report.
+
+    Raises:
+        BenchError: a process failed.
+        TimeoutError: a step took too long.
+    """
     series = Series(workload=_WORKLOAD, name=INIT, count=settings.pods, concurrency=_CREATING_AT_ONCE)
     with cluster(directory, up_options, _COMPONENTS), creators(directory, [series]) as by_name:
         by_name[INIT].go()
@@ -99,20 +104,20 @@ class _Bench:
         self._begun = self.own_seconds()
 
     def own_seconds(self) -> float:
-        """Processor time of the processes under test and of those that measure."""
+        """Return the processor time of the processes under test and of those that measure."""
         pids = [file["pid"] for file in StateDirectory(self._directory).live_run_files().values()]
         used = os.times()
         mine = used.user + used.system + used.children_user + used.children_system
         return sum(cpu_seconds(pid) or 0.0 for pid in pids) + mine
 
     def memory(self) -> float:
-        """The API server's, as PSS in MiB."""
+        """Return the API server's memory: PSS in MiB."""
         return round((pss_bytes(self._run_file.pid) or 0) / 2**20, 1)
 
     # Lists.
 
     def lists(self) -> dict[str, Any]:
-        """Medians of milliseconds, by form: the first byte and all of a whole list, and all of its chunks."""
+        """Return medians in milliseconds, by encoding: a list's first byte, a whole list, all its chunks."""
         found = {}
         for name, headers in _LISTS.items():
             before = self.memory()
@@ -130,7 +135,7 @@ class _Bench:
     def _get(
         self, connection: http.client.HTTPConnection, path: str, headers: dict[str, str]
     ) -> tuple[float, bytes]:
-        """(seconds to the first byte, body)."""
+        """Return the seconds to the first byte, and the body."""
         begun = self.clock.monotonic()
         shown = {"Authorization": self._shown.metadata[0][1]} if self._shown is not None else {}
         connection.request("GET", path, headers={**headers, **shown})
@@ -139,7 +144,7 @@ class _Bench:
         seconds = self.clock.monotonic() - begun
         body = first + answer.read()
         if answer.status != 200:
-            raise BenchError(f"{path} is answered {answer.status}: {body[:200]!r}")
+            raise BenchError(f"{path} returned {answer.status}: {body[:200]!r}")
         return seconds, body
 
     @contextmanager
@@ -162,7 +167,10 @@ class _Bench:
             return first, self.clock.monotonic() - begun, len(body)
 
     def _chunks(self, headers: dict[str, str]) -> float:
-        """Seconds; the tokens come from a list that is not measured, since protobuf is not decoded here."""
+        """Return seconds.
+
+        The tokens come from a list that is not measured, since protobuf is not decoded here.
+        """
         spent, token = 0.0, ""
         with self._connection() as connection:
             for _ in range(self._settings.pods // _CHUNK + 1):
@@ -175,12 +183,12 @@ class _Bench:
                 token = json.loads(body)["metadata"].get("continue", "")
                 if not token:
                     return spent
-        raise BenchError("the pages do not end")
+        raise BenchError("the list has too many pages")
 
     # Watches.
 
     def watched(self, form: str) -> dict[str, Any]:
-        """Delays, processor time and memory of one form."""
+        """Return the delays, processor time and memory of one encoding."""
         settings = self._settings
         since = self._newest()
         before = self.memory()
@@ -192,7 +200,7 @@ class _Bench:
             after = self.memory()
             output, _ = process.communicate("stop\n", timeout=_END_SECONDS_MAX)
         if process.returncode != 0:
-            raise BenchError("the watching process failed; see its words above")
+            raise BenchError("the process that watches failed; see its output above")
         seen = json.loads(output.splitlines()[-1])
         wanted = len(writes) * settings.watchers
         return {
@@ -228,13 +236,13 @@ class _Bench:
         try:
             assert process.stdout is not None
             if not process.stdout.readline():
-                raise BenchError("the watching process failed; see its words above")
+                raise BenchError("the process that watches failed; see its output above")
             yield process
         finally:
             kill(process)
 
     def _change(self) -> list[float]:
-        """Seconds that each patch took."""
+        """Patch pods; return the seconds that each patch took."""
         settings = self._settings
         done = subprocess.run(
             [
@@ -249,11 +257,11 @@ class _Bench:
             check=False,
         )
         if done.returncode != 0:
-            raise BenchError("the changing process failed; see its words above")
+            raise BenchError("the process that patches pods failed; see its output above")
         took: list[float] = json.loads(done.stdout)
         return took
 
 
 def _median(seconds: Iterable[float]) -> float:
-    """In milliseconds."""
+    """Return the median in milliseconds."""
     return round(statistics.median(seconds) * 1000, 1)

@@ -1,6 +1,6 @@
-"""Counts bound pods the way any client sees them: a watch on pods that have a node.
+"""Count bound pods as any client sees them: with a watch on pods that have a node.
 
-A pod enters that selection when it is bound, so its ADDED event is the binding; bodies are not decoded.
+A pod enters that selection when it is bound, so its ADDED event is the binding. Objects are not decoded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BoundPods:
         self._changed = anyio.Event()
 
     async def run(self, directory: Path, *, task_status: Any) -> None:
-        """Watches until cancelled; started once the watch is established."""
+        """Watch until cancelled; report as started when the watch is established."""
         async with await connect(directory, limit_seconds=10.0) as client:
             since = (await client.list(POD, limit=1)).resource_version
         run_file = await wait_for_run_file(directory, "apiserver", limit_seconds=10.0)
@@ -57,7 +57,11 @@ class BoundPods:
         raise RuntimeError("the watch ended")
 
     async def wait_for(self, count: int, stalled_seconds_max: float) -> None:
-        """Until `count` pods are bound; TimeoutError when none was for `stalled_seconds_max`."""
+        """Wait until `count` pods are bound.
+
+        Raises:
+            TimeoutError: no pod was bound for `stalled_seconds_max`.
+        """
         while len(self.times) < count:
             seen = len(self.times)
             with anyio.move_on_after(stalled_seconds_max) as scope:
@@ -65,5 +69,6 @@ class BoundPods:
                     await self._changed.wait()
             if scope.cancelled_caught:
                 raise TimeoutError(
-                    f"{len(self.times)} of {count} pods are bound and none more for {stalled_seconds_max:g} s"
+                    f"{len(self.times)} of {count} pods are bound, "
+                    f"and no further pod for {stalled_seconds_max:g} s"
                 )

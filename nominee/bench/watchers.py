@@ -1,7 +1,8 @@
-"""`python -m nominee.bench.watchers`: many watches on pods in one process, and when each saw what.
+"""`python -m nominee.bench.watchers`: many watches on pods in one process, and when each saw a change.
 
-Whoever changes a pod writes into it when (`MARK`, the machine's monotonic clock), so that a watcher need not
-decode an event to know how old it is. It says that all watches stand, and what they saw once a line comes in.
+The process that changes a pod writes the time (the machine's monotonic clock) into an annotation after
+`MARK`, so that a watcher knows the age of an event without decoding it. This process prints a line when all
+watches are established, and prints their results after it reads a line.
 """
 
 from __future__ import annotations
@@ -43,23 +44,23 @@ _STREAMS_PER_CHANNEL = 10
 
 @dataclass(slots=True)
 class Seen:
-    """What one watch has brought: seconds from each change's request to its event here."""
+    """Delays of one watch: seconds from each change's request to its event here."""
 
     delays: array.array[float] = field(default_factory=lambda: array.array("d"))
     ended: str = ""
 
 
 class Marks:
-    """Finds marks in a stream of bytes, also those that come in two pieces."""
+    """A search for marks in a stream of bytes; a mark may be split between two reads."""
 
     def __init__(self) -> None:
         self._before = b""
 
     def feed(self, data: bytes) -> list[float]:
-        """The moments in the next bytes, each once."""
+        """Return the times in the next bytes, each once."""
         whole = self._before + data
         found = list(MARK.finditer(whole))
-        # What may be the beginning of a mark is looked at again with what follows.
+        # The end may be the beginning of a mark: search it again with the next bytes.
         begin = max(found[-1].end() if found else 0, len(whole) - _MARK_BYTES_MAX)
         self._before = whole[begin:]
         return [float(mark[1]) for mark in found]
@@ -79,7 +80,7 @@ class Watchers:
         seen.delays.extend(now - moment for moment in moments)
 
     async def rest(self, accept: str, version: str, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """One watch over HTTP, read as bytes."""
+        """Run one watch over HTTP, read as bytes."""
         reader, writer = await self.request(
             f"/api/v1/pods?watch=1&resourceVersion={version}&allowWatchBookmarks=true", accept
         )
@@ -98,7 +99,7 @@ class Watchers:
             writer.close()
 
     async def request(self, path: str, accept: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A GET on a connection of its own."""
+        """Send a GET request on a connection of its own."""
         host, _, port = str(self._run_file.document["rest"]).rpartition(":")
         context = None
         authorization = ""
@@ -115,7 +116,7 @@ class Watchers:
     async def grpc(
         self, stub: api_grpc.APIStub, version: str, *, task_status: anyio.abc.TaskStatus[None]
     ) -> None:
-        """One watch over gRPC."""
+        """Run one watch over gRPC."""
         seen = Seen()
         self.seen.append(seen)
         request = api.WatchRequest(
@@ -129,11 +130,11 @@ class Watchers:
                 task_status.started()
             for event in response.events:
                 self._note(seen, (float(mark[1]) for mark in MARK.finditer(event.body)))
-        seen.ended = "the server ended it"
+        seen.ended = "the server ended the watch"
 
 
 async def watch(directory: Path, form: str, count: int, slow: int, version: str) -> dict[str, object]:
-    """Runs until a line comes in on stdin."""
+    """Run until a line comes in on stdin."""
     run_file = await wait_for_run_file(directory, "apiserver", limit_seconds=10.0)
     shown = credentials.find(run_file, directory, credentials.ADMIN)
     watchers = Watchers(run_file, shown, SystemClock())
@@ -174,7 +175,7 @@ def _figures(seen: list[Seen]) -> dict[str, Any]:
 
 
 async def _how_it_ended(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[str, object]:
-    """What a watch has for whoever never read it: how many events, and the status behind them."""
+    """Return the number of events in a watch that its client never read, and the status after them."""
     data = b""
     with anyio.move_on_after(10.0):
         while piece := await reader.read(_READ_BYTES):
@@ -189,6 +190,7 @@ async def _how_it_ended(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 
 
 def main() -> None:
+    """Run the program: open the watches, wait for a line on stdin, print the results as JSON."""
     parser = argparse.ArgumentParser(prog="python -m nominee.bench.watchers")
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--form", choices=sorted(FORMS), required=True)

@@ -26,7 +26,7 @@ DEVICES: Final = (CLASSES, TEMPLATES, SLICES)
 CHURN_PODS_MAX: Final = 10_000
 _BASIC_POD: Final = PodTemplate()
 _SETUP_NAMESPACES: Final = ("sched-0", "sched-1")
-# Pods say their priority themselves, and no priority class stands behind it.
+# Pods set their priority themselves, without a PriorityClass.
 _WITHOUT_PRIORITY_CLASSES: Final = (
     "--arg",
     "apiserver=--disable-admission-plugins=Priority",
@@ -35,14 +35,14 @@ _WITHOUT_PRIORITY_CLASSES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Which nodes and pods there are, and what must hold of them in the end.
+    """A workload: its nodes and pods, and the conditions that must hold at the end.
 
-    `nodes`, `init_pods`, `pods`: usual sizes. `init_per_node`, `pods_per_node`: the room of one node, used up
-    together unless the measured pods evict the initial ones. `churn`: pods created one each
-    `churn_seconds` meanwhile. `devices_per_node`: each node has a slice of them. `one_per_node`: no two pods
-    may meet; `skew_max` of measured pods between the zones. `stalled_seconds_max`: how long nothing may be
-    bound before it counts as stuck. `reference`: pods/s of kube-scheduler 1.36.2 on two cores, by (nodes,
-    initial pods, pods).
+    `nodes`, `init_pods`, `pods`: default sizes. `init_per_node`, `pods_per_node`: how many pods fit on a
+    node; they share the room unless the measured pods evict the initial ones. `churn`: pods created
+    meanwhile, one every `churn_seconds`. `devices_per_node`: each node has a ResourceSlice with so many.
+    `one_per_node`: no two pods may share a node. `skew_max`: of measured pods between the zones.
+    `stalled_seconds_max`: how long no pod may be bound before the run fails. `reference`: pods/s of
+    kube-scheduler 1.36.2 on two cores, by (nodes, initial pods, pods).
     """
 
     name: str
@@ -67,7 +67,11 @@ class Workload:
     reference: Mapping[tuple[int, int, int], float] = field(default_factory=dict)
 
     def maker(self, series: str) -> tuple[Kind[Any], Callable[[int], Any]]:
-        """The kind and the function that makes a series' objects; KeyError if there is no such series."""
+        """Return the kind and the function that makes the objects of a series.
+
+        Raises:
+            KeyError: there is no such series.
+        """
         if series == NODES:
             return NODE, lambda index: objects.node(index, self.zones)
         if series == NAMESPACES:
@@ -84,7 +88,7 @@ class Workload:
         return POD, lambda index: objects.pod(index, series, template)
 
     def too_many(self, nodes: int, init_pods: int, pods: int) -> str:
-        """Which option asks for more than the nodes have room for, and how much that is; empty if none."""
+        """Return which option exceeds the nodes' capacity, and the limit; "" if none does."""
         init_room, room = nodes * self.init_per_node, nodes * self.pods_per_node
         if pods + (0 if self.evicts else init_pods) > room:
             return f"--pods: {nodes} nodes have room for {room} pods; take more --nodes"
@@ -120,7 +124,7 @@ def _spread_blue(spec: core.PodSpec) -> None:
 
 
 def _in_both(template: Callable[[str], PodTemplate]) -> dict[str, Any]:
-    """Initial pods in the first namespace, measured ones in the second."""
+    """Return the namespaces: initial pods in the first one, measured pods in the second."""
     first, second = _SETUP_NAMESPACES
     return {"namespaces": _SETUP_NAMESPACES, "init": template(first), "measured": template(second)}
 
@@ -149,7 +153,7 @@ _ALL: Final = (
         init_per_node=4,
         pods_per_node=1,
         evicts=True,
-        stalled_seconds_max=180.0,  # evictions go first, and every one of them wakes all preemptors
+        stalled_seconds_max=180.0,  # evictions come first, and each of them activates all preemptors
         up_options=_WITHOUT_PRIORITY_CLASSES,
         reference={(1000, 4000, 1000): 8.7},
     ),
@@ -187,7 +191,7 @@ _ALL: Final = (
         up_options=(
             "--components",
             "etcd,apiserver,scheduler,controllers",
-            # Nobody renews the nodes' leases: they would be tainted after a while.
+            # No kubelet renews the nodes' leases: the node lifecycle controller would taint them.
             "--arg",
             "controllers=--controllers=resourceclaim-controller",
             "--arg",

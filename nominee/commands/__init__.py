@@ -1,1 +1,1 @@
-"""The subcommands: one file each, or each small group. `common` has the options they share."""
+"""The subcommands: one file for each, or for a small group. `common` has the options that they share."""

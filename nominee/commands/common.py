@@ -1,4 +1,4 @@
-"""Options that many subcommands share, and how they fail."""
+"""Options that many subcommands share, and their errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Seconds(click.ParamType["float"]):
-    """A wait in seconds: more than nothing, at most a day, and a number (`float` also takes `nan`)."""
+    """A duration in seconds, more than 0 and at most a day (click's `float` also accepts `nan`)."""
 
     name = "seconds"
 
@@ -36,7 +36,7 @@ class Seconds(click.ParamType["float"]):
 
 
 def directory_option(command: F) -> F:
-    """`--dir D`: the cluster's state directory, absolute, as `directory: Path`."""
+    """Add `--dir D`: the cluster's state directory, as `directory: Path` (absolute)."""
     return click.option(
         "--dir",
         "directory",
@@ -51,7 +51,7 @@ def directory_option(command: F) -> F:
 
 
 def output_option(*choices: str) -> Callable[[F], F]:
-    """`-o`: the first choice is the default."""
+    """Add `-o`; the first choice is the default."""
 
     def decorate(command: F) -> F:
         return click.option(
@@ -60,40 +60,41 @@ def output_option(*choices: str) -> Callable[[F], F]:
             type=click.Choice(choices),
             default=choices[0],
             show_default=True,
-            help="Format.",
+            help="Output format.",
         )(command)
 
     return decorate
 
 
 def version_options(command: F) -> F:
-    """Add `--emulated-version` and `--feature-gates` of a cluster, each any number of times."""
+    """Add `--emulated-version` and `--feature-gates`, which may be repeated."""
     version = click.option(
         "--emulated-version",
         multiple=True,
         metavar="COMPONENT=1.NN,...",
         shell_complete=completing(versions),
-        help="1.NN alone is for all.",
+        help="The Kubernetes version to emulate; 1.NN without a component is for all.",
     )
     gates = click.option(
         "--feature-gates",
         multiple=True,
         metavar="COMPONENT=Gate=bool,...",
         shell_complete=completing(feature_gates),
-        help="Gate=bool alone is for all.",
+        help="Feature gates; Gate=bool without a component is for all.",
     )
     return version(gates(command))
 
 
 def echo_json(document: object) -> None:
-    """Prints a document as indented JSON."""
+    """Print a document as indented JSON."""
     click.echo(json.dumps(document, indent=2))
 
 
 def end_as_by_ctrl_c() -> None:
-    """From now on SIGTERM and SIGHUP end this command as Ctrl-C does: it takes away what it has started.
+    """Let SIGTERM and SIGHUP end this command as Ctrl-C does, so that it removes what it has started.
 
-    Only the first of them does: a closed terminal sends SIGHUP twice, and the second must not interrupt that.
+    Only the first signal counts: a closed terminal sends SIGHUP twice, and the second must not interrupt
+    the clean-up.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -108,7 +109,11 @@ def end_as_by_ctrl_c() -> None:
 def ask_supervisor(
     directory: Path, command: str, *, timeout_seconds: float = 30.0, **fields: object
 ) -> dict[str, Any]:
-    """Calls the supervisor; its refusals and its absence become errors that say what to do."""
+    """Call the supervisor; return its answer.
+
+    Raises:
+        click.ClickException: the supervisor refused or does not run; the message says what to do.
+    """
     from nominee.plan import directory_hint
 
     hint = directory_hint(directory)
@@ -123,9 +128,10 @@ def ask_supervisor(
 
 
 def serving_port(directory: Path, component: str) -> ServingPort:
-    """The serving port of a running process, from its run file.
+    """Return the serving port of a running process, from its run file.
 
-    A running process whose run file lacks an address, or none at all, is an error that says what to do.
+    Raises:
+        click.ClickException: no process runs, or its run file has no address; the message says what to do.
     """
     from nominee.options import OptionError, target
     from nominee.plan import directory_hint

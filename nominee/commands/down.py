@@ -1,4 +1,4 @@
-"""`nominee down`: the ordered end of a cluster."""
+"""`nominee down`: stop a cluster in order."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from nominee.supervisor.directory import StateDirectory, lock_holder
 
 @click.command()
 @directory_option
-@click.option("--kill", is_flag=True, help="SIGKILL to all at once instead of SIGTERM in order.")
-@click.option("--timeout", type=Seconds(), default=60.0, show_default=True, help="Seconds to wait.")
+@click.option(
+    "--kill", is_flag=True, help="Send SIGKILL to all processes at once, instead of SIGTERM in order."
+)
+@click.option("--timeout", type=Seconds(), default=60.0, show_default=True, help="How many seconds to wait.")
 def down(directory: Path, kill: bool, timeout: float) -> None:
-    """Stop the cluster: autoscaler and clients first, then the API server, etcd last.
+    """Stop the cluster: autoscaler and other clients first, then the API server, etcd last.
 
-    Without a cluster there is nothing to do, and that is no error.
+    It is no error if no cluster runs.
     """
     state = StateDirectory(directory)
     try:
@@ -35,7 +37,7 @@ def down(directory: Path, kill: bool, timeout: float) -> None:
             click.echo(f"no cluster runs in {directory}")
             return
     except TimeoutError as error:
-        raise click.ClickException(f"{error}; `nominee down --kill` does not wait for anybody") from None
+        raise click.ClickException(f"{error}; `nominee down --kill` kills all processes at once") from None
     if not wait_until(lambda: lock_holder(state) is None, timeout):
-        raise click.ClickException(f"the supervisor (pid {lock_holder(state)}) does not end")
+        raise click.ClickException(f"the supervisor (pid {lock_holder(state)}) is still running")
     click.echo(f"the cluster in {directory} is down")

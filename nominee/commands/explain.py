@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nominee.explain.explainer import Setup
     from scheduler.explanation.format import LivePodExplanation, PodExplanation
 
-_WIDTH_UNLESS_TERMINAL = 200  # columns of a table that goes into a file or a pipe
+_WIDTH_UNLESS_TERMINAL = 200  # width of a table that is written to a file or a pipe
 
 _FILE_HELP = "Manifests of a cluster (YAML or JSON), or a .jsonl of clusters; - is stdin."
 _CONFIG_HELP = "A KubeSchedulerConfiguration: profiles, weights, arguments. Its extenders are not called."
@@ -37,18 +37,26 @@ _WHAT_IF_HELP = (
 )
 @click.option("--pod", default="", metavar="NS/NAME", help="The pod of FILE; default: every pending pod.")
 @click.option(
-    "--emulated-version", default="", metavar="1.NN", help="Decide as this version does; default: the newest."
+    "--emulated-version",
+    default="",
+    metavar="1.NN",
+    help="The Kubernetes version to emulate; default: the newest.",
 )
 @click.option(
-    "--feature-gates", default="", metavar="A=true,B=false", help="Gates that differ from defaults."
+    "--feature-gates",
+    default="",
+    metavar="A=true,B=false",
+    help="Feature gates that differ from their defaults.",
 )
 @click.option("--config", default="", metavar="FILE", help=_CONFIG_HELP)
 @click.option("--plugin", "plugins", multiple=True, metavar="MODULE:CLASS", help=_PLUGIN_HELP)
 @click.option("--what-if", "changes", multiple=True, metavar="CHANGE", help=_WHAT_IF_HELP)
 @directory_option
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the running pod.")
-@click.option("--scheduler", default="scheduler", show_default=True, help="Which scheduler process to ask.")
-@click.option("--nodes", default=100, show_default=True, help="At most this many nodes of a running cluster.")
+@click.option("--scheduler", default="scheduler", show_default=True, help="The scheduler process to ask.")
+@click.option(
+    "--nodes", default=100, show_default=True, help="Show at most this many nodes of a running cluster."
+)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the JSON output.")
 @output_option("table", "json", "jsonl")
 def explain(

@@ -23,8 +23,9 @@ from nominee.printing.tables import table
 def failpoint(component: str, name: str | None, action: str | None, directory: Path, output: str) -> None:
     """List the failpoints of a running component, or arm one.
 
-    ACTION is `off`, `crash`, `error("text")`, `error(503)`, `sleep(MS)`, `pause`, after an optional `N*` or
-    `P%`, chained by `->`. Example: nominee failpoint scheduler scheduler.bind.before '2*sleep(100)->crash'
+    ACTION is `off`, `crash`, `error("text")`, `error(503)`, `sleep(MS)` or `pause`, optionally after `N*`
+    (N times) or `P%` (with that probability); `->` chains actions. Example: nominee failpoint scheduler
+    scheduler.bind.before '2*sleep(100)->crash'
     """
     port = serving_port(directory, component)
     try:
@@ -34,7 +35,7 @@ def failpoint(component: str, name: str | None, action: str | None, directory: P
             answer = request(port, "/failpoints")
     except HttpError as error:
         raise click.ClickException(str(error)) from None
-    if answer.status == 404 and "failpoint" not in answer.text:  # etcd's own port does not know the path
+    if answer.status == 404 and "failpoint" not in answer.text:  # etcd serves no failpoints
         raise click.ClickException(f"{component} has no failpoints")
     if answer.status >= 400:
         raise click.ClickException(f"{component}: {answer.text.strip()}")

@@ -21,7 +21,7 @@ from nominee.commands.common import directory_option, output_option
 @click.option("-A", "--all-namespaces", is_flag=True)
 @click.option("-l", "--selector", default="", help="Label selector.")
 @click.option("--field-selector", default="")
-@click.option("-w", "--watch", is_flag=True, help="Go on with changes until Ctrl-C.")
+@click.option("-w", "--watch", is_flag=True, help="After the objects print their changes, until Ctrl-C.")
 @click.option("--no-headers", is_flag=True)
 @output_option("table", "wide", "json", "yaml", "name")
 def get(kind: str, name: str | None, **options: Any) -> None:
@@ -39,7 +39,7 @@ def get(kind: str, name: str | None, **options: Any) -> None:
 
 
 class _Get:
-    """One call of the command: what is asked, and how it is shown."""
+    """One call of the command: the request, and the output format."""
 
     def __init__(self, kind: Any, name: str | None, options: dict[str, Any]) -> None:
         self.kind, self.name, self.options = kind, name, options
@@ -51,7 +51,7 @@ class _Get:
         from nominee.session import converse
 
         if self.options["watch"]:
-            # Nothing is to be tidied up: Ctrl-C ends it as the signal does by default.
+            # There is nothing to clean up: Ctrl-C ends the process as the signal does by default.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         converse(self.options["directory"], self._watch if self.options["watch"] else self._once)
 
@@ -73,13 +73,13 @@ class _Get:
         self._show(items, single=False)
 
     async def _watch(self, client: Any) -> None:
-        """The present state, then every change; the columns keep the widths of the first table."""
+        """Print the present objects, then every change; columns keep the widths of the first table."""
         field_selector = self.options["field_selector"]
         if self.name is not None:
             field_selector = f"metadata.name={self.name}"
         chosen = {"label_selector": self.options["selector"], "field_selector": field_selector}
         listed = await client.list(self.kind, self.namespace, **chosen)
-        # The header waits for the first row, which knows how wide the columns are.
+        # The header is printed with the first row, whose width the columns need.
         widths = self._show(listed.items, single=False, stream=True) if listed.items else None
         watch = client.watch(self.kind, self.namespace, resource_version=listed.resource_version, **chosen)
         async with aclosing(watch) as events:

@@ -1,4 +1,4 @@
-"""`nominee kubeconfig --user NAME`: a kubeconfig with a certificate of their own, for anybody."""
+"""`nominee kubeconfig --user NAME`: a kubeconfig with a new certificate for a user."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from nominee.plan import directory_hint
 @click.command()
 @directory_option
 @click.option("--user", default="", help="The user's name.")
-@click.option("--group", "groups", multiple=True, help="A group of the user's.")
-@click.option("--node", default="", help="A kubelet with this one node, instead of a user.")
+@click.option("--group", "groups", multiple=True, help="A group of the user. Repeatable.")
+@click.option("--node", default="", help="Make a kubelet's certificate for this node, instead of a user's.")
 def kubeconfig(directory: Path, user: str, groups: tuple[str, ...], node: str) -> None:
-    """Print a kubeconfig for a user or a node, with a certificate made now and kept nowhere."""
+    """Print a kubeconfig for a user or a node, with a new certificate that is not stored."""
     if bool(user) == bool(node):
-        raise click.UsageError("say --user NAME or --node NAME")
+        raise click.UsageError("give --user NAME or --node NAME")
     identity = identities.of_node(node) if node else Identity(user, groups)
     hint = directory_hint(directory)
     server = RunFile.read(directory, "apiserver")
     if server is None:
         raise click.ClickException(f"no API server runs in {directory}; start one with `nominee up{hint}`")
     if not server.document.get("ca"):
-        raise click.ClickException("this API server asks nobody who they are: D/kubeconfig is for all")
+        raise click.ClickException("this API server authenticates no client (--insecure): use D/kubeconfig")
     pki = Pki(directory / "pki")
     now = datetime.fromtimestamp(SystemClock().now(), UTC)
     try:

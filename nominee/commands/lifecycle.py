@@ -17,8 +17,10 @@ from nominee.supervisor.directory import StateDirectory
 from nominee.supervisor.spec import ClusterSpec
 
 _component = click.argument("component", shell_complete=process_names)
-_kill = click.option("--kill", is_flag=True, help="SIGKILL instead of SIGTERM.")
-_timeout = click.option("--timeout", type=Seconds(), default=30.0, show_default=True, help="Seconds to wait.")
+_kill = click.option("--kill", is_flag=True, help="Send SIGKILL instead of SIGTERM.")
+_timeout = click.option(
+    "--timeout", type=Seconds(), default=30.0, show_default=True, help="How many seconds to wait."
+)
 
 
 _arguments = click.option(
@@ -26,7 +28,7 @@ _arguments = click.option(
     "arguments",
     multiple=True,
     metavar="--option=value",
-    help="From now on also with this, over what `up` gave: --arg=--emulated-version=1.36",
+    help="Add an option from now on; it overrides that of `up`. Example: --arg=--emulated-version=1.36",
 )
 
 
@@ -54,7 +56,7 @@ def _ask(
 
 
 def _reassign(state: StateDirectory, name: str, arguments: Sequence[str]) -> None:
-    """A kubelet may come back with other nodes: its credential is for those then."""
+    """Update the node names of a kubelet's credential, which may have changed with its arguments."""
     pki = Pki(state.path / "pki")
     try:
         if not pki.tokens.exists():
@@ -100,7 +102,7 @@ def stop(component: str, directory: Path, kill: bool, timeout: float) -> None:
 def restart(component: str, directory: Path, kill: bool, timeout: float, arguments: tuple[str, ...]) -> None:
     """Stop a component, start it again and wait until it is ready.
 
-    With --arg it comes back as another version, or with other gates: an upgrade of one component in a
+    With --arg the component starts with another version or other gates: an upgrade of one component in a
     running cluster, or its rollback.
     """
     _ask(directory, "restart", component, timeout, kill=kill, arguments=arguments)
@@ -120,5 +122,5 @@ def pause(component: str, directory: Path, timeout: float) -> None:
 @directory_option
 @_timeout
 def resume(component: str, directory: Path, timeout: float) -> None:
-    """Let a frozen component go on, and wait until it is ready."""
+    """Continue a frozen component (SIGCONT), and wait until it is ready."""
     _ask(directory, "resume", component, timeout)

@@ -21,10 +21,10 @@ _BLOCK = 64 * 1024
 @click.command()
 @click.argument("component", shell_complete=process_names)
 @directory_option
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is written later.")
-@click.option("-n", "--tail", type=click.IntRange(min=0), help="Only the last so many lines.")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines as they are written.")
+@click.option("-n", "--tail", type=click.IntRange(min=0), help="Print only the last lines.")
 def logs(component: str, directory: Path, follow: bool, tail: int | None) -> None:
-    """Print what a component wrote (a process such as kubelet-1, or `supervisor`)."""
+    """Print the log of a component (a process such as kubelet-1, or `supervisor`)."""
     state = StateDirectory(directory)
     try:
         name = component if component == "supervisor" else target("COMPONENT", component)
@@ -33,7 +33,7 @@ def logs(component: str, directory: Path, follow: bool, tail: int | None) -> Non
     path = state.log_file("kubelet-0" if name == "kubelet" else name)
     if not path.exists():
         known = ", ".join(sorted(found.stem for found in state.logs.glob("*.log"))) or "none"
-        raise click.ClickException(f"there is no log {path}; logs are there of: {known}")
+        raise click.ClickException(f"no log exists for {path}; logs exist for: {known}")
     for chunk in _read(path, follow=follow, tail=tail):
         click.echo(chunk, nl=False)
 
@@ -53,7 +53,7 @@ def _read(path: Path, *, follow: bool, tail: int | None) -> Iterator[bytes]:
 
 
 def _start_of_tail(path: Path, lines: int) -> int:
-    """The offset at which the last `lines` lines begin, read block by block from the end."""
+    """Return the offset of the last `lines` lines, read block by block from the end."""
     with path.open("rb") as log:
         end = log.seek(0, os.SEEK_END)
         position, seen = end, 0
@@ -64,7 +64,7 @@ def _start_of_tail(path: Path, lines: int) -> int:
             block = log.read(size)
             ends = len(block)
             while (found := block.rfind(b"\n", 0, ends)) >= 0:
-                # The last line's own newline ends nothing before it.
+                # The newline at the end of the file begins no further line.
                 if position + found != end - 1:
                     seen += 1
                 if seen >= lines:

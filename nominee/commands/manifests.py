@@ -1,4 +1,4 @@
-"""`nominee apply | create | delete | patch`: a few verbs on manifests until kubectl can be used."""
+"""`nominee apply | create | delete | patch`: write objects without kubectl."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ _files = click.option(
     "files",
     multiple=True,
     type=click.Path(allow_dash=True),
-    help="YAML or JSON; - is stdin.",
+    help="A file of YAML or JSON; - is stdin. Repeatable.",
 )
 _namespace = click.option("-n", "--namespace", default="default", show_default=True)
-_dry_run = click.option("--dry-run", is_flag=True, help="The server checks and stores nothing.")
+_dry_run = click.option(
+    "--dry-run", is_flag=True, help="Let the server validate the request without storing it."
+)
 _validate = click.option(
     "--validate",
     type=click.Choice(["strict", "ignore"]),
     default="strict",
     show_default=True,
-    help="Whether a field that the kind does not have is an error.",
+    help="Whether unknown fields are an error.",
 )
 
 
 def _documents(files: tuple[str, ...], namespace: str, *, strict: bool = False) -> list[tuple[Any, Any]]:
-    """Each object of manifests, put into a namespace if it needs one, with the JSON it was read from.
+    """Return the objects of manifests with the JSON of each, with a namespace if the kind needs one.
 
-    With `strict` a field that the kind does not have is refused, as kubectl does: it would be dropped.
+    With `strict` an unknown field is an error, as in kubectl: the server would drop it.
     """
     from machinery.api import kinds
     from machinery.wire.manifests import manifest_documents, parse_object
@@ -96,7 +98,7 @@ def create(directory: Path, files: tuple[str, ...], namespace: str, dry_run: boo
 def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool, validate: str) -> None:
     """Create the objects of manifests, or merge the manifests into those that exist (strategic merge).
 
-    What a manifest no longer names is left as it is.
+    Fields that a manifest no longer names stay unchanged.
     """
     from nominee.session import converse, each
 
@@ -132,9 +134,11 @@ async def _apply(client: Any, obj: Any, document: Mapping[str, Any], *, dry_run:
 @_files
 @_namespace
 @_dry_run
-@click.option("-l", "--selector", default="", help="All with these labels.")
-@click.option("--all", "everything", is_flag=True, help="All of the kind in the namespace.")
-@click.option("--grace-period", type=int, default=-1, help="Seconds; negative: the object's own.")
+@click.option("-l", "--selector", default="", help="Select objects by label.")
+@click.option("--all", "everything", is_flag=True, help="Select all objects of the kind in the namespace.")
+@click.option(
+    "--grace-period", type=int, default=-1, help="Seconds until a pod is killed; negative: the pod's own."
+)
 @click.option("--ignore-not-found", is_flag=True)
 def delete(
     kind: str | None,
@@ -187,7 +191,7 @@ def delete(
                     name,
                     in_namespace,
                     grace_period_seconds=grace_period if grace_period >= 0 else None,
-                    # As kubectl: a Job's or ReplicationController's pods go with it.
+                    # As kubectl: the pods of a Job or ReplicationController are deleted too.
                     propagation_policy="Background",
                     dry_run=dry_run,
                 )
@@ -230,7 +234,7 @@ def patch(
 
     found = find_kind(kind)
     if not text.strip():
-        raise click.UsageError("--patch: there is nothing in it")
+        raise click.UsageError("--patch: the patch is empty")
     try:
         body = json.dumps(yaml.safe_load(text))
     except (yaml.YAMLError, TypeError) as error:

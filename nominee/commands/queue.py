@@ -19,7 +19,7 @@ _ON_THE_WAY = ("waiting_on_permit", "binding")
 
 @click.command()
 @directory_option
-@click.option("--scheduler", default="scheduler", show_default=True, help="Which scheduler process.")
+@click.option("--scheduler", default="scheduler", show_default=True, help="The scheduler process to ask.")
 @output_option("table", "json")
 def queue(directory: Path, scheduler: str, output: str) -> None:
     """Show where pending pods are: active, backoff, unschedulable, gated, waiting or binding; nominations."""

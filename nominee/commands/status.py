@@ -1,4 +1,4 @@
-"""`nominee status`: what runs, at which version, where, and what it costs."""
+"""`nominee status`: the processes, their versions, addresses and memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def status(directory: Path, output: str) -> None:
 
     A process that runs but fails its health check is `unhealthy`.
 
-    Exit status 1 when no cluster runs in the directory.
+    The exit status is 1 if no cluster runs in the directory.
     """
     state = StateDirectory(directory)
     try:
@@ -74,9 +74,9 @@ def _row(component: Mapping[str, Any]) -> list[str]:
 
 
 def _gates(component: Mapping[str, Any]) -> str:
-    """Gates that are not at the default of the component's version, and the autoscaler's --compat in effect.
+    """Return the gates that differ from the version's defaults, and the autoscaler's --compat.
 
-    The JSON has all gates.
+    The JSON output has all gates.
     """
     from machinery.features import gates as versions
 
@@ -95,7 +95,7 @@ def _mib(size: int | None) -> str:
 
 
 def _unsupervised(state: StateDirectory) -> dict[str, Any] | None:
-    """What runs without our supervisor (`honcho start`), from the run files; None when nothing does."""
+    """Return the processes without a supervisor (`honcho start`), from the run files; None without any."""
     live = state.live_run_files()
     if not live:
         return None
@@ -118,7 +118,7 @@ def _unsupervised(state: StateDirectory) -> dict[str, Any] | None:
 
 
 def _add_health(cluster: dict[str, Any], state: StateDirectory) -> None:
-    """What each process that should be ready says of its health now; None where it is not asked."""
+    """Add `healthy` to each component: the result of its health check; None if the check does not apply."""
     for component in cluster["components"]:
         component["healthy"] = _is_healthy(component, state) if component["state"] == "ready" else None
 

@@ -1,4 +1,4 @@
-"""`nominee up`: checks the options, writes the plan, takes the lock and becomes the supervisor."""
+"""`nominee up`: check the options, write the plan, take the lock and become the supervisor."""
 
 from __future__ import annotations
 
@@ -42,77 +42,85 @@ from nominee.supervisor.spec import ClusterSpec
 
 @click.command()
 @directory_option
-@click.option("--nodes", type=int, default=None, help=f"How many nodes.  [default: {DEFAULT_NODES}]")
+@click.option("--nodes", type=int, default=None, help=f"Number of nodes.  [default: {DEFAULT_NODES}]")
 @click.option(
     "--kubelets",
     type=int,
     default=None,
-    help=f"Processes that carry the nodes.  [default: {DEFAULT_KUBELETS}]",
+    help=f"Number of kubelet processes that share the nodes.  [default: {DEFAULT_KUBELETS}]",
 )
 @click.option(
     "--components",
     metavar="LIST",
     shell_complete=completing(component_list),
-    help="Which components; default: all that are installed.",
+    help="Components to start, separated by commas; default: all that are installed.",
 )
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file with these options.",
+    help="A YAML file with these options (see docs/configuration.md).",
 )
 @version_options
 @click.option(
     "--scheduler-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A KubeSchedulerConfiguration.",
+    help="A KubeSchedulerConfiguration for the scheduler.",
 )
 @click.option(
     "--node-groups",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Node groups of the built-in cloud.",
+    help="Node groups of the built-in cloud (YAML).",
 )
 @click.option(
     "--failpoints",
     multiple=True,
     metavar="COMPONENT=NAME=ACTION",
     shell_complete=completing(failpoint_settings),
-    help="Armed at the first start.",
+    help="Arm a failpoint at the component's first start.",
 )
 @click.option(
-    "--arg", "arguments", multiple=True, metavar="COMPONENT=--option=value", help="Passed on as it is."
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="COMPONENT=--option=value",
+    help="Pass an option to a component.",
 )
-@click.option("--etcd-servers", default=None, metavar="URLS", help="Use this etcd instead of one of ours.")
+@click.option(
+    "--etcd-servers", default=None, metavar="URLS", help="Use a running etcd instead of starting one."
+)
 @click.option(
     "--insecure/--secure",
     default=None,
-    help="Plain ports where everybody is admin; without it TLS, and credentials in D/pki.  [default: secure]",
+    help="Without TLS, every client an administrator; or with credentials in D/pki.  [default: secure]",
 )
 @click.option(
     "--authorization-mode",
     default=None,
     metavar="MODE,...",
-    help=f"Who decides what a user may do.  [default: {AUTHORIZATION_MODE}]",
+    help=f"Authorizers of the API server.  [default: {AUTHORIZATION_MODE}]",
 )
 @click.option(
     "--restart",
     type=click.Choice(["always", "never"]),
     default=None,
-    help="Whether a component that died is started again.  [default: always]",
+    help="Whether to restart a component that died.  [default: always]",
 )
 @click.option(
-    "--timeout", type=Seconds(), default=None, help="Seconds until it must be ready.  [default: 60]"
+    "--timeout", type=Seconds(), default=None, help="Seconds until the cluster must be ready.  [default: 60]"
 )
-@click.option("--detach", is_flag=True, help="Return when it is ready; `nominee down` ends it.")
-@click.option("--wait/--no-wait", default=True, help="With --detach: return when ready, or at once.")
-@click.option("--dry-run", is_flag=True, help="Only print what would be started.")
+@click.option("--detach", is_flag=True, help="Return when the cluster is ready; `nominee down` stops it.")
+@click.option(
+    "--wait/--no-wait", default=True, help="With --detach: return when the cluster is ready, or at once."
+)
+@click.option("--dry-run", is_flag=True, help="Print the commands of the processes, and start none.")
 @output_option("text", "json")
 def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **given: Any) -> None:
     """Start a cluster and keep it running until Ctrl-C (or `nominee down`).
 
-    A component that dies is started again with a growing delay. Everything is in one directory:
-    D/cluster.json says what runs where, D/logs what it said.
+    A component that dies is started again with a growing delay. All files are in one directory:
+    D/cluster.json describes the processes, D/logs has their logs.
 
-    A directory that was used before keeps its objects, except for nodes beyond --nodes, which are removed.
+    A directory that was used before keeps its objects. Nodes beyond --nodes are removed.
     """
     try:
         plan = build(_options(directory, given | {"json_output": output == "json" and not detach}))
@@ -132,11 +140,11 @@ def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **
         return
     settle()
     os.set_inheritable(lock, True)
-    os.execv(sys.executable, command)  # the same pid goes on as the light supervisor
+    os.execv(sys.executable, command)  # the supervisor keeps the pid and needs less memory
 
 
 def _etcd_warnings(plan: Plan) -> list[str]:
-    """What to know about the etcd that will run; nothing where there is none, which its process reports."""
+    """Return warnings about the etcd that will run; if there is no etcd, its process reports that."""
     warnings = []
     for process in plan.spec.processes:
         if process.component == "etcd":
@@ -146,7 +154,7 @@ def _etcd_warnings(plan: Plan) -> list[str]:
 
 
 def _make_credentials(directory: Path, plan: Plan) -> None:
-    """Certificates and tokens in D/pki, where an API server wants them."""
+    """Create the certificates and tokens in D/pki, if the API server is secure."""
     if not plan.secure:
         return
     from datetime import UTC, datetime
@@ -161,13 +169,13 @@ def _make_credentials(directory: Path, plan: Plan) -> None:
         )
     except (OSError, ValueError) as error:
         raise click.ClickException(
-            f"the credentials in {directory / 'pki'} cannot be made: {error}; "
+            f"the credentials in {directory / 'pki'} cannot be created: {error}; "
             "remove that directory, or choose another --dir"
         ) from None
 
 
 def _options(directory: Path, given: dict[str, Any]) -> UpOptions:
-    """The options of the command line over those of --config."""
+    """Return the options: those of the command line override those of --config."""
     base: dict[str, Any] = {}
     if given["config"] is not None:
         from nominee.config_file import read_config
@@ -209,12 +217,12 @@ def _options(directory: Path, given: dict[str, Any]) -> UpOptions:
     else:
         missing = [name for name in base["components"] if not is_installed(BY_NAME[name])]
         if missing:
-            raise OptionError("--components", f"{missing[0]} cannot be run: it is not installed")
+            raise OptionError("--components", f"{missing[0]} is not installed")
     return UpOptions(directory=directory, **base)
 
 
 def _default_components(base: dict[str, Any]) -> tuple[str, ...]:
-    """All that are installed; a kubelet only when there are nodes to carry."""
+    """Return all installed components; kubelets only if there are nodes."""
     found = [component.name for component in COMPONENTS if is_installed(component)]
     if base.get("etcd_servers"):
         found.remove("etcd")
@@ -241,9 +249,9 @@ def _print_plan(plan: Plan, output: str) -> None:
 
 
 def _claim(state: StateDirectory, plan: Plan) -> tuple[int, Plan]:
-    """Take the lock, clear what a killed cluster left and write the plan.
+    """Take the lock, remove what a killed cluster left and write the plan.
 
-    Returns the lock's descriptor, and the plan with the nodes that earlier kubelets of the directory carried.
+    Returns the lock's descriptor, and the plan with the nodes of earlier kubelets of the directory.
     """
     hint = plan.spec.hint
     try:
@@ -267,26 +275,24 @@ def _claim(state: StateDirectory, plan: Plan) -> tuple[int, Plan]:
         click.echo(f"cleaned up after a cluster that was killed here ({', '.join(stale)})", err=True)
     if spec.surplus_nodes:
         surplus = ", ".join(map(str, spec.surplus_nodes))
-        click.echo(
-            f"nodes of this directory that are not asked for any more are removed: {surplus}", err=True
-        )
+        click.echo(f"nodes of an earlier cluster in this directory are removed: {surplus}", err=True)
     write_atomically(state.plan, spec.to_json())
     return lock, replace(plan, spec=spec)
 
 
 def _earlier_nodes(state: StateDirectory) -> tuple[NodeRange, ...]:
-    """The nodes of the cluster that ran here last, and those that it had found and not removed."""
+    """Return the nodes of the last cluster in this directory, and earlier nodes that it has not removed."""
     try:
         last = ClusterSpec.from_json(state.plan.read_text(encoding="utf-8"))
         return without((*last.earlier_nodes, *last.nodes), ())
     except (OSError, ValueError, KeyError, TypeError):
-        return ()  # a new directory, or the plan of another version
+        return ()  # a new directory, or a plan that another version wrote
 
 
 def _detach(
     command: Sequence[str], lock: int, state: StateDirectory, plan: Plan, *, wait: bool, output: str
 ) -> None:
-    """Starts the supervisor in a session of its own and waits until it says that all is ready."""
+    """Start the supervisor in a session of its own, and wait until all components are ready."""
     state.log_file("supervisor").unlink(missing_ok=True)
     log = state.open_log("supervisor")
     supervisor = subprocess.Popen(
@@ -305,7 +311,7 @@ def _detach(
     except KeyboardInterrupt:
         with suppress(NotRunningError, RefusedError, TimeoutError):
             call(state, "down", timeout_seconds=30.0)
-        raise click.ClickException("interrupted; the cluster is down again") from None
+        raise click.ClickException("interrupted; the cluster is stopped") from None
     if output == "json":
         echo_json(cluster)
         return

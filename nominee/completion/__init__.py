@@ -1,4 +1,4 @@
-"""What a shell offers when a person presses Tab.
+"""Completion of words in a shell (the Tab key).
 
 `candidates` has the words (components, versions, gates, failpoints), `declared` finds the failpoints in the
 sources, `shells` makes click's completion work with values such as `scheduler=Gate=true`.

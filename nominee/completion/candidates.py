@@ -1,4 +1,4 @@
-"""The words that may stand where a person types: functions of the word so far that return whole words."""
+"""Candidates for a word: functions from the incomplete word to whole words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def completing(words: Callable[[str], Iterable[str]]) -> Complete:
-    """Make click's `shell_complete` of a function that knows the words."""
+    """Return click's `shell_complete` callback for a function that returns candidates."""
 
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
         return [word for word in words(incomplete) if word.startswith(incomplete)]
@@ -25,7 +25,7 @@ def completing(words: Callable[[str], Iterable[str]]) -> Complete:
 
 
 def process_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The components, and the processes of the cluster in --dir where there is one."""
+    """Return the components, and the processes of the cluster in --dir if it exists."""
     names = [component.name for component in COMPONENTS]
     directory = context.params.get("directory")
     if directory is not None:
@@ -35,14 +35,14 @@ def process_names(context: click.Context, _parameter: click.Parameter, incomplet
 
 
 def component_list(incomplete: str) -> list[str]:
-    """`etcd,apiserver,...`."""
+    """Complete `etcd,apiserver,...`."""
     before, _ = _last_item(incomplete)
     given = before.split(",")
     return [f"{before}{name}" for name in BY_NAME if name not in given]
 
 
 def versions(incomplete: str) -> list[str]:
-    """`1.36`, `scheduler=1.36,...`."""
+    """Complete `1.36`, `scheduler=1.36,...`."""
     from machinery.features import gates as features
 
     before, item = _last_item(incomplete)
@@ -54,7 +54,7 @@ def versions(incomplete: str) -> list[str]:
 
 
 def feature_gates(incomplete: str) -> list[str]:
-    """`Gate=true`, `scheduler=Gate=true,Other=false,...`."""
+    """Complete `Gate=true`, `scheduler=Gate=true,Other=false,...`."""
     before, item = _last_item(incomplete)
     parts = item.split("=")
     if len(parts) == 1:
@@ -68,7 +68,7 @@ def feature_gates(incomplete: str) -> list[str]:
 
 
 def failpoint_settings(incomplete: str) -> list[str]:
-    """`scheduler=scheduler.bind.before=crash`."""
+    """Complete `scheduler=scheduler.bind.before=crash`."""
     name, equals, rest = incomplete.partition("=")
     if not equals:
         return [f"{component.name}=" for component in COMPONENTS if component.name != "etcd"]
@@ -79,13 +79,13 @@ def failpoint_settings(incomplete: str) -> list[str]:
 
 
 def failpoints_of_argument(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """The failpoints of the COMPONENT that was typed before."""
+    """Return the failpoints of the COMPONENT argument before this word."""
     names = failpoint_names(str(context.params.get("component")))
     return [name for name in names if name.startswith(incomplete)]
 
 
 def failpoint_names(name: str) -> list[str]:
-    """The failpoints of a component or process; none of what is no component."""
+    """Return the failpoints of a component or process; none for an unknown name."""
     from nominee.completion import declared
 
     try:
@@ -96,13 +96,13 @@ def failpoint_names(name: str) -> list[str]:
 
 
 def _last_item(incomplete: str) -> tuple[str, str]:
-    """What stands before the last item of a list, with its comma, and the item."""
+    """Split a list before its last item: the text up to the last comma, and the item."""
     before, comma, item = incomplete.rpartition(",")
     return f"{before}{comma}", item
 
 
 def _last_component(before: str) -> str:
-    """The component that a gate without one belongs to: the one named last in the list; "" for all."""
+    """Return the component of a gate without one: the last named in the list; "" for all."""
     named = [item.partition("=")[0] for item in before.split(",") if item.count("=") == 2]
     return named[-1] if named else ""
 
@@ -112,7 +112,7 @@ def _versioned() -> list[str]:
 
 
 def _gates(component: str) -> list[str]:
-    """The gates of a component, of all for "", that can be set in some version."""
+    """Return the gates of a component (of all for "") that can be set in some version."""
     from machinery.features import gates as features
 
     return [

@@ -1,4 +1,4 @@
-"""The failpoints of a component, from its sources: importing them would take seconds."""
+"""The failpoints of a component, found in its sources: importing the modules would take seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nominee.components import Component
 
-# A constant that is a failpoint, or the name of one that another module declares (`scheduler.shell.steps`).
+# A constant that is a failpoint, or the name of a failpoint that another module declares
 _DECLARATION = re.compile(
     r"""^_?[A-Z][A-Z_]*(?:\s*:[^=\n]+)?\s*=\s*(?:failpoints\.declare\(\s*)?["']([\w-]+(?:\.[\w-]+)+)["']""",
     re.M,
@@ -22,5 +22,5 @@ def failpoints(component: Component) -> list[str]:
     for folder in (spec.submodule_search_locations if spec is not None else None) or ():
         for path in Path(folder).rglob("*.py"):
             names.update(_DECLARATION.findall(path.read_text(encoding="utf-8")))
-    # The autoscaler's sources hold the cloud's.
+    # The autoscaler's package contains the cloud.
     return sorted(name for name in names if name.startswith(f"{component.name}."))

@@ -1,8 +1,8 @@
-"""Click's completion scripts, for values that hold `=`.
+"""Click's completion scripts, for values that contain `=`.
 
-Bash takes `=` for the end of a word: of `scheduler=Gate` it gives and replaces `Gate` only. So the script
-hands over the whole line, and what comes back is cut where bash begins. After a word that ends with `=`
-neither bash nor zsh shall add a space.
+Bash ends a word at `=`: for `scheduler=Gate` it passes and replaces only `Gate`. The script therefore passes
+the whole line, and each candidate is cut where bash starts its word. Neither bash nor zsh may add a space
+after a word that ends with `=`.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ local -a unfinished=("${(@M)completions:#*=}") finished=("${(@)completions:#*=}"
 
 
 class Bash(BashComplete):
-    """Bash, with the line as it was typed."""
+    """Bash, with the whole line as it was typed."""
 
     source_template = _BASH
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the cursor without the program's name, and the last one, which is not complete."""
+        """Return the words before the cursor without the program's name, and the incomplete last word."""
         line = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])]
         words = split_arg_string(line)
         self._incomplete = words.pop() if words and not line[-1:].isspace() else ""
         return words[1:], self._incomplete
 
     def format_completion(self, item: CompletionItem[str]) -> str:
-        """The candidate from the last character on at which bash breaks words."""
+        """Return the candidate from the last character on at which bash breaks words."""
         typed = self._incomplete
         if not item.value.startswith(typed):
-            typed = typed.partition("=")[2]  # of `--option=value` the candidate is the value
+            typed = typed.partition("=")[2]  # for `--option=value` the candidate is the value
         breaks = set("=:") & set(os.environ.get("COMP_WORDBREAKS", "=:"))
         begin = max((typed.rfind(each) + 1 for each in breaks), default=0)
         return f"{item.type},{item.value[begin:]}"
@@ -72,6 +72,6 @@ class Zsh(ZshComplete):
 
 
 def register() -> None:
-    """Use these scripts instead of click's."""
+    """Register these scripts in place of click's."""
     add_completion_class(Bash)
     add_completion_class(Zsh)

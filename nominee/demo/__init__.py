@@ -1,5 +1,5 @@
-"""`nominee demo`: the KEPs' user stories, played on real processes, each step checked.
+"""`nominee demo`: the user stories of the KEPs, run on real processes, with a check of each step.
 
-`stage` is the cluster with what a story needs of it; `narration` prints what happens as it happens; each
-story is a file in `stories/`, written as a person would do it.
+`stage` is the cluster and the operations that a story needs; `narration` prints what happens; each story is a
+file in `stories/`.
 """

@@ -1,4 +1,7 @@
-"""The demo's cluster comes up and goes down; apart, so that nothing here has used grpc when it starts it."""
+"""Start and stop the demo's cluster.
+
+This module does not import grpc: a process that has used it must not fork.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,19 @@ _DOWN_SECONDS_MAX = 30.0
 
 
 def bring_up(directory: Path, arguments: Sequence[str]) -> None:
-    """`nominee up --detach` in a directory; StoryError with its words where it fails."""
+    """Run `nominee up --detach` in a directory.
+
+    Raises:
+        StoryError: the cluster does not start; the message is the command's output.
+    """
     command = [sys.executable, "-P", "-m", "nominee.cli", "up", "--dir", str(directory), "--detach"]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise StoryError(f"the cluster did not come up: {done.stderr.strip() or done.stdout.strip()}")
+        raise StoryError(f"the cluster did not start: {done.stderr.strip() or done.stdout.strip()}")
 
 
 def bring_down(directory: Path) -> None:
-    """`nominee down`; nothing is left afterwards, nor of a cluster that was still coming up."""
+    """Run `nominee down`; also stop a cluster that is still starting."""
     state = StateDirectory(directory)
 
     def is_down() -> bool:

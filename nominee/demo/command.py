@@ -1,4 +1,4 @@
-"""`nominee demo`: plays the stories; exit status 0 only if every check held."""
+"""`nominee demo`: run the stories; the exit status is 0 only if every check holds."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _UP = (
 
 @click.command()
 @click.option(
-    "--story", "chosen", multiple=True, type=click.Choice(STORIES), help="Only this one; may be repeated."
+    "--story", "chosen", multiple=True, type=click.Choice(STORIES), help="Run only this story. Repeatable."
 )
-@click.option("--keep", is_flag=True, help="Keep the state directory, with the logs.")
+@click.option("--keep", is_flag=True, help="Keep the state directory with the logs.")
 def demo(chosen: tuple[str, ...], keep: bool) -> None:
-    """Play the KEPs' user stories on a cluster of real processes, and check each step.
+    """Run the user stories of the KEPs on a cluster of real processes, and check each step.
 
-    The cluster lives in a temporary directory and is gone afterwards; after a check that did not hold the
-    logs stay.
+    The cluster is in a temporary directory, which is removed at the end. If a check fails, the logs are
+    kept.
     """
     from nominee.demo.cluster import bring_down, bring_up
     from nominee.demo.narration import StoryError

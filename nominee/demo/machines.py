@@ -1,4 +1,4 @@
-"""Nodes for the stories: instances of the built-in cloud, which a kubelet process takes over."""
+"""Nodes for the stories: instances of the built-in cloud, which a kubelet process adopts."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _CALL_SECONDS_MAX = 10.0
 
 
 def is_usable(node: core.Node) -> bool:
-    """Ready, and without the taints that a node has while it comes up."""
+    """Return whether a node is ready and has none of the taints of a node that starts."""
     return condition_is(node.status.conditions, "Ready") and not node.spec.taints
 
 
 def nodes_of(stage: Stage, group: str) -> list[core.Node]:
-    """The nodes of a group, by name."""
+    """Return the nodes of a node group, by name."""
     found = [node for node in stage.nodes.list() if node.metadata.labels.get(GROUP_LABEL) == group]
     return sorted(found, key=lambda node: node.metadata.name)
 
 
 class Machines:
-    """Orders and gives back machines of node groups."""
+    """Create and delete the instances of node groups."""
 
     def __init__(self, stage: Stage) -> None:
         cloud = RunFile.read(stage.directory, "cloud")
@@ -45,19 +45,19 @@ class Machines:
             raise StoryError(str(error)) from None
 
     async def order_all(self, groups: Sequence[str]) -> None:
-        """One machine of each group, all at once."""
+        """Create one instance of each group, all at once."""
         async with anyio.create_task_group() as tasks:
             for group in groups:
                 tasks.start_soon(self.order, group)
 
     async def give_back_all(self, groups: Sequence[str]) -> None:
-        """All machines of these groups."""
+        """Delete all instances of these groups."""
         async with anyio.create_task_group() as tasks:
             for group in groups:
                 tasks.start_soon(self.give_back, group)
 
     async def order(self, group: str, count: int = 1) -> list[core.Node]:
-        """Asks for machines of a group, and waits until their nodes take pods. Returns the group's nodes."""
+        """Create instances of a group; return the group's nodes when pods can run on them."""
         wanted = len(nodes_of(self._stage, group)) + count
         async with credentials.channel(self._address, self._credential) as channel:
             stub = protocol_grpc.CloudProviderStub(channel)
@@ -73,7 +73,7 @@ class Machines:
         return nodes_of(self._stage, group)
 
     async def give_back(self, group: str) -> None:
-        """Deletes all machines of a group, and waits until their nodes are gone."""
+        """Delete all instances of a group, and wait until their nodes are gone."""
         doomed = nodes_of(self._stage, group)
         if not doomed:
             return

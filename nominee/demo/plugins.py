@@ -1,4 +1,4 @@
-"""A scheduler plugin from outside, loaded as a user's would be (`--plugin`, and a profile that names it)."""
+"""An out-of-tree scheduler plugin, loaded as a user's plugin is (`--plugin`, and a profile that names it)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LOOK_SECONDS = 0.1
 
 
 class SlowPreBind(PreBindPlugin):
-    """Binding waits as long as the pod's annotation says: a device is attached, a network is set up.
+    """A PreBind that takes as long as the pod's annotation says, as attaching a device would.
 
-    The annotation may be changed meanwhile, to have it done sooner. Nothing of this shows in the API, so that
-    nothing but the nomination tells where the pod will run. Fails when the node goes meanwhile.
+    The annotation may be shortened meanwhile. The API does not show this work: only the nomination says
+    on which node the pod will run. PreBind fails if the node is deleted meanwhile.
     """
 
     name = "SlowPreBind"
@@ -50,6 +50,6 @@ class SlowPreBind(PreBindPlugin):
 
 
 def _delay(pod: core.Pod) -> float:
-    """Seconds."""
+    """Return the delay in seconds."""
     text = pod.metadata.annotations.get(DELAY)
     return parse_seconds(text) if text else 0.0

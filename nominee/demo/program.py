@@ -16,29 +16,29 @@ from nominee.demo.stories import expectation, preemption, resize, restart
 Scene = tuple[str, Callable[[Stage], Awaitable[None]]]
 
 _EXPECTATION: list[Scene] = [
-    ("a node that takes pods and that the autoscaler may not delete", expectation.prepare),
+    ("preparation: a node that the autoscaler may not delete", expectation.prepare),
     ("--compat=1.35: the race", lambda stage: expectation.play(stage, "1.35")),
     ("--compat=1.36: nominated pods count as load", lambda stage: expectation.play(stage, "1.36")),
     ("--compat=fixed", lambda stage: expectation.play(stage, "fixed")),
-    ("the machines go back", expectation.close),
+    ("the nodes are deleted", expectation.close),
 ]
 _SCENES: dict[str, tuple[str, list[Scene]]] = {
     "expectation": ("KEP-5278 story 1: the autoscaler sees where a pod will run", _EXPECTATION),
     "restart": (
-        "KEP-5278 story 2: a restarted scheduler takes its decision up again",
+        "KEP-5278 story 2: a restarted scheduler keeps to its decision",
         [
             ("with the gate", lambda stage: restart.play(stage, gate=True)),
             ("without the gate", lambda stage: restart.play(stage, gate=False)),
-            ("while the volume is made", restart.play_while_provisioning),
+            ("while the volume is created", restart.play_while_provisioning),
         ],
     ),
-    "preemption": ("Preemption: the right victim, and nobody overtakes", [("", preemption.play)]),
-    "resize": ("In-place resize: grown, deferred, done without a restart", [("", resize.play)]),
+    "preemption": ("Preemption: the right victim, and no other pod overtakes", [("", preemption.play)]),
+    "resize": ("In-place resize: in progress, deferred, completed without a restart", [("", resize.play)]),
 }
 
 
 def play(directory: Path, stories: Sequence[str]) -> bool:
-    """Plays the stories on the cluster in a directory; False at the first check that does not hold."""
+    """Run the stories on the cluster in a directory; return False at the first check that fails."""
     return anyio.run(_play, directory, stories, backend_options={"use_uvloop": True})
 
 
@@ -47,7 +47,7 @@ async def _play(directory: Path, stories: Sequence[str]) -> bool:
     narrator = Narrator(clock)
     began = clock.monotonic()
     async with Stage.open(directory, clock, narrator) as stage:
-        await stage.stop("autoscaler")  # it has its part in the first story, and would tidy up in the others
+        await stage.stop("autoscaler")  # only the first story uses it
         for story in stories:
             title, scenes = _SCENES[story]
             for name, scene in scenes:

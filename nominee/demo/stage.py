@@ -1,4 +1,4 @@
-"""The stage: a cluster of real processes, with what a story does to it and waits for."""
+"""The stage: a cluster of real processes, and the operations and conditions of a story."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Stage:
         self.directory = directory
         self.client = client
         self.clock = clock
-        self.tell = narrator
+        self.narrator = narrator
         self.pods: Informer[core.Pod] = Informer(client, kinds.POD, clock=clock)
         self.nodes: Informer[core.Node] = Informer(client, kinds.NODE, clock=clock)
         self.claims: Informer[core.PersistentVolumeClaim] = Informer(
@@ -54,16 +54,16 @@ class Stage:
             (self.nodes, watching.node_changed),
             (self.claims, watching.claim_changed),
         ):
-            # Each informer's handlers take its own kind; the tuple above forgets which.
-            tell: Any = changed
-            informer.add_handler(on_add=partial(tell, None), on_update=tell)
+            # Each handler takes its informer's kind, which the type of the tuple does not say.
+            handler: Any = changed
+            informer.add_handler(on_add=partial(handler, None), on_update=handler)
         self.pods.add_handler(on_delete=lambda pod, _stale: watching.pod_gone(pod))
         self.nodes.add_handler(on_delete=lambda node, _stale: watching.node_gone(node))
 
     @classmethod
     @asynccontextmanager
     async def open(cls, directory: Path, clock: Clock, narrator: Narrator) -> AsyncIterator[Stage]:
-        """A stage on a cluster that is up."""
+        """Connect to a running cluster; yield the stage when its informers have synced."""
         async with await client_module.connect(directory, user_agent="nominee-demo") as client:
             stage = cls(directory, client, clock, narrator)
             async with anyio.create_task_group() as tasks:
@@ -77,20 +77,20 @@ class Stage:
     # --- objects ---
 
     async def apply(self, manifests: str) -> None:
-        """Creates the objects of a YAML stream; names without a namespace are in `default`."""
+        """Create the objects of a YAML stream; the namespace of those without one is `default`."""
         for obj in parse_manifests(manifests, strict=True):
             found: Any = obj
             if kinds.of(found).namespaced and not found.metadata.namespace:
                 found.metadata.namespace = NAMESPACE
             await self.client.create(found)
             for informer in (self.pods, self.claims):
-                # What a story made it may look at: the watch has shown it when this returns.
+                # A story may read the object at once, so wait until the informer has it.
                 if informer.kind is kinds.of(found):
                     name = found.metadata.name
                     await self.until(f"{name} is seen", partial(informer.get, name, NAMESPACE))
 
     async def delete(self, kind: Kind[Any], name: str, *, grace_period_seconds: int | None = None) -> None:
-        """Deletes an object if it is there."""
+        """Delete an object if it exists."""
         namespace = NAMESPACE if kind.namespaced else ""
         try:
             await self.client.delete(kind, name, namespace, grace_period_seconds=grace_period_seconds)
@@ -99,21 +99,25 @@ class Stage:
                 raise
 
     def pod(self, name: str) -> core.Pod:
-        """A pod as the cluster shows it now; StoryError where it is gone."""
+        """Return a pod from the informer.
+
+        Raises:
+            StoryError: the pod does not exist.
+        """
         found = self.pods.get(name, NAMESPACE)
         if found is None:
             raise StoryError(f"pod {name} is gone")
         return found
 
     def pod_of(self, owner: str) -> core.Pod | None:
-        """The first pod that a replica set owns."""
+        """Return the first pod that a ReplicaSet owns."""
         for pod in self.pods.list(NAMESPACE):
             if any(reference.name == owner for reference in pod.metadata.ownerReferences):
                 return pod
         return None
 
     async def clear(self) -> None:
-        """Removes what a story made: sets, pods, claims; the next story finds an empty cluster."""
+        """Delete the ReplicaSets, pods and claims of a story, and wait until they are gone."""
         for item in (await self.client.list(kinds.REPLICA_SET, NAMESPACE)).items:
             await self.delete(kinds.REPLICA_SET, item.metadata.name)
         await self.until(
@@ -143,9 +147,12 @@ class Stage:
         limit_seconds: float = WAIT_SECONDS_MAX,
         act: Callable[[], Awaitable[None]] | None = None,
     ) -> Any:
-        """Waits until the condition gives something true, and returns it; StoryError after the limit.
+        """Wait until the condition returns a true value, and return it.
 
-        The condition may be a coroutine function. `act` is done again before each further look.
+        The condition may be a coroutine function. `act` runs before each further attempt.
+
+        Raises:
+            StoryError: the condition did not hold within the limit.
         """
         deadline = self.clock.monotonic() + limit_seconds
         while True:
@@ -160,23 +167,31 @@ class Stage:
             await self.clock.sleep(_POLL_SECONDS)
 
     async def until_runs(self, name: str) -> None:
-        """Waits until a pod is Running."""
+        """Wait until a pod is Running."""
         await self.until(f"{name} runs", lambda: self.pod(name).status.phase == "Running")
 
     async def stays(self, what: str, condition: Callable[[], object], seconds: float) -> None:
-        """The condition holds for a while; StoryError at the moment when it does not."""
+        """Check that the condition holds for some seconds.
+
+        Raises:
+            StoryError: it does not hold.
+        """
         deadline = self.clock.monotonic() + seconds
         while self.clock.monotonic() < deadline:
             self.check(condition(), what, silent=True)
             await self.clock.sleep(_POLL_SECONDS)
-        self.tell.held(what)
+        self.narrator.held(what)
 
     def check(self, holds: object, what: str, *, silent: bool = False) -> None:
-        """StoryError where it does not hold."""
+        """Check a condition once, and print it.
+
+        Raises:
+            StoryError: it does not hold.
+        """
         if not holds:
             raise StoryError(what)
         if not silent:
-            self.tell.held(what)
+            self.narrator.held(what)
 
     # --- processes ---
 
@@ -193,30 +208,30 @@ class Stage:
         await anyio.to_thread.run_sync(ask)
 
     async def stop(self, component: str, *, kill: bool = False) -> None:
-        """Stops a component, with SIGKILL if asked; it stays down."""
+        """Stop a component, with SIGKILL if asked; it stays down."""
         await self._ask("stop", component, kill=kill)
 
     async def start(self, component: str, *arguments: str) -> None:
-        """Starts a component that is down, with these arguments over its own, and waits until it is ready."""
+        """Start a component that is down, with additional arguments, and wait until it is ready."""
         await self._ask("start", component, arguments=list(arguments))
 
     async def restart(self, component: str, *arguments: str) -> None:
-        """Restarts a component with these arguments over its own."""
+        """Restart a component with additional arguments."""
         await self._ask("restart", component, arguments=list(arguments))
 
     async def failpoint(self, component: str, name: str, action: str) -> None:
-        """Arms a failpoint in a running process."""
+        """Arm a failpoint in a running process."""
         answer = await self._http(component, f"/failpoints/{name}", method="PUT", body=action)
         if answer.status != HTTPStatus.OK:
             raise StoryError(f"{component} does not take failpoint {name}={action}: {answer.text}")
 
     async def waits_at(self, component: str, name: str) -> bool:
-        """Whether a process is held by a paused failpoint."""
+        """Return whether a process waits at a paused failpoint."""
         answer = await self._http(component, "/failpoints")
         return any(point["name"] == name and point["waiting"] for point in json.loads(answer.body))
 
     async def autoscaler_loop(self) -> dict[str, Any]:
-        """What the autoscaler saw in its last loop."""
+        """Return the autoscaler's report on its last loop."""
         found: dict[str, Any] = json.loads((await self._http("autoscaler", "/debug/loop")).body)
         return found
 

@@ -29,10 +29,10 @@ class PodError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How the scheduler decides: version, gates, profiles and the plugins that they may name.
+    """Settings of the scheduler: version, gates, profiles and the plugins that they may name.
 
-    `gates` are set on top of those of the file. Without `profiles` the default profile decides. `changes` are
-    made to the manifests first (`what_if`).
+    `gates` are set on top of those of the file. Without `profiles` the default profile decides. `changes`
+    are made to the manifests first (`what_if`).
     """
 
     version: Version = DEFAULT

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from machinery.resources.quantity import Quantity, QuantityError
 
-Documents = list[Mapping[str, Any]]
+Document = Mapping[str, Any]
+Documents = list[Document]
 
 _AMOUNT: Final = re.compile(
     r"(?P<sign>[+-])(?P<number>\d+(?:\.\d+)?(?:m|[KMGTPE]i?|k)?)\s*"
@@ -24,11 +25,15 @@ _DEFAULT_NAMESPACE: Final = "default"
 
 
 class ChangeError(ValueError):
-    """A change that is not understood, or of something that is not there."""
+    """A change that is not understood, or names an object that does not exist."""
 
 
-def change(documents: Iterable[Mapping[str, Any]], changes: Sequence[str]) -> Documents:
-    """The documents with all changes made, in order; the given ones stay as they are. ChangeError."""
+def change(documents: Iterable[Document], changes: Sequence[str]) -> Documents:
+    """Return the documents with all changes made, in order; the given documents stay unchanged.
+
+    Raises:
+        ChangeError: a change is not understood, or names an object that does not exist.
+    """
     changed = list(documents)
     for text in changes:
         for pattern, apply in _FORMS:
@@ -38,23 +43,23 @@ def change(documents: Iterable[Mapping[str, Any]], changes: Sequence[str]) -> Do
                 break
         else:
             raise ChangeError(
-                f"{text!r} is not understood; say 'node NAME +4cpu', 'add node NAME like NAME', 'remove node "
-                "NAME', 'remove pod NS/NAME' or 'pod NS/NAME on NODE'"
+                f"{text!r} is not understood; write 'node NAME +4cpu', 'add node NAME like NAME', 'remove "
+                "node NAME', 'remove pod NS/NAME' or 'pod NS/NAME on NODE'"
             )
     return changed
 
 
-def _is_node(document: Mapping[str, Any], name: str) -> bool:
+def _is_node(document: Document, name: str) -> bool:
     return document.get("kind") == "Node" and document.get("metadata", {}).get("name") == name
 
 
-def _is_pod(document: Mapping[str, Any], key: str) -> bool:
+def _is_pod(document: Document, key: str) -> bool:
     metadata = document.get("metadata", {})
     own = f"{metadata.get('namespace') or _DEFAULT_NAMESPACE}/{metadata.get('name')}"
     return document.get("kind") == "Pod" and own == (key if "/" in key else f"{_DEFAULT_NAMESPACE}/{key}")
 
 
-def _find(documents: Documents, matches: Callable[[Mapping[str, Any]], bool], what: str) -> int:
+def _find(documents: Documents, matches: Callable[[Document], bool], what: str) -> int:
     for index, document in enumerate(documents):
         if matches(document):
             return index
@@ -83,9 +88,9 @@ def _grow_node(documents: Documents, name: str, amounts: str) -> Documents:
 
 
 def _add_node(documents: Documents, name: str, like: str) -> Documents:
-    """A copy under another name, with as many volumes to attach and devices of its own."""
+    """Return a copy of a node under another name, with its own CSINode and ResourceSlices."""
     if any(_is_node(document, name) for document in documents):
-        raise ChangeError(f"node {name} is there already")
+        raise ChangeError(f"node {name} already exists")
     node: Any = copy.deepcopy(documents[_find(documents, lambda d: _is_node(d, like), f"node {like}")])
     metadata = node["metadata"]
     metadata["name"] = name
@@ -103,12 +108,12 @@ def _add_node(documents: Documents, name: str, like: str) -> Documents:
     return [*documents, *added]
 
 
-def _is_slice_of(document: Mapping[str, Any], node: str) -> bool:
+def _is_slice_of(document: Document, node: str) -> bool:
     return document.get("kind") == "ResourceSlice" and (document.get("spec") or {}).get("nodeName") == node
 
 
-def _copied_slice(document: Mapping[str, Any], node: str, like: str) -> Mapping[str, Any]:
-    """The slice for another node: in a pool of that node's own, since pools of one name are one pool."""
+def _copied_slice(document: Document, node: str, like: str) -> Document:
+    """Return the slice for another node, in a pool of that node: slices with one pool name form one pool."""
     copied: Any = copy.deepcopy(document)
     copied["metadata"]["name"] = f"{copied['metadata'].get('name', '')}-{node}"
     copied["metadata"].pop("uid", None)
@@ -116,14 +121,14 @@ def _copied_slice(document: Mapping[str, Any], node: str, like: str) -> Mapping[
     pool = copied["spec"].get("pool") or {}
     pool["name"] = node if pool.get("name", like) == like else f"{pool['name']}-{node}"
     copied["spec"]["pool"] = pool
-    return copied  # type: ignore[no-any-return]  # a copy of what came
+    return copied  # type: ignore[no-any-return]  # a copy of a mapping
 
 
 def _remove_node(documents: Documents, name: str) -> Documents:
-    """The node, and the pods that run on it."""
+    """Remove the node and the pods that run on it."""
     _find(documents, lambda d: _is_node(d, name), f"node {name}")
 
-    def goes(document: Mapping[str, Any]) -> bool:
+    def goes(document: Document) -> bool:
         spec = document.get("spec") or {}
         return _is_node(document, name) or (document.get("kind") == "Pod" and spec.get("nodeName") == name)
 
@@ -131,7 +136,7 @@ def _remove_node(documents: Documents, name: str) -> Documents:
 
 
 def _remove_pod(documents: Documents, key: str) -> Documents:
-    """The pod, and what the controllers free when it is gone: its claims, and those that nobody else uses."""
+    """Remove the pod, and what controllers then release: its own claims, and its reservations of others."""
     index = _find(documents, lambda d: _is_pod(d, key), f"pod {key}")
     metadata = documents[index].get("metadata", {})
     rest = [*documents[:index], *documents[index + 1 :]]
@@ -139,14 +144,14 @@ def _remove_pod(documents: Documents, key: str) -> Documents:
     return [document for document in freed if document is not None]
 
 
-def _without_user(document: Mapping[str, Any], pod: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """A document once the pod is gone: a claim may be freed, and is gone if it was made for the pod."""
+def _without_user(document: Document, pod: Document) -> Document | None:
+    """Return a claim without this pod as a user; None if the claim was created for the pod."""
     metadata = document.get("metadata", {})
     here = pod.get("namespace") or _DEFAULT_NAMESPACE
     if document.get("kind") != "ResourceClaim" or (metadata.get("namespace") or _DEFAULT_NAMESPACE) != here:
         return document
 
-    def is_it(reference: Mapping[str, Any]) -> bool:
+    def is_it(reference: Document) -> bool:
         uid = pod.get("uid")
         return reference.get("name") == pod.get("name") and uid in (None, reference.get("uid"))
 

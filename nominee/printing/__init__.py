@@ -1,1 +1,1 @@
-"""How objects and tables look on a terminal: plain columns, as kubectl prints them."""
+"""Output of objects and tables on a terminal, as kubectl prints them."""

@@ -1,4 +1,4 @@
-"""What `nominee get` shows of an object: columns per kind, after kubectl's (1.36)."""
+"""Columns of `nominee get`, by kind, after kubectl's (1.36)."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Columns:
 
 
 def header(kind: Kind[Any], *, wide: bool, namespaces: bool) -> list[str]:
-    """The header row."""
+    """Return the header row."""
     columns = _COLUMNS.get(kind, _PLAIN)
     start = ["NAMESPACE"] if namespaces else []
     return [*start, "NAME", *columns.header, "AGE", *(columns.wide_header if wide else ())]
 
 
 def row(kind: Kind[Any], obj: Any, now: float, *, wide: bool, namespaces: bool) -> list[str]:
-    """An object's row; `now` in seconds since the epoch."""
+    """Return an object's row; `now` in seconds since the epoch."""
     columns = _COLUMNS.get(kind, _PLAIN)
     metadata = obj.metadata
     start = [metadata.namespace] if namespaces else []

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with aligned columns, the header first; no spaces at the ends of lines."""
+    """Return lines with aligned columns, the header first; without trailing spaces."""
     return aligned([header, *rows])[0]
 
 
 def aligned(
     rows: Sequence[Sequence[str]], widths: Sequence[int] | None = None
 ) -> tuple[list[str], Sequence[int]]:
-    """Lines and the widths of their columns, at least `widths`: later rows stay under earlier ones."""
+    """Return lines, and the widths of their columns: at least `widths`, so that later rows stay aligned."""
     least = widths or [0] * (len(rows[0]) if rows else 0)
     widths = [max([least[column], *(len(row[column]) for row in rows)]) for column in range(len(least))]
     lines = [

@@ -1,14 +1,14 @@
-"""`python -m nominee.supervisor --dir D [--lock-fd N]`: runs the cluster of D/run/plan.json.
+"""`python -m nominee.supervisor --dir D [--lock-fd N]`: run the cluster of D/run/plan.json.
 
-`nominee up` writes the plan, takes the lock and execs this, so that what stays in memory is small.
+`nominee up` writes the plan, takes the lock and execs this program, which uses less memory.
 """
 
 from __future__ import annotations
 
 import signal
 
-# While modules are being loaded Ctrl-C just ends it; the supervisor sets its own handlers before it starts
-# anything.
+# Ctrl-C ends the process while it imports modules; the supervisor sets its own handlers before it starts a
+# process.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 # ruff: noqa: E402
@@ -26,6 +26,7 @@ from nominee.supervisor.spec import ClusterSpec
 
 
 def main() -> int:
+    """Run the supervisor until no process is left; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m nominee.supervisor")
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--lock-fd", type=int, help="an open, locked descriptor of D/run/supervisor.lock")

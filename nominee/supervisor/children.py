@@ -23,9 +23,9 @@ SIGNALS: Mapping[Effect, signal.Signals] = {
 
 
 def before_exec() -> Callable[[], None]:
-    """A `preexec_fn`: the child gets a SIGKILL when this process ends, however that comes.
+    """Return a `preexec_fn`: the kernel kills the child (SIGKILL) when this process ends.
 
-    For a process with one thread that has not loaded gRPC; call it in the parent.
+    Call it in the parent, which must have one thread and must not have loaded gRPC.
     """
     parent = os.getpid()
 
@@ -42,11 +42,14 @@ class Child:
     """One running process."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], log: int) -> None:
-        """Starts it; call from the main thread only (the kernel's parent-death signal follows the thread).
+        """Start the process; call it from the main thread only (the parent-death signal follows the thread).
 
-        The supervisor is single-threaded and loads no gRPC, so the fork before the exec is safe. Its own
-        process group keeps a terminal's Ctrl-C from reaching it before the ordered stop.
-        Raises OSError when the program cannot be started.
+        The supervisor has one thread and loads no gRPC, so the fork before the exec is safe. The
+        process group of its own keeps a terminal's Ctrl-C from reaching the process before the
+        ordered stop.
+
+        Raises:
+            OSError: the program cannot be started.
         """
         self.popen = subprocess.Popen(
             argv,
@@ -63,16 +66,16 @@ class Child:
         return self.popen.pid
 
     def signal(self, effect: Effect) -> None:
-        """Sends it; one that is gone already is left to `poll`."""
+        """Send a signal; a process that is gone is left to `poll`."""
         self.popen.send_signal(SIGNALS[effect])
 
     def poll(self) -> int | None:
-        """Its exit code (negative for a signal), or None while it runs."""
+        """Return the exit code (negative for a signal), or None while the process runs."""
         return self.popen.poll()
 
 
 def describe_exit(code: int) -> str:
-    """`exit code 1`, `SIGKILL`."""
+    """Return `exit code 1` or `SIGKILL`."""
     if code >= 0:
         return f"exit code {code}"
     try:

@@ -1,4 +1,4 @@
-"""How the other commands talk to a running supervisor."""
+"""The client of a running supervisor."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ _ANSWER_BYTES_MAX = 16 * 1024 * 1024
 
 
 class NotRunningError(Exception):
-    """No supervisor answers for this directory."""
+    """No supervisor answers in this directory."""
 
 
 class RefusedError(Exception):
-    """The supervisor says no; the text is its reason."""
+    """The supervisor refused the command; the message is its reason."""
 
 
 def call(directory: StateDirectory, command: str, *, timeout_seconds: float, **fields: Any) -> dict[str, Any]:
-    """Sends one command and returns the answer.
+    """Send one command and return the answer.
 
-    Raises NotRunningError, RefusedError, or TimeoutError when the answer does not come in time.
+    Raises:
+        NotRunningError: no supervisor answers.
+        RefusedError: the supervisor refused the command.
+        TimeoutError: the answer does not come in time.
     """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_seconds)

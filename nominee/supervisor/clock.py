@@ -1,7 +1,7 @@
 """Monotonic time for the supervisor.
 
-`machinery.runtime.clock` is the project's clock, but importing it loads protobuf and anyio (some 15 MiB);
-this process must stay light, so it has this one function of its own.
+`machinery.runtime.clock` is the project's clock, but importing it loads protobuf and anyio (some 15 MiB). The
+supervisor must use little memory, so it has a clock of its own.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Callable
 Monotonic = Callable[[], float]
 
 SECONDS_MAX = 86_400
-"""The longest wait that a person may ask for."""
+"""The longest wait that an option accepts."""
 
 
 def monotonic() -> float:
-    """Seconds that never go back."""
+    """Return monotonic seconds."""
     return time.monotonic()  # noqa: TID251  # see above
 
 
 def wait_until(condition: Callable[[], bool], limit_seconds: float, poll_seconds: float = 0.02) -> bool:
-    """Polls until `condition` holds; False when it did not within the limit."""
+    """Poll until `condition` holds; return False if it does not within the limit."""
     deadline = monotonic() + limit_seconds
     while not condition():
         if monotonic() >= deadline:

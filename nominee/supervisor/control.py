@@ -1,8 +1,8 @@
-"""The control socket: one JSON line in, one JSON line out, a connection a command.
+"""The control socket: one command per connection, a JSON line in, a JSON line out.
 
-Requests: {"command": "status"}, {"command": "stop", "component": "scheduler", "kill": true}, ...;
-answers: {"ok": true, ...} or {"ok": false, "error": "..."}. A command that takes time is answered when it is
-done (see `Pending`).
+Requests: {"command": "status"}, {"command": "stop", "component": "scheduler", "kill": true}, ...; answers:
+{"ok": true, ...} or {"ok": false, "error": "..."}. A command that takes time is answered when it is done (see
+`Pending`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An answer that is not there yet: `poll` is called after every event until it gives one."""
+    """An answer that is not available yet: `poll` is called after every event until it returns one."""
 
     poll: Callable[[], Answer | None]
 
@@ -37,18 +37,18 @@ Handler = Callable[[dict[str, Any]], "Answer | Pending"]
 
 
 class Control:
-    """Serves the socket on the supervisor's selector."""
+    """The server of the socket, on the supervisor's selector."""
 
     def __init__(self, path: Path, selector: selectors.BaseSelector, handler: Handler) -> None:
         self._path, self._selector, self._handler = path, selector, handler
         self._buffers: dict[socket.socket, bytes] = {}
         self._pending: dict[socket.socket, Pending] = {}
-        # The name appears when it answers: between bind and listen a client would be refused.
+        # The name appears when the socket listens: between bind and listen a client would be refused.
         unready = path.with_name(f".{path.name}")
         unready.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX)
         with reachable(unready) as short:
-            old = os.umask(0o177)  # only its owner may command the cluster
+            old = os.umask(0o177)  # only the owner may control the cluster
             try:
                 self._listener.bind(short)
             finally:
@@ -98,7 +98,7 @@ class Control:
         return self._handler(request)
 
     def poll(self) -> None:
-        """Answers the commands that are done."""
+        """Answer the commands that are done."""
         for connection, pending in list(self._pending.items()):
             answer = pending.poll()
             if answer is not None:
@@ -106,7 +106,7 @@ class Control:
 
     @property
     def waiting(self) -> bool:
-        """Whether someone waits for an answer."""
+        """Return whether a client waits for an answer."""
         return bool(self._pending)
 
     def _send(self, connection: socket.socket, answer: Answer) -> None:
@@ -122,7 +122,7 @@ class Control:
         connection.close()
 
     def close(self) -> None:
-        """Ends the service; who still waits sees the end of the stream."""
+        """Close the socket; waiting clients see the end of the stream."""
         for connection in list(self._buffers):
             self._drop(connection)
         self._selector.unregister(self._listener)

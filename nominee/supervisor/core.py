@@ -1,7 +1,7 @@
-"""What the supervisor decides, without I/O: events in, actions out, time as an argument.
+"""The supervisor's decisions, without I/O: events in, actions out, time as an argument.
 
-The shell feeds every event (a command, an exit, a readiness answer, the passing of time) into `Supervision`
-and performs the actions that come back. Times are monotonic seconds.
+The shell passes every event (a command, an exit, a readiness answer, a tick) to `Supervision` and performs
+the actions that it returns. Times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 from machinery.runtime.backoff import ExponentialBackoff
 from nominee.supervisor.states import RUNNING, Effect, InvalidTransitionError, State, Trigger, step
 
-STORY_LENGTH_MAX = 50
-# A component's exit code for options that it refuses: trying again cannot help. Of a process that was ready
-# it is a crash (Go programs, such as etcd, exit with 2 after a panic).
+TRANSITION_LOG_LENGTH_MAX = 50
+# A component's exit code for invalid options: a restart cannot help. After the process was ready it is a
+# crash (Go programs, such as etcd, exit with 2 after a panic).
 EXIT_USAGE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How crashes and stops are treated; all times in seconds.
+    """Limits and delays of restarts and stops; all times in seconds.
 
-    The delay before the n-th restart in a row is `backoff_initial * 2**(n-1)`, at most `backoff_max`; a
-    process that was ready for `stable_after` starts again at the first delay. One that dies
-    `start_failures_max` times in a row without ever having been ready is left down.
+    The delay before the n-th restart in a row is `backoff_initial * 2**(n-1)`, at most `backoff_max`.
+    After a process was ready for `stable_after`, the next restart has the first delay again. A process
+    that exits `start_failures_max` times in a row without ever having been ready is left down.
     """
 
     restart: bool = True
@@ -36,13 +36,13 @@ class Policy:
     start_failures_max: int = 3
 
     def delay(self, failures: int) -> float:
-        """Seconds to wait before the restart that follows the `failures`-th failure in a row (from 1)."""
+        """Return the seconds to wait before the restart after the `failures`-th failure in a row (from 1)."""
         return ExponentialBackoff(self.backoff_initial, self.backoff_max).delay(failures)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What the shell shall do with one process."""
+    """One instruction to the shell about one process."""
 
     name: str
     effect: Effect
@@ -50,7 +50,7 @@ class Action:
 
 @dataclass(slots=True)
 class ProcessState:
-    """One process as the core sees it. `deadline` and `ready_since` are monotonic seconds."""
+    """One process as the core knows it. `deadline` and `ready_since` are monotonic seconds."""
 
     name: str
     stop_stage: int
@@ -61,35 +61,37 @@ class ProcessState:
     ready_since: float | None = None
     deadline: float | None = None
     last_exit: str = ""
-    story: deque[str] = field(default_factory=lambda: deque(maxlen=STORY_LENGTH_MAX))
+    transition_log: deque[str] = field(default_factory=lambda: deque(maxlen=TRANSITION_LOG_LENGTH_MAX))
 
 
 class UnknownProcessError(Exception):
-    """A command for a process that this cluster does not have."""
+    """A command names a process that this cluster does not have."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(f"this cluster has no {name!r}; it has {', '.join(known)}")
 
 
 class Supervision:
-    """The processes of one cluster and what is to be done with them."""
+    """The processes of one cluster and their states."""
 
     def __init__(self, processes: Iterable[tuple[str, int]], policy: Policy) -> None:
-        """`processes` are names with their stop stage, in the order in which they are started."""
+        """Set up processes: names with their stop stage, in the order in which they are started."""
         self.policy = policy
         self.processes = {name: ProcessState(name, stage) for name, stage in processes}
         self.closing = False
 
-    # -- what a person asks for
+    # -- commands
 
     def start_all(self, now: float) -> list[Action]:
-        """Everything at once: the processes wait for one another by themselves."""
+        """Start all processes at once: each waits for those that it needs."""
         return [action for name in self.processes for action in self.ask(name, Trigger.START, now)]
 
     def ask(self, name: str, trigger: Trigger, now: float) -> list[Action]:
-        """A command for one process.
+        """Apply a command to one process.
 
-        Raises UnknownProcessError, or InvalidTransitionError when it makes no sense now.
+        Raises:
+            UnknownProcessError: there is no such process.
+            InvalidTransitionError: the command is not possible in the process's state.
         """
         process = self.processes.get(name)
         if process is None:
@@ -101,9 +103,9 @@ class Supervision:
         return self._move(process, trigger, now)
 
     def close(self, now: float, *, at_once: bool = False) -> list[Action]:
-        """Stops everything, stage by stage; a second call with `at_once` kills what is left."""
+        """Stop all processes, stage by stage; with `at_once` kill those that are left."""
         self.closing = True
-        for process in self.processes.values():  # nothing may come back, whatever its stage
+        for process in self.processes.values():  # no process may restart, whatever its stage
             if process.state in (State.BACKOFF, State.RESTARTING):
                 self._move(process, Trigger.STOP, now)
         if at_once:
@@ -116,10 +118,10 @@ class Supervision:
         """Whether no process is left and none will be started."""
         return self.closing and not any(p.state in RUNNING for p in self.processes.values())
 
-    # -- what happens
+    # -- events
 
     def became_ready(self, name: str, now: float) -> list[Action]:
-        """The process has announced itself and answers its health check."""
+        """Record that the process has announced itself and answers its health check."""
         process = self.processes[name]
         if process.state is not State.STARTING:
             return []
@@ -128,7 +130,7 @@ class Supervision:
         return self._move(process, Trigger.BECAME_READY, now)
 
     def exited(self, name: str, code: int, reason: str, now: float) -> list[Action]:
-        """The process is gone. `code` is its exit code, negative for a signal; `reason` says it in words."""
+        """Record an exit. `code` is the exit code, negative for a signal; `reason` is its description."""
         process = self.processes[name]
         process.last_exit = reason
         expected = process.state in (State.STOPPING, State.RESTARTING)
@@ -144,7 +146,7 @@ class Supervision:
         return actions + (self._close_stage(now) if self.closing else [])
 
     def tick(self, now: float) -> list[Action]:
-        """Performs what is due."""
+        """Return the actions that are due."""
         actions = []
         for process in self.processes.values():
             if process.deadline is not None and process.deadline <= now:
@@ -154,30 +156,30 @@ class Supervision:
 
     @property
     def next_deadline(self) -> float | None:
-        """When `tick` has something to do, or None."""
+        """Return the time of the next `tick` that has something to do, or None."""
         return min((p.deadline for p in self.processes.values() if p.deadline is not None), default=None)
 
     @property
     def all_ready(self) -> bool:
-        """Whether every process is ready (or was asked down)."""
+        """Whether every process is ready (or was stopped by a command)."""
         return all(p.state in (State.READY, State.DOWN, State.PAUSED) for p in self.processes.values())
 
     def hopeless(self) -> list[ProcessState]:
-        """Processes that crashed for good."""
+        """Return the processes that crashed and will not be restarted."""
         return [p for p in self.processes.values() if p.state is State.CRASHED]
 
-    # -- how
+    # -- internals
 
     def _move(self, process: ProcessState, trigger: Trigger, now: float) -> list[Action]:
         came_from = process.state
         try:
             found = step(came_from, trigger)
         except InvalidTransitionError as error:
-            story = "; ".join(process.story) or "nothing has happened to it yet"
-            raise InvalidTransitionError(f"{process.name}: {error} (its story: {story})") from None
+            log = "; ".join(process.transition_log) or "none yet"
+            raise InvalidTransitionError(f"{process.name}: {error} (its transitions: {log})") from None
         process.state = found.to
         if found.to is not came_from or found.effects:
-            process.story.append(f"{came_from} -> {found.to} ({trigger})")
+            process.transition_log.append(f"{came_from} -> {found.to} ({trigger})")
         if found.to is not State.READY:
             process.ready_since = None if found.to is not State.PAUSED else process.ready_since
         process.deadline = self._deadline(process, came_from, now)
@@ -195,7 +197,7 @@ class Supervision:
         return None
 
     def _close_stage(self, now: float) -> list[Action]:
-        """Stops the lowest stage that still runs."""
+        """Stop the lowest stage that still runs."""
         running = [p for p in self.processes.values() if p.state in RUNNING]
         if not running:
             return []

@@ -1,10 +1,10 @@
-"""A cluster's state directory: run files, logs, the lock, and what a killed cluster left behind.
+"""A cluster's state directory: run files, logs, the lock, and the files that a killed cluster left.
 
 D/run/<name>.json   written by each process when it serves (docs/design/001-contracts.md)
-D/run/plan.json     what the supervisor was told to run
+D/run/plan.json     the plan of the supervisor
 D/run/supervisor.sock, supervisor.lock
 D/logs/<name>.log   standard output and error of each process
-D/cluster.json      the whole cluster, while it is up
+D/cluster.json      a description of the whole cluster, while it runs
 D/etcd, D/kubelet   state of the components
 """
 
@@ -22,20 +22,20 @@ from machinery.process import file_lock
 from nominee.supervisor.clock import wait_until
 
 _RESERVED = frozenset({"plan"})
-_DYING_SECONDS_MAX = 2.0  # how long processes of a killed cluster may take to be gone
-LOG_BYTES_MAX = 64 * 1024 * 1024  # a larger log is set aside (one is kept) when its process starts
+_DYING_SECONDS_MAX = 2.0  # how long processes of a killed cluster may take to exit
+LOG_BYTES_MAX = 64 * 1024 * 1024  # a larger log is renamed (one is kept) when its process starts
 
 
 class InUseError(Exception):
-    """Another cluster runs in this directory; the text says which."""
+    """Another cluster runs in this directory; the message names it."""
 
 
 class UnsupervisedError(InUseError):
-    """Processes that no supervisor of ours started serve from this directory."""
+    """Processes without a supervisor serve from this directory."""
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Readers see the old file or the new one, never a part."""
+    """Write a file so that readers see the old content or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.write_text(text, encoding="utf-8")
@@ -43,7 +43,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process exists and is no zombie."""
+    """Return whether the process exists and is not a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -52,7 +52,7 @@ def is_alive(pid: int) -> bool:
 
 
 def process_letter(pid: int) -> str:
-    """The kernel's letter for the state of a process (`T` is stopped), or "" when it is gone."""
+    """Return the kernel's letter for the state of a process (`T` is stopped), or "" if it is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -61,7 +61,7 @@ def process_letter(pid: int) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file, or None where there is none."""
+    """Return the JSON object in a file, or None if there is no such object."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -102,18 +102,18 @@ class StateDirectory:
         return self.logs / f"{name}.log"
 
     def run_files(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Name and content of every process's run file, in order of names."""
+        """Return name and content of every process's run file, ordered by name."""
         for path in sorted(self.run.glob("*.json")):
             document = read_json(path)
             if path.stem not in _RESERVED and document is not None and isinstance(document.get("pid"), int):
                 yield path.stem, document
 
     def live_run_files(self) -> dict[str, dict[str, Any]]:
-        """Those run files whose process still runs."""
+        """Return the run files whose process is alive."""
         return {name: document for name, document in self.run_files() if is_alive(document["pid"])}
 
     def open_log(self, name: str) -> int:
-        """A descriptor that appends to the process's log; the caller closes it."""
+        """Return a descriptor that appends to the process's log; the caller closes it."""
         self.logs.mkdir(parents=True, exist_ok=True)
         path = self.log_file(name)
         with suppress(FileNotFoundError):
@@ -122,7 +122,7 @@ class StateDirectory:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
     def log_tail(self, name: str, lines: int = 5, start: int = 0) -> list[str]:
-        """The last lines of a log, for error messages; only what was written after byte `start`."""
+        """Return the last lines of a log, for error messages; only those written after byte `start`."""
         try:
             with self.log_file(name).open("rb") as log:
                 end = log.seek(0, os.SEEK_END)
@@ -152,11 +152,13 @@ def lock_holder(directory: StateDirectory) -> int | None:
 
 
 def clean_stale(directory: StateDirectory, modules: Mapping[str, str]) -> list[str]:
-    """Removes what a killed cluster left; call it with the lock held. Returns the names of what was stale.
+    """Remove the files that a killed cluster left; return their names. The caller holds the lock.
 
-    Raises InUseError when a process that nobody supervises (one of `honcho start`, or started by hand) still
-    serves from this directory. `modules` are the programs of the component names: a pid that now belongs to
-    another program does not count.
+    `modules` are the programs of the components: a pid that now belongs to another program does not
+    count.
+
+    Raises:
+        InUseError: a process without a supervisor (such as one of `honcho start`) serves from this directory.
     """
 
     def serving() -> dict[str, int]:

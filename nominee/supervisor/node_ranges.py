@@ -1,4 +1,4 @@
-"""Which nodes kubelet processes carry, from their command lines. Pure."""
+"""The nodes of kubelet processes, from their command lines. No I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NodeRange:
         return f"{self.prefix}{self.first}..{self.first + self.count - 1}"
 
     def has(self, name: str) -> bool:
-        """Whether a node of this name is in the range."""
+        """Return whether a node of this name is in the range."""
         number = name.removeprefix(self.prefix)
         if (number == name and self.prefix) or not (number.isascii() and number.isdecimal()):
             return False
@@ -65,7 +65,7 @@ def without(ranges: Iterable[NodeRange], others: Iterable[NodeRange]) -> tuple[N
 
 
 def _runs(numbers: set[int]) -> Iterator[tuple[int, int]]:
-    """The first number and the length of every gapless run."""
+    """Yield the first number and the length of every contiguous run."""
     first = count = 0
     for number in sorted(numbers):
         if count and number == first + count:

@@ -1,4 +1,4 @@
-"""A program that is run to its end beside the components, its output kept."""
+"""A program that runs to its end beside the components; its output is kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OUTPUT_BYTES_MAX = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended: whether with status 0, and the end of what it printed."""
+    """The end of a run: whether the exit status was 0, and the last lines of output."""
 
     ok: bool
     output: str
@@ -39,7 +39,10 @@ class OneShot:
             self._error = f"cannot start: {error}"
 
     def poll(self) -> Outcome | None:
-        """Return how it ended, or None while it runs; not to be called again afterwards. It has its time."""
+        """Return the outcome, or None while the program runs; it is killed after its time limit.
+
+        Do not call it again after it returned an outcome.
+        """
         if self._child is None:
             os.close(self._output)
             return Outcome(False, self._error)
@@ -54,7 +57,7 @@ class OneShot:
         return Outcome(code == 0, output)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the program."""
         if self._child is not None:
             self._child.signal(Effect.KILL)
             self._child.popen.wait()

@@ -1,6 +1,6 @@
-"""Readiness: a process is ready when its run file is there and its health check answers 200.
+"""Readiness: a process is ready when its run file exists and its health check answers 200.
 
-The supervisor removes the run file before it starts a process, so one that is there is new.
+The supervisor removes the run file before it starts a process, so a run file that exists is new.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ANSWER_BYTES_MAX = 4096
 
 
 class Probe:
-    """Watches one process until it is ready, without ever blocking."""
+    """A check of one process until it is ready, which never blocks."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Probe:
         self._deadline = 0.0
 
     def poll(self) -> None:
-        """Moves on: call it every INTERVAL_SECONDS or so."""
+        """Make progress without blocking; call it about every INTERVAL_SECONDS."""
         now = self._clock()
         if self._socket is not None:
             if now >= self._deadline:
@@ -87,7 +87,7 @@ class Probe:
                 self._on_ready(self._name)
 
     def close(self) -> None:
-        """Gives up the attempt under way, if any; the next `poll` begins anew."""
+        """Cancel the current attempt; the next `poll` begins another one."""
         if self._socket is not None:
             self._selector.unregister(self._socket)
             self._socket.close()

@@ -1,4 +1,4 @@
-"""What `up` prints, and the description of the cluster that `status` and D/cluster.json give."""
+"""The output of `up`, and the description of the cluster in `status` and D/cluster.json."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nominee.supervisor.states import RUNNING, State
 ANNOUNCED = (
     *("http", "grpc", "rest", "emulatedVersion", "version", "featureGates", "compat", "warning", "startTime"),
 )
-"""What a description copies from a process's run file."""
+"""Keys that a description copies from a process's run file."""
 
 
 def describe_process(
     process: ProcessState, component: str, pid: int | None, directory: StateDirectory
 ) -> dict[str, Any]:
-    """One process as data: what the supervisor knows and what the process announced."""
+    """Return a description of one process: its state, and what it announced in its run file."""
     description: dict[str, Any] = {
         "name": process.name,
         "component": component,
@@ -47,7 +47,7 @@ def describe_cluster(
     supervisor_pid: int,
     ready_after_seconds: float | None,
 ) -> dict[str, Any]:
-    """The whole cluster as data; components in the order in which they are started."""
+    """Return a description of the cluster; components in the order in which they are started."""
     return {
         "directory": str(spec.directory),
         "ready": supervision.all_ready,
@@ -66,13 +66,13 @@ def describe_cluster(
 
 
 def ready_lines(cluster: Mapping[str, Any], hint: str) -> list[str]:
-    """One line a component, and how to go on."""
+    """Return one line for each component, and the next commands to use."""
     components = cluster["components"]
     width = max((len(component["name"]) for component in components), default=0)
     lines = [f"  {component['name']:<{width}}  {_line(component)}" for component in components]
     if cluster["ready"]:
         lines.append(f"ready after {cluster['readyAfterSeconds']:.1f} s: {cluster['directory']}/cluster.json")
-    lines.append(f"go on with: nominee status{hint} | nominee get nodes{hint} | nominee down{hint}")
+    lines.append(f"next: nominee status{hint} | nominee get nodes{hint} | nominee down{hint}")
     return lines
 
 
@@ -87,12 +87,12 @@ def _line(component: Mapping[str, Any]) -> str:
 def failure_lines(
     processes: Sequence[ProcessState], directory: StateDirectory, log_starts: Mapping[str, int]
 ) -> list[str]:
-    """Why processes are not ready: their last exit and the end of their logs."""
+    """Return why processes are not ready: their last exit and the end of their logs."""
     lines = []
     for process in processes:
         fate = f", last {process.last_exit}" if process.last_exit else ""
         lines.append(
-            f"{process.name} is {process.state}{fate}; its log {directory.log_file(process.name)} ends:"
+            f"{process.name} is {process.state}{fate}; the end of its log {directory.log_file(process.name)}:"
         )
         tail = directory.log_tail(process.name, start=log_starts.get(process.name, 0))
         lines += [f"    {line}" for line in tail] or ["    (empty)"]
@@ -100,7 +100,7 @@ def failure_lines(
 
 
 def event_line(process: ProcessState, came_from: State, now: float) -> str | None:
-    """What is worth a line when a process changes its state after the cluster was ready, or None."""
+    """Return a line about a process that changed its state after the cluster was ready, or None."""
     if process.state is State.BACKOFF:
         wait = max((process.deadline or now) - now, 0.0)
         return f"{process.name} died ({process.last_exit}); starts again in {wait:.1f} s"
@@ -114,9 +114,10 @@ def event_line(process: ProcessState, came_from: State, now: float) -> str | Non
 
 
 class Printer:
-    """Print lines until the reader is gone, and then nothing.
+    """Print lines until the reader is gone, then nothing.
 
-    A closed terminal ends the cluster by its SIGHUP, not by an error, and does not change the exit status.
+    A closed terminal ends the cluster by its SIGHUP, not by an error, and does not change the exit
+    status.
     """
 
     def __init__(self, out: TextIO | None) -> None:
@@ -133,5 +134,5 @@ class Printer:
 
 
 def shell_words(argv: Sequence[str]) -> str:
-    """A command line as one would type it."""
+    """Return a command line quoted for a shell."""
     return shlex.join(argv)

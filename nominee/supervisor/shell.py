@@ -1,4 +1,4 @@
-"""The supervisor's loop: one thread, one selector; performs what `core` decides with real processes."""
+"""The supervisor's loop: one thread, one selector; it performs the actions of `core` with real processes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TRIGGERS = {
 
 
 class Supervisor:
-    """Runs one cluster from the first spawn to the last exit."""
+    """The supervisor of one cluster, from the first start to the last exit."""
 
     def __init__(self, spec: ClusterSpec, clock: Monotonic, out: Printer, errors: Printer) -> None:
         self._spec, self._clock, self._print, self._print_error = spec, clock, out, errors
@@ -61,7 +61,7 @@ class Supervisor:
         self._control: Control | None = None
 
     def run(self) -> int:
-        """Returns when no process is left: 0 after an ordered stop, 1 when the cluster did not come up."""
+        """Run until no process is left; return 0 after an ordered stop, 1 if the cluster did not start."""
         with _signal_socket() as wakeup:
             self._selector.register(wakeup, selectors.EVENT_READ, lambda _mask: self._on_signals(wakeup))
             self._control = Control(self._directory.run / "supervisor.sock", self._selector, self._command)
@@ -117,7 +117,7 @@ class Supervisor:
     # -- processes
 
     def _perform(self, actions: list[Action]) -> None:
-        """Performs actions; a process that cannot be started counts as one that exited at once."""
+        """Perform actions; a process that cannot be started counts as one that exited at once."""
         for action in actions:
             if action.effect is not Effect.SPAWN:
                 self._children[action.name].signal(action.effect)
@@ -165,7 +165,7 @@ class Supervisor:
                 self._perform(self._core.exited(name, code, describe_exit(code), self._clock()))
 
     def _kill_all(self) -> None:
-        """The last resort when the loop itself fails: nothing may be left."""
+        """Kill all processes after an error of the loop itself."""
         if self._removal is not None:
             self._removal.kill()
         for child in self._children.values():
@@ -173,10 +173,10 @@ class Supervisor:
         for child in self._children.values():
             child.popen.wait()
 
-    # -- what is told
+    # -- output
 
     def describe(self) -> dict[str, Any]:
-        """The cluster as data."""
+        """Return a description of the cluster."""
         return describe_cluster(
             self._spec,
             self._core,
@@ -219,7 +219,7 @@ class Supervisor:
             guilty = hopeless or [
                 p for p in self._core.processes.values() if p.state not in (State.READY, State.DOWN)
             ]
-            reason = "a component does not come up" if hopeless else "not ready in time (--timeout)"
+            reason = "a component does not start" if hopeless else "not ready in time (--timeout)"
             self._failure = [
                 f"error: {reason}: {', '.join(p.name for p in guilty)}",
                 *failure_lines(guilty, self._directory, self._log_starts),
@@ -227,7 +227,7 @@ class Supervisor:
             self._close()
 
     def _surplus_nodes_are_gone(self) -> bool:
-        """Remove the nodes that earlier kubelets of this directory left; a failure is only reported."""
+        """Delete the nodes of earlier kubelets of this directory; a failure is only reported."""
         if not self._spec.surplus_nodes:
             return True
         if self._removal is None:
@@ -244,14 +244,14 @@ class Supervisor:
             self._say(outcome.output)
             write_atomically(self._directory.plan, self._spec.to_json())
         else:
-            self._print_error(f"warning: {surplus}, which no kubelet carries, remain: {outcome.output}")
+            self._print_error(f"warning: {surplus}, which no kubelet has, remain: {outcome.output}")
         return True
 
     def _write_cluster(self) -> None:
         write_atomically(self._directory.cluster, json.dumps(self.describe(), indent=2) + "\n")
 
     def _say(self, line: str) -> None:
-        """News: beside the output where that is JSON."""
+        """Print a message; on standard error if the output is JSON."""
         (self._print_error if self._spec.json_output else self._print)(line)
 
     # -- commands
@@ -284,13 +284,13 @@ class Supervisor:
         return {"ok": True, "cluster": self.describe()} if self._ready_after is not None else None
 
     def _names(self, component: str) -> list[str]:
-        """The processes of a name or of a component; the name itself where there are none."""
+        """Return the processes with a name or of a component; the name itself if there is no such process."""
         if component in self._specs:
             return [component]
         return [p.name for p in self._spec.processes if p.component == component] or [component]
 
     def _check(self, component: str, arguments: Sequence[str]) -> Answer | Pending:
-        """Ask a component's program whether it takes these arguments, without touching what runs."""
+        """Check a component's arguments with its program; running processes are not touched."""
         name = self._names(component)[0]
         original = next((p for p in self._spec.processes if p.name == name), None)
         if original is None:
@@ -306,14 +306,14 @@ class Supervisor:
             outcome = check.poll()
             if outcome is None or outcome.ok:
                 return None if outcome is None else {"ok": True}
-            return {"ok": False, "error": f"{name} refuses these options:\n{outcome.output}"}
+            return {"ok": False, "error": f"{name} rejects these options:\n{outcome.output}"}
 
         return Pending(answer)
 
     def _change(
         self, component: str, trigger: Trigger, arguments: Sequence[str] | None = None
     ) -> Answer | Pending:
-        """`arguments` come behind the process's own from now on (`()` is none), so that they win."""
+        """Append `arguments` to the process's own, so that they override them; `()` changes nothing."""
         names = self._names(component)
         before = dict(self._specs)
         if arguments is not None:
@@ -330,7 +330,7 @@ class Supervisor:
         return Pending(lambda: self._settled(names, trigger))
 
     def _settled(self, names: list[str], trigger: Trigger) -> Answer | None:
-        """The answer to a command for some processes once they are where it wants them."""
+        """Return the answer to a command when its processes have reached the state that it asks for."""
         processes = [self._core.processes[name] for name in names]
         if self._core.closing and trigger not in (Trigger.STOP, Trigger.KILL):
             return {"ok": False, "error": "the cluster is going down"}
@@ -353,7 +353,7 @@ class Supervisor:
 
 
 class _signal_socket:
-    """Turns signals into bytes on a socket: handlers do nothing, the selector wakes."""
+    """A socket that receives a byte for each signal: handlers do nothing, the selector wakes."""
 
     def __enter__(self) -> socket.socket:
         self._read, self._write = socket.socketpair()

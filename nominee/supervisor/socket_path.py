@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def reachable(path: Path) -> Iterator[str]:
-    """A short name for `path` while the block runs: through a descriptor of its directory."""
+    """Yield a short name for `path`, through a descriptor of its directory, while the block runs."""
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{directory}/{path.name}"

@@ -1,4 +1,4 @@
-"""What the supervisor is told to run: plain data that goes to it as JSON (D/run/plan.json)."""
+"""The supervisor's input: plain data that it reads as JSON (D/run/plan.json)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from nominee.supervisor.node_ranges import NodeRange, of_kubelet, without
 class ProcessSpec:
     """One process: its command line, and when it is stopped.
 
-    `first_start` are options of its first start only: a failpoint that crashes it must not crash it for ever.
-    `ready_path` is the HTTP path of its health check on the address that its run file gives as `http`.
+    `first_start` has options of its first start only, such as a failpoint that crashes it. `ready_path`
+    is the HTTP path of its health check on the address that its run file gives as `http`.
     """
 
     name: str
@@ -28,7 +28,7 @@ class ProcessSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
-    """A whole cluster. `ready_seconds_max`: when it is not ready by then, `up` gives up."""
+    """A whole cluster. If it is not ready after `ready_seconds_max`, `up` stops it."""
 
     directory: Path
     processes: tuple[ProcessSpec, ...]
@@ -36,18 +36,18 @@ class ClusterSpec:
     policy: Policy = field(default_factory=Policy)
     ready_seconds_max: float = 60.0
     json_output: bool = False  # print the cluster as JSON when it is ready
-    hint: str = ""  # how the other commands find this cluster: "" or " --dir D"
-    # Nodes that kubelets of this directory carried before and whose objects may still be there.
+    hint: str = ""  # the option that other commands need to find this cluster: "" or " --dir D"
+    # Nodes of earlier kubelets of this directory, whose objects may still exist.
     earlier_nodes: tuple[NodeRange, ...] = ()
 
     @property
     def nodes(self) -> tuple[NodeRange, ...]:
-        """The nodes of this cluster's kubelets, without those of a cloud."""
+        """Return the nodes of this cluster's kubelets, without those of a cloud."""
         return tuple(of_kubelet(p.argv) for p in self.processes if p.component == "kubelet")
 
     @property
     def surplus_nodes(self) -> tuple[NodeRange, ...]:
-        """Earlier nodes that no kubelet carries now; none in a cluster without kubelets."""
+        """Return the earlier nodes that no kubelet has now; none in a cluster without kubelets."""
         components = {process.component for process in self.processes}
         return without(self.earlier_nodes, self.nodes) if {"apiserver", "kubelet"} <= components else ()
 
@@ -58,7 +58,11 @@ class ClusterSpec:
 
     @classmethod
     def from_json(cls, text: str) -> ClusterSpec:
-        """Reads back what `to_json` wrote; ValueError, KeyError or TypeError for anything else."""
+        """Parse the output of `to_json`.
+
+        Raises:
+            ValueError, KeyError, TypeError: the text is something else.
+        """
         document = json.loads(text)
         document["directory"] = Path(document["directory"])
         document["processes"] = tuple(

@@ -1,7 +1,7 @@
-"""The life of a supervised process, as a table.
+"""The states of a supervised process, as a table.
 
-`TRANSITIONS` is the whole truth: a pair that is not in it is refused (`InvalidTransitionError`). The diagram
-in docs is printed from it by `python -m nominee.supervisor.states`.
+A pair of state and trigger that is not in `TRANSITIONS` is an error (`InvalidTransitionError`). The diagram
+in the docs is printed from the table by `python -m nominee.supervisor.states`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Where a process is in its life."""
+    """The state of a process."""
 
     DOWN = "down"  # not wanted
     STARTING = "starting"  # spawned (or resumed), not yet seen ready
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What moves it."""
+    """An event or command that changes a process's state."""
 
     START = "start"
     STOP = "stop"
@@ -35,13 +35,13 @@ class Trigger(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     BECAME_READY = "became ready"
-    DIED = "died, to be restarted"
-    DIED_FOR_GOOD = "died, to be left down"
-    DEADLINE = "deadline"  # the time-out of the state it is in
+    DIED = "died, will restart"
+    DIED_FOR_GOOD = "died, stays down"
+    DEADLINE = "deadline"  # the time limit of the present state
 
 
 class Effect(StrEnum):
-    """What the shell does on the way."""
+    """An operation that the shell performs during a transition."""
 
     SPAWN = "spawn"
     TERM = "SIGTERM"
@@ -52,14 +52,14 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where a transition leads and what is done on it, in order."""
+    """A transition's next state, and its effects in order."""
 
     to: State
     effects: tuple[Effect, ...] = ()
 
 
 class InvalidTransitionError(Exception):
-    """A trigger that makes no sense in this state."""
+    """A trigger that is not possible in this state."""
 
 
 _S, _T, _E = State, Trigger, Effect
@@ -93,7 +93,7 @@ TRANSITIONS: Mapping[State, Mapping[Trigger, Step]] = {
         _T.BECAME_READY: Step(_S.READY),
         _T.RESUME: Step(_S.READY),
     },
-    # A stopped process takes SIGTERM only once it goes on; SIGKILL needs no such help.
+    # A stopped process receives SIGTERM only after SIGCONT; SIGKILL needs none.
     _S.PAUSED: {
         _T.RESUME: Step(_S.STARTING, (_E.CONT,)),
         _T.PAUSE: Step(_S.PAUSED),
@@ -127,11 +127,15 @@ TRANSITIONS: Mapping[State, Mapping[Trigger, Step]] = {
 }
 
 RUNNING = frozenset({State.STARTING, State.READY, State.PAUSED, State.STOPPING, State.RESTARTING})
-"""States in which there is a process."""
+"""States in which a process exists."""
 
 
 def step(state: State, trigger: Trigger) -> Step:
-    """The transition, or InvalidTransitionError in words for the person who asked."""
+    """Return the transition.
+
+    Raises:
+        InvalidTransitionError: it is not in the table; the message is for the user.
+    """
     found = TRANSITIONS[state].get(trigger)
     if found is None:
         possible = ", ".join(t for t in TRANSITIONS[state] if t in _ASKABLE)
@@ -143,7 +147,7 @@ _ASKABLE = frozenset({_T.START, _T.STOP, _T.RESTART, _T.PAUSE, _T.RESUME})
 
 
 def diagram() -> str:
-    """The table as a Mermaid state diagram."""
+    """Return the table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", "    [*] --> starting: start"]
     for state, row in TRANSITIONS.items():
         for trigger, to in row.items():

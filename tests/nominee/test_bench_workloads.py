@@ -35,7 +35,7 @@ def of(series: str, *nodes: str) -> list[Placed]:
         ("SchedulingBasic", 1, 0, [], "0 of 1 initial pods are bound"),
         ("SchedulingBasic", 0, 41, of(MEASURED, *["node-0"] * 41), "node-0 of 4000m cpu has pods of 4100m"),
         ("Unschedulable", 0, 1, [*of(MEASURED, "node-0"), *of(CHURN, "", "")], ""),
-        ("Unschedulable", 0, 0, of(CHURN, "node-0"), "1 pods are bound that fit nowhere"),
+        ("Unschedulable", 0, 0, of(CHURN, "node-0"), "1 pods are bound that fit on no node"),
         ("PreemptionBasic", 4, 1, [*of(INIT, "node-0"), *of(MEASURED, "node-0")], ""),
         (
             "PreemptionBasic", 4, 1, [*of(INIT, "node-0", "node-0"), *of(MEASURED, "node-0")],
@@ -44,7 +44,7 @@ def of(series: str, *nodes: str) -> list[Placed]:
         ("SchedulingPodAntiAffinity", 1, 1, [*of(INIT, "node-0"), *of(MEASURED, "node-1")], ""),
         (
             "SchedulingPodAntiAffinity", 1, 1, [*of(INIT, "node-0"), *of(MEASURED, "node-0")],
-            "node-0 has 2 pods that must not meet",
+            "node-0 has 2 pods that must not share a node",
         ),
         ("TopologySpreading", 0, 5, of(MEASURED, *["node-3"] * 5), ""),
         (

@@ -168,7 +168,7 @@ def test_etcd_keeps_its_address_and_data_through_a_kill(directory: Path) -> None
         (("stop", "sheduler"), 2, "unknown component 'sheduler'"),
         (("failpoint", "scheduler"), 1, "scheduler does not run in"),
         (("queue",), 1, "scheduler does not run in"),
-        (("kubeconfig",), 2, "say --user NAME or --node NAME"),
+        (("kubeconfig",), 2, "give --user NAME or --node NAME"),
         (("kubeconfig", "--user", "jane"), 1, "no API server runs in"),
         (("get", "pods"), 1, "no API server runs in"),
         (("get", "gadgets"), 2, 'the server doesn\'t have a resource type "gadgets"; it has namespaces'),
@@ -176,7 +176,7 @@ def test_etcd_keeps_its_address_and_data_through_a_kill(directory: Path) -> None
         (("apply",), 2, "no objects: give manifests with -f FILE"),
         (("apply", "-f", "/nonexistent.yaml"), 2, "/nonexistent.yaml: No such file"),
         (("delete", "pods"), 2, "no name was specified"),
-        (("logs", "scheduler"), 1, "there is no log"),
+        (("logs", "scheduler"), 1, "no log exists"),
         (("bench", "scheduling", "--nodes", "1", "--pods", "100"), 2, "--pods: 1 nodes have room for 40"),
     ],
 )  # fmt: skip

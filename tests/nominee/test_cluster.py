@@ -183,8 +183,8 @@ def test_what_is_refused_does_not_hold_up_the_rest(directory: Path) -> None:
     typo = directory / "typo.yaml"
     typo.write_text(POD.format(name="e", cpu="1").replace("requests", "request"))
     for verb in ("apply", "create"):
-        told = cluster(verb, "-f", typo, status=1)
-        assert "document 1: spec.containers[0].resources.request: unknown field" in told
+        output = cluster(verb, "-f", typo, status=1)
+        assert "document 1: spec.containers[0].resources.request: unknown field" in output
     assert cluster("apply", "-f", typo, "--validate", "ignore") == "pod/e created\n"
     (directory / "binary.yaml").write_bytes(b"\xff\xfe")
     assert "can't decode byte" in cluster("apply", "-f", directory / "binary.yaml", status=1)

@@ -10,5 +10,5 @@ from nominee.supervisor.states import diagram
 def test_the_diagram_of_states_is_generated() -> None:
     page = Path(__file__).parents[2] / "docs" / "design" / "003-supervisor.md"
     assert f"```mermaid\n{diagram()}\n```" in page.read_text(), (
-        "print it anew with `python -m nominee.supervisor.states`"
+        "print it again with `python -m nominee.supervisor.states`"
     )

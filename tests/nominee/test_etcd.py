@@ -57,9 +57,9 @@ def test_every_etcd_on_the_path_is_asked(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_what_is_no_etcd_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EtcdError, match="is no etcd binary that runs"):
+    with pytest.raises(EtcdError, match="is not an etcd binary that runs"):
         etcd.find(str(_fake(tmp_path / "a", "hello")))
-    with pytest.raises(EtcdError, match="is no etcd binary that runs"):
+    with pytest.raises(EtcdError, match="is not an etcd binary that runs"):
         etcd.find(str(tmp_path / "none"))
 
 

@@ -1,4 +1,4 @@
-"""A cluster's credentials: made once, kept, and nobody else's."""
+"""A cluster's credentials: created once, kept, and readable only by their owner."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_is_made(tmp_path: Path) -> None:
     assert pki.tokens.read_text() == f"{token},kubernetes-admin,admin,system:masters\n"
     for path in pki.path.rglob("*"):
         mode = stat.S_IMODE(path.stat().st_mode)
-        # Who lets nobody read anything gets certificates for nobody else either.
+        # Under a strict umask certificates are for the owner, too.
         modes = {0o700} if path.is_dir() else {0o644, 0o600} if path.suffix == ".crt" else {0o600}
         assert mode in modes, path
 
@@ -62,7 +62,7 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
     assert changed == {str(pki.tokens)}
 
 
-def test_a_token_may_become_somebody_elses(tmp_path: Path) -> None:
+def test_a_token_may_be_given_to_another_user(tmp_path: Path) -> None:
     pki = Pki(tmp_path / "pki")
     pki.ensure({}, {"a": Identity("x"), "b": Identity("y", ("g", "h"))}, now=NOW)
     before = pki.tokens.read_text()

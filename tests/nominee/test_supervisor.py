@@ -163,7 +163,7 @@ def test_refused_options_end_the_start_with_the_reason(tmp_path: Path) -> None:
     with supervised(tmp_path, {"etcd": (), "scheduler": ("refuse",)}) as cluster:
         output, _ = cluster.process.communicate(timeout=LIMIT_SECONDS)
         assert cluster.process.returncode == 1
-    assert "a component does not come up: scheduler" in output
+    assert "a component does not start: scheduler" in output
     assert "no such option: --frobnicate" in output
 
 
@@ -197,7 +197,7 @@ def test_one_directory_one_cluster(tmp_path: Path) -> None:
         assert cluster.call("status")["cluster"]["ready"]
 
 
-def test_processes_that_nobody_supervises_are_not_overrun(tmp_path: Path) -> None:
+def test_processes_without_a_supervisor_are_not_replaced(tmp_path: Path) -> None:
     state = StateDirectory(tmp_path)
     state.run.mkdir(parents=True)
     process = subprocess.Popen(["sleep", "60"])
@@ -235,7 +235,7 @@ def test_options_are_checked_without_touching_what_runs(tmp_path: Path) -> None:
     with supervised(tmp_path) as cluster:
         cluster.call("wait")
         before = cluster.pids()
-        with pytest.raises(RefusedError, match=r"scheduler refuses these options:\n.*--frobnicate"):
+        with pytest.raises(RefusedError, match=r"scheduler rejects these options:\n.*--frobnicate"):
             cluster.call("check", component="scheduler", arguments=["refuse"])
         with pytest.raises(RefusedError, match="this cluster has no 'kubelet'; it has etcd"):
             cluster.call("check", component="kubelet", arguments=[])

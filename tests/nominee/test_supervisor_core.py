@@ -175,7 +175,7 @@ def test_resume_waits_for_readiness_again() -> None:
     assert state(supervision, "kubelet-0") is State.READY
 
 
-def test_what_makes_no_sense_is_refused_with_the_story() -> None:
+def test_an_impossible_command_is_refused_with_the_transition_log() -> None:
     supervision = ready()
     supervision.ask("scheduler", Trigger.STOP, 1.0)
     supervision.exited("scheduler", 0, "exit code 0", 1.1)

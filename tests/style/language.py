@@ -22,11 +22,15 @@ class BannedWords:
     pattern: re.Pattern[str]
     replacements: dict[str, str]
     exact: frozenset[str]
+    allowed: frozenset[str]
+    """Identifiers that may contain a banned word."""
 
     def find(self, path: str, text: str) -> Iterator[Finding]:
         """Yield a finding for each banned word of a text, also as a part of an identifier."""
         for match in self.pattern.finditer(text):
             if not _is_word(text, match.start(), match.end()):
+                continue
+            if _identifier(text, match.start(), match.end()) in self.allowed:
                 continue
             word = self._word(match.group())
             if word in self.exact and match.group() != match.group().lower():
@@ -45,7 +49,14 @@ def read_banned_words(file: Path = WORDS_FILE) -> BannedWords:
     tables = tomllib.loads(file.read_text())
     words: dict[str, str] = {**tables["words"], **tables["exact"]}
     parts = "|".join(word.replace(" ", _BREAK) for word in words)
-    return BannedWords(re.compile(parts, re.IGNORECASE), words, frozenset(tables["exact"]))
+    allowed = frozenset(tables["allowed"]["identifiers"])
+    return BannedWords(re.compile(parts, re.IGNORECASE), words, frozenset(tables["exact"]), allowed)
+
+
+def _identifier(text: str, start: int, end: int) -> str:
+    """Return the identifier that text[start:end] is a part of."""
+    before, after = re.search(r"\w*$", text[:start]), re.match(r"\w*", text[end:])
+    return (before.group() if before else "") + text[start:end] + (after.group() if after else "")
 
 
 def _is_word(text: str, start: int, end: int) -> bool:

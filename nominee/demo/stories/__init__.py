@@ -1,1 +1,1 @@
-"""The stories, in the order in which they are played. Each is a function of the stage."""
+"""The stories, in the order in which they run. Each is a function of the stage."""

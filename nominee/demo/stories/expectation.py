@@ -1,11 +1,12 @@
 """KEP-5278, story 1: the autoscaler and a pod whose binding takes long.
 
-Two pods of replica sets wait in PreBind, one asking for more than half of its node, one for a quarter. The
-autoscaler looks meanwhile. Up to 1.35 it does not see them and deletes both nodes; 1.36 counts them as load,
-which keeps only the first node (kubernetes/kubernetes#125491 and hole H1 of docs/design); `fixed` keeps both.
+Two pods of ReplicaSets wait in PreBind. One requests more than half of its node, the other one a quarter. The
+autoscaler runs meanwhile. Up to 1.35 it does not see the pods and deletes both nodes. 1.36 counts them as
+load, which keeps only the first node (kubernetes/kubernetes#125491 and hole H1 of docs/design). `fixed` keeps
+both nodes.
 
-The first waits for a slow claim. The second waits for a plugin: a claim that is asked for on a node already
-pins its pod also in the autoscaler's simulation, so that 1.36 finds no other place for it and keeps the node.
+The first pod waits for a slow claim, the second one for a plugin. A claim with a selected node also pins its
+pod in the autoscaler's simulation; 1.36 would find no other node for that pod and keep the node.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ spec:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One of the two pods: its node group, what it waits for, and whether its node outlives that."""
+    """One of the two pods: its node group, what its binding waits for, and whether its node is kept."""
 
     name: str
     group: str
@@ -94,6 +95,7 @@ class Workload:
 
     @property
     def manifests(self) -> str:
+        """Return the ReplicaSet, and the claim if the pod waits for one."""
         values = {
             "name": self.name,
             "group": self.group,
@@ -109,7 +111,7 @@ class Workload:
 
     @property
     def why_stays(self) -> str:
-        """Part of what the autoscaler says of the node then: it is in use, or it is held for the pod."""
+        """Part of the autoscaler's reason to keep the node: it is in use, or it is reserved for the pod."""
         return "NotUnderutilized" if self.has_claim else "PodBinding"
 
     @property
@@ -118,7 +120,7 @@ class Workload:
 
 
 async def play(stage: Stage, compat: str) -> None:
-    """One run of the story with the autoscaler as it was in 1.35, as it is in 1.36, or `fixed`."""
+    """Run the story once with the autoscaler as in 1.35, as in 1.36, or `fixed`."""
     workloads = [
         Workload("half", HALF, "2500m", has_claim=True, node_stays=compat != "1.35"),
         Workload("quarter", QUARTER, "1", has_claim=False, node_stays=compat == "fixed"),
@@ -126,14 +128,16 @@ async def play(stage: Stage, compat: str) -> None:
     machines = Machines(stage)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(machines.order_all, [w.group for w in workloads if not nodes_of(stage, w.group)])
-        # It may not look yet: the nodes are empty until the pods are nominated.
+        # The autoscaler must not run yet: the nodes are empty until the pods are nominated.
         tasks.start_soon(stage.start, "autoscaler", f"--compat={compat}", *_AUTOSCALER)
     for workload in workloads:
-        what = f"{workload.cpu} of 4 cpu, {workload.waits_for} that takes as long as we like"
-        stage.tell.act(f"replica set {workload.name}: 1 pod, {what}")
+        what = f"{workload.cpu} of 4 cpu, {workload.waits_for} that takes an hour"
+        stage.narrator.act(f"replica set {workload.name}: 1 pod, {what}")
         await stage.apply(workload.manifests)
     nodes = {workload.name: await _nominated(stage, workload) for workload in workloads}
-    stage.tell.act(f"the autoscaler begins to look, --compat={compat}, unneeded time {UNNEEDED_SECONDS:g} s")
+    stage.narrator.act(
+        f"the autoscaler starts its loop, --compat={compat}, unneeded time {UNNEEDED_SECONDS:g} s"
+    )
     await stage.failpoint("autoscaler", _LOOP, "off")
     for workload in workloads:
         if not workload.node_stays:
@@ -161,7 +165,7 @@ async def play(stage: Stage, compat: str) -> None:
 
 
 async def prepare(stage: Stage) -> None:
-    """What all runs share: the slow class, and a node that the autoscaler may not delete."""
+    """Create the slow storage class, and a node that the autoscaler may not delete."""
     await stage.apply(_CLASS)
     await Machines(stage).order(SPARE)
 
@@ -198,17 +202,20 @@ async def _goes_elsewhere(stage: Stage, workload: Workload, node: str) -> None:
     name = pod.metadata.name
     await stage.until(f"{name} is bound", lambda: stage.pod(name).spec.nodeName)
     bound = stage.pod(name).spec.nodeName
-    stage.check(bound != node, f"{name} was scheduled again, to {bound}: all the work was done twice")
+    stage.check(bound != node, f"{name} was scheduled again, to {bound}: all the work is done twice")
 
 
 async def _given_up(stage: Stage, workload: Workload, node: str) -> None:
-    """The scheduler has seen that the node is gone, and the provisioner, too."""
+    """Wait until the scheduler and the provisioner have seen that the node is gone."""
     pod = stage.pod_of(workload.name)
     assert pod is not None
     name = pod.metadata.name
     if workload.has_claim:
         await _claim_is_given_up(stage, workload, node)
-    await stage.until(f"{name} is sent back", lambda: stage.pod(name).status.nominatedNodeName != node)
+    await stage.until(
+        f"{name} is no longer nominated to the deleted node",
+        lambda: stage.pod(name).status.nominatedNodeName != node,
+    )
 
 
 async def _claim_is_given_up(stage: Stage, workload: Workload, node: str) -> None:
@@ -216,15 +223,15 @@ async def _claim_is_given_up(stage: Stage, workload: Workload, node: str) -> Non
         claim = stage.claims.get(workload.name, "default")
         return claim is not None and claim.metadata.annotations.get(_SELECTED_NODE) != node
 
-    await stage.until(f"claim {workload.name} is given up", given_up)
-    stage.tell.held(f"the provisioner gave claim {workload.name} up: {node} is gone")
+    await stage.until(f"claim {workload.name} is released", given_up)
+    stage.narrator.held(f"the provisioner released claim {workload.name}: {node} is gone")
 
 
 async def _have_it_done(stage: Stage, workload: Workload) -> None:
-    """What the binding waits for takes no time any more."""
+    """Let the binding finish at once."""
     pod = stage.pod_of(workload.name)
     assert pod is not None
-    stage.tell.act(f"{workload.waits_for} of {workload.name} is done now")
+    stage.narrator.act(f"{workload.waits_for} of {workload.name} is done now")
     if workload.has_claim:
         kind, name, annotation = kinds.PERSISTENT_VOLUME_CLAIM, workload.name, _CLAIM_DELAY
         await stage.client.patch(kind, name, NAMESPACE, {"metadata": {"annotations": {annotation: "0s"}}})
@@ -237,8 +244,8 @@ async def _autoscaler_explains(stage: Stage, workload: Workload, node: str) -> N
     async def reason() -> str:
         return str((await stage.autoscaler_loop())["unremovable"].get(node, ""))
 
-    why = await stage.until(f"the autoscaler says why {node} stays", reason)
-    stage.check(workload.why_stays in why, f"the autoscaler lets {node} stay: {why}")
+    why = await stage.until(f"the autoscaler reports why {node} stays", reason)
+    stage.check(workload.why_stays in why, f"the autoscaler keeps {node}: {why}")
 
 
 async def _binds_there(stage: Stage, workload: Workload, node: str) -> None:
@@ -261,6 +268,6 @@ async def _binds_there(stage: Stage, workload: Workload, node: str) -> None:
 
 
 async def close(stage: Stage) -> None:
-    """Gives the machines back."""
+    """Delete the instances."""
     await Machines(stage).give_back_all((HALF, QUARTER, SPARE))
     await stage.delete(kinds.STORAGE_CLASS, "slow")

@@ -33,17 +33,17 @@ spec:
 
 
 async def play(stage: Stage) -> None:
-    """Two nodes, of which the pods may use one; it is full; a more important pod comes, then a lesser one."""
+    """Fill a node, create a pod of high priority, then one of lower priority; check victim and order."""
     machines = Machines(stage)
     node = (await machines.order(GROUP))[0].metadata.name
     await machines.order(OTHER)
     await stage.apply(_CLASSES)
-    stage.tell.act("two pods fill the one node that fits: 'low' (2 cpu) and 'middle' (1500m)")
+    stage.narrator.act("two pods fill the one node that fits: 'low' (2 cpu) and 'middle' (1500m)")
     await stage.apply(_pod("low", "2", "low"))
     await stage.apply(_pod("middle", "1500m", "middle"))
     for name in ("low", "middle"):
         await stage.until_runs(name)
-    stage.tell.act("pod 'high' wants 2 cpu")
+    stage.narrator.act("pod 'high' requests 2 cpu")
     await stage.apply(_pod("high", "2", "high"))
     await stage.until("high is nominated", lambda: stage.pod("high").status.nominatedNodeName)
     await stage.until("low is terminating", lambda: is_terminating(stage.pod("low")))
@@ -58,10 +58,12 @@ async def play(stage: Stage) -> None:
         high.status.nominatedNodeName == node and not high.spec.nodeName,
         f"'high' waits while 'low' takes its {STOP_SECONDS} s to stop, with nominatedNodeName={node}",
     )
-    stage.tell.act("a lesser pod, 'thief', comes and wants 600m: more than is free now, less than will be")
+    stage.narrator.act(
+        "pod 'thief' of lower priority requests 600m: more than is free now, less than will be free"
+    )
     await stage.apply(_pod("thief", "600m", "low"))
     await stage.until("high is bound", lambda: stage.pod("high").spec.nodeName)
-    stage.check(stage.pod("high").spec.nodeName == node, f"'high' landed on the nominated node {node}")
+    stage.check(stage.pod("high").spec.nodeName == node, f"'high' is bound to the nominated node {node}")
     stage.check(not stage.pod("high").status.nominatedNodeName, "nominatedNodeName is cleared by the binding")
     stage.check(stage.pods.get("low", "default") is None or is_terminating(stage.pod("low")), "'low' left")
     await stage.stays("'thief' did not overtake it", lambda: not stage.pod("thief").spec.nodeName, 0.5)

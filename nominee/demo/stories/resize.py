@@ -30,7 +30,7 @@ def _container(pod: core.Pod) -> core.ContainerStatus:
 
 
 def _actual(pod: core.Pod) -> int:
-    """The cpu that the container has now, milli-units; 0 before it is known."""
+    """Return the cpu of the running container in milli-units; 0 if the status has none yet."""
     if not pod.status.containerStatuses:
         return 0
     requests = _container(pod).resources.requests
@@ -43,35 +43,37 @@ async def _resize(stage: Stage, name: str, cpu: str) -> None:
 
 
 async def play(stage: Stage) -> None:
-    """4 cpu: a pod of 1 that grows to 1500m, then wants 3 beside a neighbour of 2."""
+    """Resize a pod on a node of 4 cpu: from 1 to 1500m, then to 3 beside a pod of 2."""
     machines = Machines(stage)
     await machines.order(GROUP)
     await stage.apply(_pod("grower", "1"))
     await stage.apply(_pod("neighbour", "2"))
     for name in ("grower", "neighbour"):
         await stage.until_runs(name)
-    await stage.until("the kubelet says what grower has", lambda: _actual(stage.pod("grower")) == 1000)
+    await stage.until(
+        "the kubelet reports the resources of grower", lambda: _actual(stage.pod("grower")) == 1000
+    )
     before = _container(stage.pod("grower"))
     generation = stage.pod("grower").metadata.generation
-    stage.tell.act("pod 'grower' is resized from 1 cpu to 1500m, which fits")
+    stage.narrator.act("pod 'grower' is resized from 1 cpu to 1500m, which fits")
     await _resize(stage, "grower", "1500m")
     await stage.until("it has 1500m", lambda: _actual(stage.pod("grower")) == 1500)
     stage.check(
         stage.pod("grower").metadata.generation == generation + 1,
-        "it has 1500m cpu; metadata.generation went up by one",
+        "it has 1500m cpu; metadata.generation increased by one",
     )
-    stage.tell.act("it is resized to 3 cpu; the node has 4, its neighbour uses 2")
+    stage.narrator.act("it is resized to 3 cpu; the node has 4, another pod uses 2")
     await _resize(stage, "grower", "3")
     await stage.until("it is deferred", lambda: _pending(stage.pod("grower")) == "Deferred")
     pod = stage.pod("grower")
     stage.check(_actual(pod) == 1500, "PodResizePending/Deferred: it keeps 1500m until there is room")
     allocated = quantity.milli(_container(pod).allocatedResources["cpu"])
     stage.check(allocated == 1500, "status.allocatedResources says 1500m")
-    stage.tell.act("the neighbour is deleted")
+    stage.narrator.act("the other pod is deleted")
     await stage.delete(kinds.POD, "neighbour")
     await stage.until("it has 3 cpu", lambda: _actual(stage.pod("grower")) == 3000)
     after = stage.pod("grower")
-    stage.check(not _pending(after), "the deferred resize was done when the neighbour had terminated")
+    stage.check(not _pending(after), "the deferred resize was completed when the other pod had terminated")
     stage.check(
         _container(after).containerID == before.containerID
         and _container(after).restartCount == before.restartCount,

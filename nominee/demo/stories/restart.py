@@ -1,7 +1,7 @@
 """KEP-5278, story 2: the scheduler dies after it nominated a node, and a better node appears meanwhile.
 
-The claim is not touched yet when it dies, so its selected-node annotation pins nothing: what the next
-scheduler knows is nominatedNodeName alone. A variant kills it while the provisioner works.
+The claim is unchanged when the scheduler dies, so there is no selected-node annotation that pins the pod: the
+next scheduler knows only nominatedNodeName. A variant kills the scheduler while the provisioner works.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ spec:
 
 
 async def play(stage: Stage, *, gate: bool) -> None:
-    """The scheduler is killed between nomination and PreBind; a bigger node appears; it comes back."""
+    """Kill the scheduler between nomination and PreBind, add a bigger node, and start the scheduler again."""
     name = "resumes" if gate else "forgets"
     gates = f"--feature-gates={_GATE}={str(gate).lower()}"
     machines = Machines(stage)
     small = (await machines.order(SMALL))[0].metadata.name
     await stage.restart("scheduler", gates)
     await stage.failpoint("scheduler", _POINT, "pause")
-    stage.tell.act(f"pod {name}, with a claim; the scheduler is stopped at {_POINT} ({_GATE}={gate})")
+    stage.narrator.act(f"pod {name}, with a claim; the scheduler is stopped at {_POINT} ({_GATE}={gate})")
     await stage.apply(_MANIFESTS % {"name": name, "delay": "200ms"})
     await stage.until(f"the scheduler is at {_POINT}", lambda: stage.waits_at("scheduler", _POINT))
     if gate:
@@ -65,40 +65,40 @@ async def play(stage: Stage, *, gate: bool) -> None:
     claim = stage.claims.get(name, "default")
     stage.check(
         claim is not None and _SELECTED_NODE not in claim.metadata.annotations,
-        "the claim is untouched: nothing but nominatedNodeName can remember the decision",
+        "the claim is unchanged: only nominatedNodeName records the decision",
     )
     nominated = stage.pod(name).status.nominatedNodeName
     stage.check(nominated == (small if gate else ""), f"nominatedNodeName is {nominated or 'unset'}")
-    stage.tell.act("SIGKILL to the scheduler; a node of 64 cpu appears while it is down")
+    stage.narrator.act("SIGKILL to the scheduler; a node of 64 cpu appears while it is down")
     await stage.stop("scheduler", kill=True)
     big = (await machines.order(BIG))[0].metadata.name
     await stage.start("scheduler", gates)
     await stage.until(f"{name} is bound", lambda: stage.pod(name).spec.nodeName)
     bound = stage.pod(name)
     if gate:
-        stage.check(bound.spec.nodeName == small, f"the new scheduler took the decision up: {small}")
+        stage.check(bound.spec.nodeName == small, f"the new scheduler kept to the decision: {small}")
         stage.check(not bound.status.nominatedNodeName, "nominatedNodeName is cleared by the binding")
     else:
-        stage.check(bound.spec.nodeName == big, f"the new scheduler decided anew: {big}")
+        stage.check(bound.spec.nodeName == big, f"the new scheduler decided again: {big}")
     await _end(stage, name, machines)
     await stage.restart("scheduler")
 
 
 async def play_while_provisioning(stage: Stage) -> None:
-    """The scheduler is killed while the volume is being made: there must be no second volume."""
+    """Kill the scheduler while the volume is created: there must be no second volume."""
     name = "midway"
     machines = Machines(stage)
     small = (await machines.order(SMALL))[0].metadata.name
-    stage.tell.act(f"pod {name}, with a claim that takes 1.5 s")
+    stage.narrator.act(f"pod {name}, with a claim that takes 1.5 s")
     await stage.apply(_MANIFESTS % {"name": name, "delay": "1500ms"})
     await stage.until(
-        "the volume is asked for",
+        "the claim has a selected node",
         lambda: (
             (claim := stage.claims.get(name, "default")) is not None
             and _SELECTED_NODE in claim.metadata.annotations
         ),
     )
-    stage.tell.act("SIGKILL to the scheduler while the provisioner works; it comes back")
+    stage.narrator.act("SIGKILL to the scheduler while the provisioner works; it starts again")
     await stage.stop("scheduler", kill=True)
     await stage.start("scheduler")
     await stage.until(f"{name} is bound", lambda: stage.pod(name).spec.nodeName)
@@ -108,7 +108,7 @@ async def play_while_provisioning(stage: Stage) -> None:
         return sum(volume.spec.claimRef.name == name for volume in stage.volumes.list())
 
     await stage.until("the volume is seen", volumes)
-    stage.check(volumes() == 1, "exactly one volume was made")
+    stage.check(volumes() == 1, "exactly one volume was created")
     await _end(stage, name, machines)
 
 

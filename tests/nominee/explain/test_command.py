@@ -129,7 +129,7 @@ def test_what_if(cluster: str, change: str, selected: list[str]) -> None:
         ("node n1 +4", "'+4': expected amounts such as"),
         ("node n1 -3cpu", "node n1 has only 2 cpu"),
         ("node n9 +4cpu", "there is no node n9"),
-        ("add node n2 like n1", "node n2 is there already"),
+        ("add node n2 like n1", "node n2 already exists"),
         ("remove pod web2", "there is no pod web2"),
         ("grow everything", "is not understood; say"),
     ],
