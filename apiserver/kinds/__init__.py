@@ -2,5 +2,5 @@
 
 Start reading at `rules` (KindRules: the row of a kind) and `strategy`, then at any kind, for instance
 `coordination/leases.py`. `table` has all rows. Rules that several kinds share are in `apiserver.validation`.
-docs/adding-to-the-api.md has the steps for a new field and for a new kind.
+docs/changing.md has the steps for a new field and for a new kind.
 """

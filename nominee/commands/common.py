@@ -131,7 +131,7 @@ def serving_port(directory: Path, component: str) -> ServingPort:
     """Return the serving port of a running process, from its run file.
 
     Raises:
-        click.ClickException: no process runs, or its run file has no address; the message says what to do.
+        click.ClickException: the process does not run, or has no serving port.
     """
     from nominee.options import OptionError, target
     from nominee.plan import directory_hint
@@ -142,10 +142,12 @@ def serving_port(directory: Path, component: str) -> ServingPort:
         raise click.UsageError(error.message) from None
     name = "kubelet-0" if name == "kubelet" else name
     document = StateDirectory(directory).live_run_files().get(name)
-    if document is None or not document.get("http"):
+    if document is None:
         hint = directory_hint(directory)
         raise click.ClickException(
             f"{name} does not run in {directory}; see `nominee status{hint}`, start it with "
             f"`nominee up{hint}` or `nominee start {name}{hint}`"
         )
+    if not document.get("http"):
+        raise click.ClickException(f"{name} has no serving port")
     return ServingPort.of(str(document["http"]), directory)

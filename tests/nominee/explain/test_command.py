@@ -131,7 +131,7 @@ def test_what_if(cluster: str, change: str, selected: list[str]) -> None:
         ("node n9 +4cpu", "there is no node n9"),
         ("add node n2 like n1", "node n2 already exists"),
         ("remove pod web2", "there is no pod web2"),
-        ("grow everything", "is not understood; say"),
+        ("grow everything", "is not understood; write"),
     ],
 )
 def test_what_if_that_makes_no_sense(cluster: str, change: str, complaint: str) -> None:
