@@ -429,7 +429,7 @@ def _lock(directory: Path) -> int:
         return file_lock.acquire(directory / "run" / "etcd.lock")
     except file_lock.HeldError as error:
         raise EtcdError(
-            f"etcd already runs in {directory} (pid {error.pid}); end it first, or give another --dir"
+            f"etcd runs already in {directory} (pid {error.pid}); end it first, or give another --dir"
         ) from None
     except OSError as error:
         raise EtcdError(f"{directory} cannot be used: {error.strerror}; give another --dir") from None

@@ -94,7 +94,7 @@ def test_fsync_is_given_up_only_where_etcd_can(tmp_path: Path) -> None:
     at = EtcdAddresses("127.0.0.1:1", "127.0.0.1:2")
     assert "--unsafe-no-fsync" not in etcd.arguments(binary(3, 5, 9), tmp_path, at)
     assert "--unsafe-no-fsync" in etcd.arguments(binary(3, 5, 9), tmp_path, at, no_fsync=True)
-    with pytest.raises(EtcdError, match="does not know"):
+    with pytest.raises(EtcdError, match="does not support"):
         etcd.arguments(binary(3, 4, 23), tmp_path, at, no_fsync=True)
 
 

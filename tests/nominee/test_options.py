@@ -139,7 +139,7 @@ def test_what_is_set_closest_wins() -> None:
         ({"etcd_servers": "unix://x:2379"}, "--etcd-servers: unix://x:2379: etcd is asked over http"),
         ({"etcd_servers": "x"}, "--etcd-servers: x: write HOST:PORT or http://HOST:PORT"),
         ({"versions": {"kubelet-1": "1.36"}}, "--emulated-version: kubelet-1 is not among the processes"),
-        ({"components": ("etcd", "apiserver"), "scheduler_config": Path("x")}, "the configuration needs the scheduler"),
+        ({"components": ("etcd", "apiserver"), "scheduler_config": Path("x")}, "needs the scheduler"),
         ({"node_groups": Path("x")}, "--node-groups: node groups need the cloud"),
         ({"gates": {"scheduler": {"Nonsense": True}}}, "scheduler: unrecognized feature gate"),
     ],
