@@ -1,8 +1,9 @@
-"""A request's way past the door: who is it, as whom does it act, may it do this. Both fronts use it.
+"""Authentication, impersonation and authorization, as the request chain's filters use them.
 
-user = access.admit(credentials, impersonation headers)      401, 403
-... flow control ...
-access.authorize(user, attributes)                           403
+user = access.authenticate(credentials)        StatusError 400, 401
+user = access.impersonate(user, headers)       400, 403
+... priority and fairness ...
+access.authorize(user, attributes)             403
 """
 
 from __future__ import annotations
@@ -19,23 +20,26 @@ EVERYBODY = Union([AlwaysAllow()])
 
 
 class Access:
-    """Without an authenticator everybody is admin: the ports are plain, on loopback."""
+    """Without an authenticator every client is admin: the ports are plain, on loopback."""
 
     def __init__(
         self, authenticator: Authenticator | None = None, authorizer: Authorizer = EVERYBODY
     ) -> None:
         self.authenticator = authenticator
         self.authorizer = authorizer
-        # Nothing is refused to anybody: no need to ask.
+        # Every request is allowed: no need to ask the authorizer.
         self.open = authorizer is EVERYBODY
 
-    def admit(self, credentials: Credentials, headers: Headers = ()) -> User:
-        """Who acts. Raises 401, and 403 where it may not act as whom it wants to."""
-        user = self.authenticator.user_of(credentials) if self.authenticator is not None else ADMIN
+    def authenticate(self, credentials: Credentials) -> User:
+        """Return the user whose credentials these are. Raises: StatusError 400, 401."""
+        return ADMIN if self.authenticator is None else self.authenticator.user_of(credentials)
+
+    def impersonate(self, user: User, headers: Headers) -> User:
+        """Return the user that Impersonate-* headers name, or `user`. Raises: StatusError 400, 403."""
         return impersonated(user, headers, self.authorizer) if headers else user
 
     def authorize(self, user: User, attributes: Attributes) -> None:
-        """Raises 403."""
+        """Check that the user may do this. Raises: StatusError 403."""
         if self.open:
             return
         decision = self.authorizer.decide(user, attributes)
@@ -55,7 +59,7 @@ class Access:
 
 
 OPEN = Access()
-"""Everybody is admin and may do everything."""
+"""Every client is admin and may do everything."""
 
 
 def named(field_selector: str) -> str:

@@ -46,9 +46,11 @@ class RequestMetrics:
         # Watches that run now.
         self._watches: dict[RequestLabels, int] = {}
 
-    def answered(self, labels: RequestLabels, code: int, seconds: float) -> None:
-        """One request has its answer, `code` as HTTP counts."""
+    def answered(self, labels: RequestLabels, code: int, seconds: float | None) -> None:
+        """Count a request that ended with an HTTP code; `seconds` is None for a watch that had begun."""
         self._codes[labels, code] = self._codes.get((labels, code), 0) + 1
+        if seconds is None:
+            return
         durations = self._durations.get(labels)
         if durations is None:
             durations = self._durations[labels] = _Durations()

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from machinery.api.kinds import Kind
-from machinery.wire import envelope
+from machinery.wire import envelope, presence
 
 
 class CachedObject:
@@ -104,3 +104,10 @@ class CachedObject:
 
     def __repr__(self) -> str:
         return f"<CachedObject {self.key} @{self.revision}>"
+
+
+def unstored(kind: Kind[Message], message: Message, namespace: str = "", name: str = "") -> CachedObject:
+    """Return a message that is never stored (a review, a TokenRequest) as an object; fills its presence."""
+    presence.fill(message)
+    stored = envelope.wrap(kind, message.SerializeToString(deterministic=True))
+    return CachedObject(kind, namespace, name, 0, stored=stored, message=message)

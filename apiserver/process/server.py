@@ -16,9 +16,10 @@ from apiserver.access.access import OPEN, Access
 from apiserver.access.service_accounts import ServiceAccountTokens
 from apiserver.cache.watch_cache import CacheLimits, WatchCache
 from apiserver.chain.metrics import RequestMetrics, ServerCollector
+from apiserver.chain.problems import BODY_BYTES_MAX
 from apiserver.flow_control import stored
 from apiserver.flow_control.controller import FlowControl
-from apiserver.fronts.grpc.front import BODY_BYTES_MAX, GrpcFront, ServerIdentity
+from apiserver.fronts.grpc.front import GrpcFront, ServerIdentity
 from apiserver.fronts.open_files import connection_limits
 from apiserver.objects.requests import RegistryAPI
 from apiserver.process import freed_memory

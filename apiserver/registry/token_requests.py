@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from k8s.io.api.authentication.v1 import generated_pb2 as authentication
 
 from apiserver.access.service_accounts import ISSUER, Claims
-from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.cached_object import CachedObject, unstored
 from apiserver.validation import field
 from machinery.api import errors, kinds
 from machinery.api.errors import GroupKind, GroupResource
 from machinery.api.kinds import Kind
-from machinery.wire import envelope, presence
 
 if TYPE_CHECKING:
     from apiserver.access.service_accounts import ServiceAccountTokens
@@ -66,9 +65,7 @@ async def issue(
     body.status.token = tokens.issue(claims)
     body.status.expirationTimestamp.seconds = int(expires)
     body.metadata.creationTimestamp.seconds = int(now)
-    presence.fill(body)
-    stored = envelope.wrap(TOKEN_REQUEST, body.SerializeToString(deterministic=True))
-    return CachedObject(TOKEN_REQUEST, namespace, name, 0, stored=stored, message=body)
+    return unstored(TOKEN_REQUEST, body, namespace, name)
 
 
 async def _bound(lookup: Lookup, reference: Any, namespace: str, account: str) -> list[tuple[str, str, str]]:

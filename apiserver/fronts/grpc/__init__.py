@@ -1,1 +1,1 @@
-"""The gRPC front: proto/nominee_api/v1/api.proto over the registry. Start at `front`."""
+"""The gRPC front: proto/nominee_api/v1/api.proto over the request chain. Start at `request`."""

@@ -1,4 +1,4 @@
-"""What a gRPC request is about: for authorizers, for flow control, and as it is counted."""
+"""The attributes of a gRPC request for authorization, and its width for flow control."""
 
 from __future__ import annotations
 
@@ -9,32 +9,31 @@ from nominee_api.v1 import api_pb2 as api
 
 from apiserver.access.access import named
 from apiserver.access.attributes import Attributes
-from apiserver.chain.metrics import RequestLabels
 from apiserver.flow_control.controller import FlowControl
 from apiserver.objects.list_options import EXACT
 from machinery.api import kinds
 from machinery.api.kinds import Kind
 
-_OF_COLLECTIONS = ("list", "watch", "deletecollection")
+COLLECTION_VERBS = ("list", "watch", "deletecollection")
 _LISTS = ("list", "deletecollection")
 
 
 def attributes(verb: str, request: Any, kind: Kind[Any] | None) -> Attributes:
-    """`verb` as authorizers call it; `kind` is None where nothing of that name is served."""
+    """Return the attributes of a request; `kind` is None where the resource is not served."""
     target: api.Target = request.target
     name, subresource, fields = target.name, target.subresource, ""
-    # What is in no namespace must not be opened by what somebody may do in one. A request about a
-    # namespace is in it.
+    # A role in a namespace must not allow access to cluster-scoped objects. A request for a Namespace is in
+    # that namespace.
     namespace = target.namespace if kind is None or kind.namespaced else ""
-    if verb in _OF_COLLECTIONS:
-        # What is answered is what is selected: a name beside that must not open the rest.
+    if verb in COLLECTION_VERBS:
+        # The response has what the selector selects: a name in the target must not allow access to the rest.
         fields = getattr(request, "list", request).field_selector
         name, subresource = named(fields), ""
     else:
         if kind is kinds.NAMESPACE:
             namespace = name
         if verb == "create" and not subresource:
-            # A new object has a name only for who creates it.
+            # A new object's name is not known to authorizers.
             name = ""
     if kind is not None:
         return Attributes(
@@ -46,7 +45,7 @@ def attributes(verb: str, request: Any, kind: Kind[Any] | None) -> Attributes:
 
 
 def width(control: FlowControl, request: Any, asked: Attributes) -> Callable[[int], int] | None:
-    """How many seats a list takes, for `FlowControl.arrive`; None is one."""
+    """Return the function of a list's seats for `FlowControl.arrive`; None for one seat."""
     if asked.verb not in _LISTS or asked.field_selector.startswith("metadata.name="):
         return None
     listing = getattr(request, "list", request)
@@ -58,13 +57,3 @@ def width(control: FlowControl, request: Any, asked: Attributes) -> Callable[[in
         from_cache=not exact and not getattr(listing, "continue"),
         selects=bool(listing.field_selector or listing.label_selector),
     )
-
-
-def labels(verb: str, target: api.Target, kind: Kind[Any] | None) -> RequestLabels:
-    """`verb` as metrics call it. Whatever a client makes up is counted as one."""
-    if kind is None:
-        return RequestLabels(verb, "", "", "", "")
-    subresource = target.subresource
-    if subresource and subresource not in kind.subresources:
-        subresource = ""
-    return RequestLabels(verb, kind.group, kind.version, kind.plural, subresource)

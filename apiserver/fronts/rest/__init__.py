@@ -1,6 +1,6 @@
-"""The REST front: Kubernetes' HTTP API over the same registry as the gRPC front, with no rules of its own.
+"""The REST front: Kubernetes' HTTP API over the request chain that the gRPC front calls, too.
 
-Read `front.py` first (a request's way), then `target.py` (paths), `media.py` (what is asked for in Accept),
-`bodies.py` (what comes in), `answers.py` and `watching.py` (what goes out), `discovery.py`. Imported when the
-port is opened, since it brings Starlette.
+Start at `request` (one HTTP request), then `target` (paths), `media` (Accept), `bodies` and `options` (what
+comes in), `responses`, `answers` and `watching` (what goes out), `own_handlers` (what only REST serves).
+Imported when the port is opened, since it brings Starlette.
 """

@@ -13,7 +13,7 @@ from typing import Any
 from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 
-from apiserver.fronts.rest import problems
+from apiserver.chain import problems
 from apiserver.fronts.rest.http import parse_int64
 from apiserver.fronts.rest.media import JSON, OBJECTS, PROTOBUF, YAML, content_type
 from apiserver.registry.patching import mark_reset
@@ -22,7 +22,7 @@ from apiserver.schema.documents import Document, SyntaxProblem, parse_json, pars
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
-from machinery.api.pb import core, meta, policy
+from machinery.api.pb import meta
 from machinery.features.gates import Version
 from machinery.wire import codec, envelope
 from machinery.wire.scalars import json_type
@@ -52,39 +52,12 @@ class Body:
     warnings: tuple[str, ...] = ()
 
 
-BINDING = Expected("v1", "Binding", core.Binding)
-EVICTION = Expected("policy/v1", "Eviction", policy.Eviction, frozenset({"policy/v1beta1"}))
+_ALIASES = {"Eviction": frozenset({"policy/v1beta1"})}
 
 
-@cache
-def scale() -> Expected:
-    """autoscaling/v1's Scale; imported when somebody scales."""
-    from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
-
-    return Expected("autoscaling/v1", "Scale", autoscaling.Scale)
-
-
-@cache
-def token_request() -> Expected:
-    """authentication.k8s.io/v1's TokenRequest."""
-    from k8s.io.api.authentication.v1 import generated_pb2 as authentication
-
-    return Expected("authentication.k8s.io/v1", "TokenRequest", authentication.TokenRequest)
-
-
-def of_kind(kind: Kind[Any]) -> Expected:
-    return Expected(kind.api_version, kind.kind, kind.message)
-
-
-def expected(kind: Kind[Any], subresource: str) -> Expected:
-    """What a POST or PUT of a kind's (sub)resource brings."""
-    if subresource == "binding":
-        return BINDING
-    if subresource == "eviction":
-        return EVICTION
-    if subresource == "token":
-        return token_request()
-    return scale() if subresource == "scale" else of_kind(kind)
+def expected(kind: Kind[Any]) -> Expected:
+    """Return what a body of this kind must be."""
+    return Expected(kind.api_version, kind.kind, kind.message, _ALIASES.get(kind.kind, frozenset()))
 
 
 def decode(
@@ -227,7 +200,7 @@ def strict_error(found: list[str]) -> str:
 def delete_options(data: bytes, content: str, query: Callable[[str], str]) -> meta.DeleteOptions:
     """The options of a DELETE: from its body, or else from its query (`query` gives "" for none)."""
     if data:
-        made: meta.DeleteOptions = decode(data, content, _delete_options_of(content), "Ignore").message
+        made: meta.DeleteOptions = decode(data, content, _delete_options(), "Ignore").message
         return made
     options = meta.DeleteOptions()
     grace, orphan = query("gracePeriodSeconds"), query("orphanDependents")
@@ -242,8 +215,8 @@ def delete_options(data: bytes, content: str, query: Callable[[str], str]) -> me
     return options
 
 
-def _delete_options_of(content: str) -> Expected:
-    # Every group registers DeleteOptions; clients send the resource's own version or v1.
+@cache
+def _delete_options() -> Expected:
+    """Return what the body of a DELETE must be: clients send the resource's version, meta.k8s.io/v1 or v1."""
     versions = frozenset({"v1", "meta.k8s.io/v1", *(kind.api_version for kind in kinds.KINDS)})
-    del content
     return Expected("v1", "DeleteOptions", meta.DeleteOptions, versions)

@@ -1,25 +1,24 @@
-"""How long a request may take: what `?timeout=` asks for, and the server's own limits.
+"""The deadline of a request: `?timeout=`, and the server's own limits.
 
 Source: kube-apiserver 1.36, endpoints/filters (request_deadline.go), handlers (rest.go: 34 s of a write) and
-`--request-timeout`. A request that streams has no deadline: what its client says there is not looked at.
+`--request-timeout`. A watch has no deadline: its `?timeout=` is ignored.
 """
 
 from __future__ import annotations
 
 from apiserver.fronts.rest.http import Request
 from machinery.api import errors
-from machinery.api.errors import StatusError
 from machinery.wire.scalars import parse_seconds
 
 REQUEST_SECONDS_MAX = 60.0
 """`--request-timeout`, for everything."""
 WRITE_SECONDS_MAX = 34.0
-"""Of a write, whatever its client allows: after that nobody knows its outcome."""
+"""Of a write, whatever its client allows; after that its outcome is not known."""
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 def seconds_of(request: Request) -> float:
-    """From a request's arrival to the beginning of its answer. Raises StatusError 400."""
+    """Return the time from a request's arrival to the beginning of its response. Raises: StatusError 400."""
     most = WRITE_SECONDS_MAX if request.method in _WRITES else REQUEST_SECONDS_MAX
     if b"timeout" not in request.scope["query_string"] or not (text := request.asked("timeout")):
         return most
@@ -27,12 +26,5 @@ def seconds_of(request: Request) -> float:
         wanted = parse_seconds(text)
     except ValueError as error:
         raise errors.bad_request(f"invalid timeout specified in the request URL - {error}") from None
-    # Nought and less say that the client sets no limit.
+    # Zero or less: the client sets no limit.
     return min(wanted, most) if wanted > 0 else most
-
-
-def missed(request: Request) -> StatusError:
-    """504 of a request that was not answered in time."""
-    if request.method in _WRITES:
-        return errors.timeout("request did not complete within requested timeout - context deadline exceeded")
-    return errors.timeout("request did not complete within the allotted timeout")

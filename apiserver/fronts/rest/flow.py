@@ -1,11 +1,10 @@
-"""A REST request's place among all others: what flow control is told, and the answer of one that has none."""
+"""Priority and fairness over REST: the seats that a request takes, its headers, and the 429."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from apiserver.access.attributes import Attributes
-from apiserver.access.user import User
 from apiserver.flow_control.controller import TOO_MANY, FlowControl, Ticket, TooManyRequests
 from apiserver.fronts.rest.http import Answer, Request
 from apiserver.objects.list_options import EXACT
@@ -13,18 +12,11 @@ from apiserver.objects.list_options import EXACT
 SCHEMA_HEADER = "x-kubernetes-pf-flowschema-uid"
 LEVEL_HEADER = "x-kubernetes-pf-prioritylevel-uid"
 Width = Callable[[int], int]
-
-
-def arrive(control: FlowControl, user: User, request: Request, asked: Attributes, *, watch: bool) -> Ticket:
-    """The request's ticket; its headers are set whatever becomes of it."""
-    width = None
-    if asked.verb in ("list", "deletecollection") or (watch and request.flag("sendInitialEvents")):
-        width = _width(control, request, asked, watch=watch)
-    return control.arrive(user, asked, width)
+_LISTS = frozenset({"list", "deletecollection"})
 
 
 def headers(ticket: Ticket | None) -> dict[str, str]:
-    """Which schema and level a request was found to belong to, by their uids as upstream tells it."""
+    """Return the headers with the uids of a request's flow schema and priority level."""
     if ticket is None:
         return {}
     found = {SCHEMA_HEADER: ticket.schema_uid, LEVEL_HEADER: ticket.level_uid}
@@ -32,12 +24,16 @@ def headers(ticket: Ticket | None) -> dict[str, str]:
 
 
 def refused(error: TooManyRequests) -> Answer:
-    """429 as upstream's filter writes it: no Status, since it has not looked at what was asked for."""
-    told = {"retry-after": str(error.retry_after_seconds), "x-content-type-options": "nosniff"}
-    return Answer(f"{TOO_MANY}\n".encode(), 429, "text/plain; charset=utf-8", headers=told)
+    """Return the 429 as upstream's filter writes it: plain text, no Status."""
+    headers = {"retry-after": str(error.retry_after_seconds), "x-content-type-options": "nosniff"}
+    return Answer(f"{TOO_MANY}\n".encode(), 429, "text/plain; charset=utf-8", headers=headers)
 
 
-def _width(control: FlowControl, request: Request, asked: Attributes, *, watch: bool) -> Width | None:
+def width(control: FlowControl, request: Request, asked: Attributes) -> Width | None:
+    """Return the function of a list's seats for `FlowControl.arrive`; None for one seat."""
+    watch = asked.verb == "watch"
+    if not (asked.verb in _LISTS or (watch and request.flag("sendInitialEvents"))):
+        return None
     selector = request.asked("fieldSelector")
     if selector.startswith("metadata.name="):
         return None

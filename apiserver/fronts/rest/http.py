@@ -6,17 +6,17 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs
 
 import anyio
 
-from apiserver.fronts.rest import compression, problems
+from apiserver.chain import problems
+from apiserver.chain.request import ClientGone
+from apiserver.chain.results import OwnResult
+from apiserver.fronts.rest import compression
 from apiserver.fronts.rest.media import JSON
 from machinery.api import errors
-
-if TYPE_CHECKING:
-    from apiserver.flow_control.controller import Ticket
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -42,10 +42,6 @@ def parse_int64(text: str) -> int:
     return value
 
 
-class ClientGone(Exception):
-    """The client left before it had sent its request."""
-
-
 class Request:
     """One request; the body is read when it is asked for."""
 
@@ -54,12 +50,8 @@ class Request:
         self.path: str = scope["path"]
         self.scope = scope
         self.receive = receive
-        # What the client is told besides the answer, whatever that is.
-        self.warnings: list[str] = []
-        # Whether there is more of a body that nobody wants.
+        # Whether a part of the body is not read.
         self.unread = False
-        # Its place among all others, once it has one.
-        self.ticket: Ticket | None = None
 
     @cached_property
     def headers(self) -> dict[str, str]:
@@ -135,7 +127,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Answer:
+class Answer(OwnResult):
     """A whole answer, or with `pieces` one that is sent as it is made."""
 
     body: bytes = b""

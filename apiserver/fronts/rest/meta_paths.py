@@ -6,7 +6,8 @@ import platform
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from apiserver.fronts.rest import answers, discovery, problems, text
+from apiserver.chain import problems
+from apiserver.fronts.rest import answers, discovery, text
 from apiserver.fronts.rest.http import Answer, Request
 from apiserver.fronts.rest.media import DISCOVERY, JSON, OBJECTS, PROTOBUF, negotiate
 from machinery.api.pb import meta

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from apiserver.fronts.rest import discovery, openapi_protobuf, problems
+from apiserver.chain import problems
+from apiserver.fronts.rest import discovery, openapi_protobuf
 from apiserver.fronts.rest.http import Answer, Request
 from apiserver.fronts.rest.media import JSON, accepted
 from apiserver.schema import schema_files as schemas

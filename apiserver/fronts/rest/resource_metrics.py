@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from k8s.io.metrics.pkg.apis.metrics.v1beta1 import generated_pb2 as metrics
 
-from apiserver.fronts.rest import answers, problems
+from apiserver.chain import problems
+from apiserver.fronts.rest import answers
 from apiserver.fronts.rest.http import Answer, Request
 from apiserver.fronts.rest.kubelets import UsageSnapshot, UsageSource, Used
 from apiserver.fronts.rest.media import OBJECTS, PROTOBUF, Media, negotiate

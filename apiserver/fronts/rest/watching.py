@@ -12,19 +12,17 @@ from typing import Any
 
 import anyio
 
+from apiserver.chain.watch_stream import send_batches
 from apiserver.fronts.rest import answers, tables, text
 from apiserver.fronts.rest.media import PARTIAL, PARTIAL_LIST, PROTOBUF, TABLE, Media
 from apiserver.objects.watcher import EventType, Watcher, WatchEvent
 from machinery.api.errors import StatusError
 from machinery.api.pb import meta
-from machinery.runtime import failpoints
 from machinery.runtime.clock import Clock
 from machinery.wire import codec, presence
 
-GATHER_SECONDS = 0.002
 SEND_SECONDS_MAX = 60.0
-"""How long a client may take to read what was sent; then its connection is dropped."""
-_BEFORE_SEND = failpoints.declare("apiserver.rest.watch.send")
+"""For a client to read what was sent; then its connection is dropped."""
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -82,18 +80,19 @@ def _line(name: str, body: dict[str, Any]) -> bytes:
 
 
 async def send(watcher: Watcher, frames: Frames, write: Send, clock: Clock, resource: str) -> None:
-    """Everything the watcher brings, until it ends; raises TimeoutError for a client that does not read."""
+    """Send events until the watch ends. Raises: TimeoutError for a client that does not read."""
     with anyio.CancelScope() as scope:
         guard = _Guard(scope, clock)
+
+        async def send_batch(batch: list[WatchEvent]) -> None:
+            guard.begin()
+            await write(b"".join(map(frames.of, batch)))
+            guard.end()
+
         try:
-            async for batch in watcher:
-                await _BEFORE_SEND.hit(resource=resource)
-                guard.begin()
-                await write(b"".join(map(frames.of, batch)))
-                guard.end()
-                await clock.sleep(GATHER_SECONDS)
+            await send_batches(watcher, resource, clock, send_batch)
         except StatusError as error:
-            # A server that stops just ends its streams: clients go on elsewhere from their last revision.
+            # When the server stops, its streams just end: clients continue from their last revision.
             if error.code != 503:
                 guard.begin()
                 await write(frames.of_error(error))

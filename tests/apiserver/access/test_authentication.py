@@ -158,7 +158,7 @@ def test_acting_as_somebody_else(clock: FakeClock) -> None:
     credentials = Credentials(authorization="Bearer t")
 
     def acting(*headers: tuple[str, str]) -> User:
-        return access.admit(credentials, headers)
+        return access.impersonate(access.authenticate(credentials), headers)
 
     assert acting().name == "joe"
     assert acting(("impersonate-user", "jane")) == User("jane", ("system:authenticated",))

@@ -1,4 +1,4 @@
-"""The door as options make it."""
+"""Access as options make it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_plain_ports_are_open() -> None:
     door = made(AccessOptions())
     assert door.access.open
     assert door.admission == ()
-    assert door.access.admit(Credentials(authorization="Bearer whatever")) is ADMIN
+    assert door.access.authenticate(Credentials(authorization="Bearer unknown")) is ADMIN
 
 
 def test_with_tokens_everybody_needs_one_where_all_is_allowed(tokens: Path) -> None:
     access = made(AccessOptions(tokens=tokens)).access
-    assert access.admit(TOKEN).name == "jane"
+    assert access.authenticate(TOKEN).name == "jane"
     with pytest.raises(StatusError, match="Unauthorized"):
-        access.admit(Credentials())
+        access.authenticate(Credentials())
 
 
 def test_modes(tokens: Path) -> None:
@@ -52,7 +52,7 @@ def test_modes(tokens: Path) -> None:
         "CertificateSigning",
         "Escalation",
     ]
-    assert door.access.admit(Credentials()).name == "system:anonymous"
+    assert door.access.authenticate(Credentials()).name == "system:anonymous"
     node = User("system:node:n1", ("system:nodes",))
     own = Attributes("get", "nodes", name="n1")
     door.access.authorize(node, own)

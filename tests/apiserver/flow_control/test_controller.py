@@ -12,7 +12,6 @@ import pytest
 from apiserver.access.access import Access
 from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Credentials
-from apiserver.access.impersonation import Headers
 from apiserver.access.user import ADMIN, User
 from apiserver.chain.metrics import RequestMetrics
 from apiserver.flow_control import bootstrap
@@ -202,22 +201,21 @@ async def test_made_up_names_do_not_fill_the_memory() -> None:
     assert len(control._ways) <= 4096
 
 
-class Everybody(Access):
-    """All requests are one user's."""
+class OneUser:
+    """An authenticator for which all requests are of one user."""
 
     def __init__(self, user: User) -> None:
-        super().__init__()
         self._user = user
 
-    def admit(self, credentials: Credentials, headers: Headers = ()) -> User:
+    def user_of(self, credentials: Credentials) -> User:
         return self._user
 
 
 async def rest_of(control: FlowControl, user: User) -> Rest:
     plain = await in_memory()
-    options = FrontOptions(VERSION, access=Everybody(user))
-    registry = plain.front._resources._registry
-    return Rest(RestFront(registry, FakeClock(), options, RequestMetrics(), control))
+    access = Access(OneUser(user))  # type: ignore[arg-type]  # an authenticator of one method
+    options = FrontOptions(VERSION, access=access)
+    return Rest(RestFront(plain.registry, FakeClock(), options, RequestMetrics(), control))
 
 
 async def test_rest_tells_schema_and_level_and_refuses_in_upstreams_words() -> None:

@@ -142,7 +142,7 @@ async def test_the_server_writes_follows_and_tells(etcd: ThrowawayEtcd) -> None:
     async with running(etcd) as bench, anyio.create_task_group() as group:
         rest = await started(bench)
         control = FlowControl(SystemClock())
-        registry = rest.front._resources._registry
+        registry = rest.registry
         group.start_soon(stored.run, control, registry, bench.cache, SystemClock())
 
         def dangling(name: str) -> str:

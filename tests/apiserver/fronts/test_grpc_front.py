@@ -19,7 +19,8 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.authorizer import ALLOWED, NO_OPINION, Decision, RulesFor
 from apiserver.access.user import User
 from apiserver.cache.watch_cache import CacheLimits, WatchCache
-from apiserver.fronts.grpc.front import ServerIdentity, frame_of
+from apiserver.fronts.grpc.front import ServerIdentity
+from apiserver.fronts.grpc.request import frame_of
 from apiserver.objects.requests import RegistryAPI
 from apiserver.process.server import ApiServer, ServerOptions
 from apiserver.storage.etcd_storage import EtcdStorage

@@ -52,8 +52,10 @@ class Reply:
 class Rest:
     """A client of a front."""
 
-    def __init__(self, front: RestFront) -> None:
+    def __init__(self, front: RestFront, registry: Any = None, metrics: RequestMetrics | None = None) -> None:
         self.front = front
+        self.registry = registry
+        self.metrics = metrics or RequestMetrics()
 
     async def request(
         self,
@@ -108,7 +110,9 @@ class Rest:
 
 
 def front_over(registry: Any, clock: Any) -> Rest:
-    return Rest(RestFront(registry, clock, FrontOptions(VERSION, "127.0.0.1:1"), RequestMetrics()))
+    metrics = RequestMetrics()
+    front = RestFront(registry, clock, FrontOptions(VERSION, "127.0.0.1:1"), metrics)
+    return Rest(front, registry, metrics)
 
 
 async def in_memory(

@@ -10,7 +10,7 @@ from machinery.runtime import failpoints
 from tests.apiserver.rest.asgi import in_memory
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-HELD = "apiserver.rest.write.before"
+HELD = "apiserver.write.before"
 
 
 def asked(method: str, text: str) -> float:

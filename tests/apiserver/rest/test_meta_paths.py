@@ -214,7 +214,7 @@ async def test_tokens_are_verified_by_the_published_key(tmp_path: Path) -> None:
     accounts = ServiceAccountTokens(pki.accounts_key.read_bytes(), Nothing(), clock)
     plain = await in_memory()
     options = FrontOptions(VERSION, "10.0.0.1:6443", Health(), accounts=accounts)
-    rest = Rest(RestFront(plain.front._resources._registry, clock, options, RequestMetrics()))
+    rest = Rest(RestFront(plain.registry, clock, options, RequestMetrics()))
     found = await rest.request("GET", "/.well-known/openid-configuration")
     assert (found.header("content-type"), found.header("cache-control")) == (
         "application/json",

@@ -189,8 +189,7 @@ async def test_a_client_that_leaves_ends_its_watch(etcd: ThrowawayEtcd) -> None:
                 assert client.recv(12) == b"HTTP/1.1 200"
 
         await anyio.to_thread.run_sync(open_and_leave)
-        metrics: Any = rest.front._metrics
-        await eventually(lambda: not any(metrics._watches.values()))
+        await eventually(lambda: not any(rest.metrics._watches.values()))
 
 
 async def test_what_is_too_large_is_refused() -> None:

@@ -1,0 +1,307 @@
+"""A gRPC request: decoded from api.proto's messages, and its response encoded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import grpc.aio
+from google.protobuf.message import DecodeError, Message
+from nominee_api.v1 import api_pb2 as api
+
+from apiserver.access.attributes import Attributes
+from apiserver.access.authentication import Credentials
+from apiserver.access.impersonation import PREFIX as IMPERSONATE
+from apiserver.access.impersonation import Headers
+from apiserver.chain import problems, request_options
+from apiserver.chain.filters import Dependencies
+from apiserver.chain.request import WRITES, ApiRequest, OwnHandler, Verb
+from apiserver.chain.results import OwnResult, Result
+from apiserver.chain.reviews import review
+from apiserver.chain.watch_stream import send_batches
+from apiserver.flow_control.controller import FlowControl
+from apiserver.fronts.grpc import attributes as grpc_attributes
+from apiserver.fronts.grpc import bodies
+from apiserver.objects import served
+from apiserver.objects.cached_object import CachedObject
+from apiserver.objects.requests import (
+    DeleteResult,
+    ListOptions,
+    ListPage,
+    PatchKind,
+    RegistryAPI,
+    WatchOptions,
+    WriteOptions,
+    WriteResult,
+)
+from apiserver.objects.watcher import Watcher, WatchEvent
+from machinery.api import errors
+from machinery.api.errors import StatusError
+from machinery.api.kinds import Kind
+from machinery.api.pb import meta
+from machinery.wire import access_review
+
+Context = grpc.aio.ServicerContext[Any, Any]
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class GrpcResult(OwnResult):
+    """A serialized response."""
+
+    data: bytes
+
+
+class GrpcRequest(ApiRequest):
+    """A request by one of the methods. `response` or `failure` is set at its end; a watch has no response."""
+
+    __slots__ = (
+        "_authorizations",
+        "_context",
+        "_data",
+        "_impersonation",
+        "_message",
+        "_message_type",
+        "_server",
+        "_user_agent",
+        "failure",
+        "response",
+    )
+
+    def __init__(
+        self,
+        verb: Verb,
+        message_type: type[Message],
+        data: bytes,
+        context: Context,
+        server: Dependencies,
+    ) -> None:
+        super().__init__(verb)
+        self._message_type = message_type
+        self._data = data
+        self._context = context
+        self._server = server
+        self._message: Any = None
+        self._authorizations: list[str] | None = None
+        self._impersonation: list[tuple[str, str]] = []
+        self._user_agent = ""
+        self.response = b""
+        self.failure: StatusError | None = None
+
+    # For the filters.
+
+    def seconds_max(self) -> float | None:
+        """Return None: the deadline of a call is gRPC's own."""
+        return None
+
+    def _read_metadata(self) -> list[str]:
+        """Read the call's metadata, which has REST's headers under their names in lower case, once."""
+        authorizations = self._authorizations
+        if authorizations is None:
+            authorizations = self._authorizations = []
+            for key, value in self._context.invocation_metadata() or ():
+                if key == "user-agent":
+                    # gRPC adds its own behind the client's.
+                    self._user_agent = str(value).partition(" ")[0]
+                elif key == "authorization":
+                    authorizations.append(str(value))
+                elif key.startswith(IMPERSONATE):
+                    self._impersonation.append((key, str(value)))
+        return authorizations
+
+    def credentials(self) -> Credentials:
+        authorizations = self._read_metadata()
+        if len(authorizations) > 1:
+            raise errors.bad_request("more than one authorization in the request's metadata")
+        return Credentials(authorization=authorizations[0] if authorizations else "")
+
+    def impersonation(self) -> Headers:
+        self._read_metadata()
+        return self._impersonation
+
+    def _decode(self) -> Any:
+        """Return the request's message. Raises: StatusError 400, 413."""
+        if len(self._data) > problems.BODY_BYTES_MAX and self.verb in WRITES:
+            raise problems.too_large()
+        try:
+            return self._message_type.FromString(self._data)
+        except DecodeError as error:
+            name = self._message_type.DESCRIPTOR.full_name
+            raise errors.bad_request(f"the request cannot be decoded as {name}: {error}") from None
+
+    def resolve(self) -> Attributes:
+        message = self._message = self._decode()
+        target: api.Target = message.target
+        kind = self.kind = served.by_resource(target.group, target.version, target.resource)
+        self.namespace, self.name = target.namespace, target.name
+        if self.verb not in grpc_attributes.COLLECTION_VERBS:
+            self.subresource = target.subresource
+        if kind is None and self.verb == "create" and _is_access_review(target):
+            self.handler = self._review
+        return grpc_attributes.attributes(self.verb, message, kind)
+
+    def width(self, control: FlowControl) -> Callable[[int], int] | None:
+        return grpc_attributes.width(control, self._message, self.attributes)
+
+    def queue_seconds_max(self) -> float:
+        """Return a quarter of the time that the call has."""
+        remaining = self._context.time_remaining()
+        return math.inf if remaining is None else remaining / 4
+
+    def prepare(self) -> None:
+        """Do nothing: there is one form of response."""
+
+    async def _review(self, registry: RegistryAPI) -> Result:
+        """Answer a SubjectAccessReview, which controllers create; other reviews are for clients of REST."""
+        return await review(self, access_review.KIND, self._server.access, self._server.clock)
+
+    # For the handlers.
+
+    def resource_version(self) -> str:
+        version: str = self._message.resource_version
+        return version
+
+    def list_options(self) -> ListOptions:
+        request: api.ListRequest = self._message if self.verb == "list" else self._message.list
+        return ListOptions(
+            label_selector=request.label_selector,
+            field_selector=request.field_selector,
+            resource_version=request.resource_version,
+            resource_version_match=request.resource_version_match,
+            limit=request.limit,
+            # A field named as a Python keyword.
+            continue_token=getattr(request, "continue"),
+        )
+
+    def watch_options(self) -> WatchOptions:
+        request: api.WatchRequest = self._message
+        initial = request.send_initial_events if request.HasField("send_initial_events") else None
+        request_options.check_initial_events(initial, request.resource_version_match)
+        return WatchOptions(
+            label_selector=request.label_selector,
+            field_selector=request.field_selector,
+            resource_version=request.resource_version,
+            allow_bookmarks=request.allow_bookmarks,
+            timeout_seconds=max(request.timeout_seconds, 0),
+            send_initial_events=initial,
+        )
+
+    def write_options(self, kind: str) -> WriteOptions:
+        options: api.WriteOptions = self._message.options
+        validation = options.field_validation
+        request_options.check_field_validation(validation, kind)
+        return WriteOptions(
+            dry_run=options.dry_run,
+            field_manager=options.field_manager,
+            force=options.force if options.HasField("force") else None,
+            field_validation=validation,
+            warn=True,
+            user_agent=self._user_agent,
+        )
+
+    async def delete_options(self) -> meta.DeleteOptions:
+        return bodies.delete_options(self._message.options)
+
+    async def body(self, expected: Kind[M]) -> M:
+        return bodies.decode(expected, self._message.body)
+
+    def patch_kind(self) -> PatchKind:
+        try:
+            return PatchKind(self._message.type)
+        except ValueError:
+            raise errors.bad_request(f"unknown patch type {self._message.type}") from None
+
+    async def patch(self) -> bytes:
+        data: bytes = self._message.patch
+        return data
+
+    # The response.
+
+    async def respond(self, result: Result) -> None:
+        self.code = 200
+        self.response = _encode(result)
+
+    async def stream(self, watcher: Watcher) -> None:
+        self.code = 200
+        context = self._context
+        # The watch stands: everything written from now on is sent.
+        await context.write(b"")
+
+        async def send(batch: list[WatchEvent]) -> None:
+            await context.write(b"".join(map(frame_of, batch)))
+
+        try:
+            await send_batches(watcher, self._message.target.resource, self._server.clock, send)
+        except StatusError as error:
+            await context.write(error_frame(error))
+
+    async def fail(self, error: StatusError) -> None:
+        self.code = error.code
+        self.failure = error
+
+
+class ServerInfoRequest(GrpcRequest):
+    """A request for the server's version, gates and revision: for authorization it is GET of /version."""
+
+    __slots__ = ()
+
+    def __init__(self, data: bytes, context: Context, server: Dependencies, handler: OwnHandler) -> None:
+        super().__init__("get", api.ServerInfoRequest, data, context, server)
+        self.handler = handler
+
+    def resolve(self) -> Attributes:
+        self._decode()
+        return Attributes("get", path="/version")
+
+
+def _is_access_review(target: api.Target) -> bool:
+    """Report whether a request is about SubjectAccessReviews."""
+    kind = access_review.KIND
+    return (target.group, target.version, target.resource) == (kind.group, kind.version, kind.plural)
+
+
+def _encode(result: Result) -> bytes:
+    """Return the message of a result."""
+    if isinstance(result, WriteResult):
+        return api.Object(body=result.object.data, warnings=result.warnings).SerializeToString()
+    if isinstance(result, CachedObject):
+        return api.Object(body=result.data).SerializeToString()
+    if isinstance(result, ListPage):
+        return _page(result)
+    if isinstance(result, DeleteResult):
+        return api.DeleteResponse(
+            body=result.object.data, deleted=result.deleted, warnings=result.warnings
+        ).SerializeToString()
+    if isinstance(result, GrpcResult):
+        return result.data
+    raise TypeError(f"{type(result).__name__} has no gRPC form")
+
+
+def _page(page: ListPage) -> bytes:
+    response = api.ListResponse(
+        warnings=page.warnings,
+        items=[item.data for item in page.items],
+        resource_version=page.resource_version,
+        remaining_item_count=page.remaining,
+        **{"continue": page.continue_token},
+    )
+    return response.SerializeToString()
+
+
+def frame_of(event: WatchEvent) -> bytes:
+    """Return a WatchResponse with this one event, which is serialized once."""
+    frame = event.frame
+    if not frame:
+        frame = event.frame = api.WatchResponse(
+            events=[api.WatchEvent(type=event.type.name, revision=event.revision, body=event.object.data)]
+        ).SerializeToString()
+    return frame
+
+
+def error_frame(error: StatusError) -> bytes:
+    """Return a WatchResponse that ends a watch."""
+    return api.WatchResponse(
+        events=[api.WatchEvent(type=api.WatchEvent.ERROR, error=error.to_message().SerializeToString())]
+    ).SerializeToString()
