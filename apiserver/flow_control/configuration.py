@@ -10,12 +10,9 @@ from dataclasses import dataclass
 
 from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
+from apiserver.kinds.flowcontrol.shared import ALL, BY_NAMESPACE, BY_USER, EXEMPT, QUEUE
 from machinery.api.pb import flowcontrol
 
-ALL = "*"
-EXEMPT, LIMITED = "Exempt", "Limited"
-QUEUE, REJECT = "Queue", "Reject"
-BY_USER, BY_NAMESPACE = "ByUser", "ByNamespace"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 

@@ -24,7 +24,7 @@ from cachetools import FIFOCache
 
 from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
-from apiserver.flow_control import bootstrap, borrowing
+from apiserver.flow_control import borrowing
 from apiserver.flow_control import seats as seats_rules
 from apiserver.flow_control.borrowing import Bounds
 from apiserver.flow_control.configuration import (
@@ -39,6 +39,7 @@ from apiserver.flow_control.queue_set import QueueSet, Request
 from apiserver.flow_control.retry_after import RetryAfter
 from apiserver.flow_control.seats import Stored
 from apiserver.flow_control.shuffle_sharding import flow_hash, hand
+from apiserver.kinds.flowcontrol import bootstrap
 from machinery.api.errors import StatusError
 from machinery.api.pb import flowcontrol, meta
 from machinery.runtime.clock import Clock

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from apiserver.flow_control import bootstrap
 from apiserver.flow_control.seats import Stored
+from apiserver.kinds.flowcontrol import bootstrap
 from apiserver.objects.watcher import EventType
 from machinery.api import errors
 from machinery.api.errors import StatusError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from apiserver.flow_control import bootstrap
+from apiserver.kinds.flowcontrol import bootstrap
 from apiserver.kinds.flowcontrol.shared import conditions, fixed, validate_status
 from apiserver.kinds.rules import KindRules
 from apiserver.kinds.simple_strategy import SimpleStrategy

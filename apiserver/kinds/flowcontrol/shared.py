@@ -10,6 +10,10 @@ from machinery.api.errors import Cause
 from machinery.api.pb import flowcontrol
 from machinery.defaults import flow_control as defaults
 
+ALL = "*"
+EXEMPT, LIMITED = "Exempt", "Limited"
+QUEUE, REJECT = "Queue", "Reject"
+BY_USER, BY_NAMESPACE = "ByUser", "ByNamespace"
 T = TypeVar("T", flowcontrol.FlowSchema, flowcontrol.PriorityLevelConfiguration)
 _Condition = flowcontrol.FlowSchemaCondition | flowcontrol.PriorityLevelConfigurationCondition
 

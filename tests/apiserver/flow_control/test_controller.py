@@ -14,10 +14,10 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.authentication import Credentials
 from apiserver.access.user import ADMIN, User
 from apiserver.chain.metrics import RequestMetrics
-from apiserver.flow_control import bootstrap
 from apiserver.flow_control.controller import TOO_MANY, FlowControl, Limits, Ticket, TooManyRequests
 from apiserver.flow_control.metrics import collect
 from apiserver.fronts.rest.front import FrontOptions, RestFront
+from apiserver.kinds.flowcontrol import bootstrap
 from machinery.runtime.clock import FakeClock
 from tests.apiserver.rest.asgi import VERSION, Rest, in_memory
 

@@ -10,8 +10,9 @@ import pytest
 
 from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
-from apiserver.flow_control import bootstrap, stored
+from apiserver.flow_control import stored
 from apiserver.flow_control.controller import FlowControl
+from apiserver.kinds.flowcontrol import bootstrap
 from machinery.api.kinds import FLOW_SCHEMA, PRIORITY_LEVEL_CONFIGURATION
 from machinery.runtime.clock import SystemClock
 from machinery.wire import codec

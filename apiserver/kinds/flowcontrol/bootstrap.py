@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.flow_control.configuration import ALL, BY_NAMESPACE, BY_USER, EXEMPT, LIMITED, QUEUE, REJECT
+from apiserver.kinds.flowcontrol.shared import ALL, BY_NAMESPACE, BY_USER, EXEMPT, LIMITED, QUEUE, REJECT
 from machinery.api.pb import flowcontrol
 
 AUTO_UPDATE = "apf.kubernetes.io/autoupdate-spec"
