@@ -47,7 +47,8 @@ class LimitRanger(Plugin):
 
 def _ranges(request: Request, lookup: Lookup) -> Sequence[CachedObject]:
     found = lookup.listed(LIMIT_RANGE, request.namespace)
-    if found and request.operation == "UPDATE" and request.obj.metadata.HasField("deletionTimestamp"):
+    # The stored object decides: a client may leave out the deletionTimestamp, or send one.
+    if found and request.old is not None and request.old.metadata.HasField("deletionTimestamp"):
         return []
     return found
 

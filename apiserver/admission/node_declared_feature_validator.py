@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
@@ -45,7 +45,7 @@ class NodeDeclaredFeatureValidator(Plugin):
 
 def needed_for_update(old: core.Pod, new: core.Pod) -> Iterator[str]:
     """Features that a node must have for a pod on it to change so."""
-    if recorded_qos_class(old) == GUARANTEED and _cpu(old) != _cpu(new):
+    if recorded_qos_class(old) == GUARANTEED and _cpu(old.spec.containers) != _cpu(new.spec.containers):
         yield "GuaranteedQoSPodCPUResize"
     if old.spec.HasField("resources") != new.spec.HasField("resources") or (
         old.spec.resources != new.spec.resources
@@ -56,8 +56,7 @@ def needed_for_update(old: core.Pod, new: core.Pod) -> Iterator[str]:
         yield "InPlacePodVerticalScalingInitContainers"
 
 
-def _cpu(pod: core.Pod) -> list[Quantity]:
-    spec = pod.spec
-    containers = (*spec.containers, *spec.initContainers)
-    lists = [*(container.resources.requests for container in containers), spec.resources.requests]
+def _cpu(containers: Iterable[core.Container]) -> list[Quantity]:
+    """Return the cpu requests; init containers and pod-level requests pin no cpus and are not looked at."""
+    lists = (container.resources.requests for container in containers)
     return [Quantity.parse(found["cpu"].string) if "cpu" in found else _ZERO for found in lists]

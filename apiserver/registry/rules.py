@@ -7,6 +7,7 @@ from typing import Any
 from apiserver.kinds.strategy import Environment, Strategy
 from apiserver.kinds.table import rules_of
 from apiserver.objects.requests import WriteOptions
+from apiserver.registry.body_checks import check_namespace
 from apiserver.storage.interface import VALUE_BYTES_MAX
 from apiserver.validation import field, metadata
 from machinery.api import errors
@@ -97,11 +98,13 @@ def before_create(strategy: Strategy[Any], new: Any, env: Environment) -> None:
 
 
 def before_update(strategy: Strategy[Any], new: Any, old: Any, env: Environment) -> None:
-    """Prepare and validate a changed object in place; raises 422. Fills presence in `new`."""
+    """Prepare and validate a changed object in place; raises 400 and 422. Fills presence in `new`.
+
+    A body for another namespace is refused before anything else is judged.
+    """
     presence.fill(new)
     metadata_new, metadata_old = new.metadata, old.metadata
-    if not strategy.kind.namespaced and metadata_new.namespace:
-        metadata_new.namespace = ""
+    check_namespace(strategy, metadata_old.namespace, metadata_new)
     metadata_new.generation = metadata_old.generation
     strategy.prepare_for_update(new, old, env)
     if not metadata_new.uid:
