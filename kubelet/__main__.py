@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import click
 
+from kubelet.features import ResizePreemptionFlavour
 from kubelet.node.addresses import LISTED_NODES_MAX
 from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.shell.process import KubeletConfig, run_kubelet
@@ -52,6 +53,19 @@ DURATION, QUANTITY = Duration(), _Quantity()
 @click.option("--node-region", default="")
 @click.option("--cpu-manager-policy", default="none", type=click.Choice(["none", "static"]))
 @click.option("--memory-manager-policy", default="None", type=click.Choice(["None", "Static"]))
+@click.option(
+    "--memory-swap-behavior",
+    default="NoSwap",
+    type=click.Choice(["NoSwap", "LimitedSwap"]),
+    help="With LimitedSwap, memory of containers that may swap is not resized in place.",
+)
+@click.option(
+    "--resize-preemption-flavour",
+    default="kep",
+    type=click.Choice(["kep", "1.37"]),
+    help="With 1.37 and the gate InPlacePodVerticalScalingSchedulerPreemption on, the kubelet itself preempts"
+    " no pod for the resize of a critical one.",
+)
 @click.option("--start-delay", default="0s", type=DURATION, help="From admission until containers run.")
 @click.option("--ready-delay", default="0s", type=DURATION, help="From running until ready.")
 @click.option("--stop-delay", default="0s", type=DURATION, help="How long containers take to stop.")
@@ -77,6 +91,8 @@ def main(
     node_region: str,
     cpu_manager_policy: str,
     memory_manager_policy: str,
+    memory_swap_behavior: str,
+    resize_preemption_flavour: ResizePreemptionFlavour,
     start_delay: float,
     ready_delay: float,
     stop_delay: float,
@@ -111,6 +127,7 @@ def main(
             region=node_region,
             cpu_manager_policy=cpu_manager_policy,
             memory_manager_policy=memory_manager_policy,
+            swap_behavior=memory_swap_behavior,
         ),
         delays=Delays(start=start_delay, ready=ready_delay, stop=stop_delay, actuation=actuation_delay),
         beats=Heartbeats(
@@ -118,6 +135,7 @@ def main(
             status_report_frequency=node_status_report_frequency,
             lease_duration=node_lease_duration,
         ),
+        resize_preemption_flavour=resize_preemption_flavour,
         cloud_address=cloud_address,
         cloud=cloud,
     )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from machinery.features.gates import Gates, Version
+
+ResizePreemptionFlavour = Literal["kep", "1.37"]
+"""KEP-5836's text, or what Kubernetes 1.37 shipped."""
 
 RESIZE_CONDITIONS_SINCE = Version(1, 33)
 PRIORITIZED_RETRIES_SINCE = Version(1, 34)
@@ -28,7 +32,9 @@ class Features:
     infeasible_above_allocatable: bool = False
     """Before 1.36: a resize beyond the whole node is refused, not deferred."""
     preemption_policy: bool = False
-    """SchedulerPreemptionForPodResize: the node may forbid preemption for a resize (KEP-5836)."""
+    """InPlacePodVerticalScalingSchedulerPreemption: the node may forbid preemption for a resize."""
+    preempts_for_resize: bool = True
+    """Whether the kubelet itself ever preempts for a critical pod's resize."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +55,12 @@ class StatusFeatures:
     """What the node's status declares."""
 
 
-def features(version: Version, gates: Gates) -> Features:
-    """Return the features of the core."""
+def features(version: Version, gates: Gates, flavour: ResizePreemptionFlavour = "kep") -> Features:
+    """Return the features of the core.
+
+    With the gate on, the kubelet of `flavour` 1.37 leaves preemption for a resize to the scheduler.
+    """
+    scheduler_preempts = gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
     return Features(
         resize=gates.enabled("InPlacePodVerticalScaling"),
         resize_pod_level=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
@@ -58,7 +68,8 @@ def features(version: Version, gates: Gates) -> Features:
         pod_level_resources=gates.enabled("PodLevelResources"),
         prioritized_retries=version >= PRIORITIZED_RETRIES_SINCE,
         infeasible_above_allocatable=version < DEFERRED_ABOVE_ALLOCATABLE_SINCE,
-        preemption_policy=gates.enabled("InPlacePodVerticalScalingSchedulerPreemption"),
+        preemption_policy=scheduler_preempts,
+        preempts_for_resize=not (scheduler_preempts and flavour == "1.37"),
     )
 
 

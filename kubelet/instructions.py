@@ -97,7 +97,8 @@ class Retried:
 class Evaluated:
     """An admission was decided; for the log and metrics. `reason` is the raw one (OutOfcpu, ...).
 
-    `trigger` is what caused the retry that it belongs to, "" for the admission of a new pod.
+    `trigger` is what caused the retry that it belongs to, "" for the admission of a new pod; `detail` the
+    label of an infeasible resize's metric.
     """
 
     uid: str
@@ -107,6 +108,27 @@ class Evaluated:
     message: str = ""
     was_deferred: bool = False
     trigger: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeRequested:
+    """A client changed what a container asks for; for metrics.
+
+    Source: kubelet 1.36, recordContainerResizeOperations.
+    """
+
+    resource: str
+    requirement: Literal["requests", "limits"]
+    operation: Literal["add", "remove", "increase", "decrease"]
+
+
+@dataclass(frozen=True, slots=True)
+class Actuated:
+    """An actuation has ended, after `seconds`; for metrics."""
+
+    seconds: float
+    success: bool
 
 
 # Pod instructions: checkpoint
@@ -251,5 +273,7 @@ NodeInstruction = (
     | RecordContainerEvents
     | Retried
     | Evaluated
+    | ResizeRequested
+    | Actuated
 )
 Instruction = NodeInstruction | PodInstruction

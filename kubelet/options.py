@@ -96,6 +96,7 @@ class NodeShape:
     region: str = ""
     cpu_manager_policy: str = "none"
     memory_manager_policy: str = "None"
+    swap_behavior: str = "NoSwap"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,8 @@ class Verdict:
     admitted: bool
     reason: str = ""
     message: str = ""
+    detail: str = ""
+    """Of an infeasible resize: the label of its metric."""
     victims: tuple[str, ...] = field(default=())
 
 
@@ -34,17 +36,15 @@ def admit(
     node: NodeState, record: PodRecord, resources: PodResources, operation: Operation, others: list[PodRecord]
 ) -> Verdict:
     """Decide whether `record` may have `resources` beside the active `others`: all of it or nothing."""
-    if operation == "resize":
-        message = infeasible(node, record)
-        if message is not None:
-            return Verdict(admitted=False, reason="Infeasible", message=message)
+    if operation == "resize" and (refusal := infeasible(node, record)) is not None:
+        return Verdict(admitted=False, reason="Infeasible", message=refusal.message, detail=refusal.detail)
     if os_failure := _os_failure(node, record.pod):
         return os_failure
     beside = [other for other in others if other.uid != record.uid]
     failures = predicates.failures(node, record.pod, node.requests(record, resources), beside)
     if not failures:
         return Verdict(admitted=True)
-    if operation == "resize" and node.resize_preemption_disabled:
+    if operation == "resize" and not node.preempts_for_resize:
         return Verdict(admitted=False, reason=failures[0].reason, message=failures[0].message)
     try:
         recovery = recover(node, record, failures, others)

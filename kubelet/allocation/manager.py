@@ -16,6 +16,7 @@ from kubelet.pods import transitions
 from kubelet.pods.record import TERMINAL_PHASES, Outcome, PodRecord
 from kubelet.pods.states import Trigger as PodTrigger
 from kubelet.resize import conditions
+from kubelet.resize.operations import operations
 from kubelet.resize.states import Trigger
 from kubelet.resize.transitions import Facts, move
 from machinery.api.objects import get_condition
@@ -63,6 +64,7 @@ def on_pod_updated(node: NodeState, event: events.PodUpdated, out: list[Instruct
     _take(node, record, event.pod)
     if not node.features.resize or record.desired.same(before):
         return
+    out += operations(before, record.desired)
     if node.differs(record):
         resize_queue.push(node, uid)
         _retry(node, "pod_updated", event.at.now, out)
@@ -235,6 +237,7 @@ def _evaluate(node: NodeState, record: PodRecord, trigger: str, now: float, out:
             verdict.message,
             was_deferred=record.pending is not None and record.pending.reason == conditions.DEFERRED,
             trigger=trigger,
+            detail=verdict.detail,
         )
     )
     if verdict.admitted:

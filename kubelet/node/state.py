@@ -10,6 +10,7 @@ from kubelet.options import Delays
 from kubelet.pods.record import PodRecord
 from kubelet.resources.pod_resources import PodResources, desired_resources
 from kubelet.resources.usage import requested
+from kubelet.runtime.sandbox import PodSandbox
 from machinery.api.pb import core
 from machinery.features.gates import DEFAULT, Gates, Version
 from machinery.resources.pod_resources import Resources, amount
@@ -19,7 +20,7 @@ def _no_swap(pod: core.Pod, container: str) -> bool:
     return False
 
 
-def _no_memory_usage(pod: core.Pod, container: str) -> int:
+def _no_memory_usage(pod: core.Pod, sandbox: PodSandbox | None, container: str) -> int:
     return 0
 
 
@@ -40,7 +41,7 @@ class NodeSettings:
     """InPlacePodVerticalScalingExclusiveMemory."""
     uses_swap: Callable[[core.Pod, str], bool] = _no_swap
     """Whether a container of a pod may swap."""
-    memory_usage: Callable[[core.Pod, str], int] = _no_memory_usage
+    memory_usage: Callable[[core.Pod, PodSandbox | None, str], int] = _no_memory_usage
     """How many bytes a container of a pod uses, "" for the pod: a lower limit must leave room for that."""
 
 
@@ -70,9 +71,17 @@ class NodeState:
 
     @property
     def resize_preemption_disabled(self) -> bool:
-        """Return whether the node's policy forbids preemption for a resize (KEP-5836)."""
+        """Return whether the node's policy forbids preemption for a resize: one owner of it is enough.
+
+        Source: KEP-5836, "Multiple Owner Support".
+        """
         disabled = bool(self.node.spec.podPreemptionPolicy.disableResizePreemption)
         return self.features.preemption_policy and disabled
+
+    @property
+    def preempts_for_resize(self) -> bool:
+        """Return whether the kubelet may preempt pods for a critical pod's resize."""
+        return self.features.preempts_for_resize and not self.resize_preemption_disabled
 
     def allocate(self, record: PodRecord, resources: PodResources) -> None:
         """Set a pod's allocation; it is on disk once `saved_version` has reached the record's version."""

@@ -37,6 +37,21 @@ def usage(pod: core.Pod, container: Container, resource: str) -> int:
     return min(used, limit) if limit else used
 
 
+def memory_in_use(pod: core.Pod, sandbox: PodSandbox | None, container: str) -> int:
+    """Return the bytes that a running container uses, "" for all of the pod, as a lower limit must leave.
+
+    Only the annotation counts: what is merely requested refuses no limit.
+    """
+    annotated = _annotated(pod.metadata.annotations, MEMORY)
+    if annotated is None or sandbox is None:
+        return 0
+    return sum(
+        usage(pod, one, MEMORY)
+        for one in sandbox.containers
+        if one.state == "running" and container in ("", one.name)
+    )
+
+
 def summary(node: str, pods: Iterable[tuple[core.Pod, PodSandbox]], now: float) -> dict[str, object]:
     """Return a node's summary, with its running pods; `now` in seconds since the epoch."""
     rows, total = [], {CPU: 0, MEMORY: 0}

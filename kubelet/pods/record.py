@@ -44,6 +44,8 @@ class Sync:
     """The allocation that the due time of the resize is about."""
     calls: tuple[ActuationCall, ...] = ()
     """Of the actuation under way, the calls that are left."""
+    actuation_began: float = 0.0
+    """When the actuation under way began, in seconds of the monotonic clock."""
     last: LastSync | None = None
     """What the last sync acted on."""
     written: core.Pod | None = None

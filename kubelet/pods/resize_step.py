@@ -8,14 +8,24 @@ from __future__ import annotations
 from typing import Final
 
 from kubelet.allocation import manager
-from kubelet.instructions import Actuate, PodInstruction, SyncLater
+from kubelet.instructions import Actuate, Actuated, PodInstruction, SyncLater
 from kubelet.node.state import NodeState
 from kubelet.pods.record import PodRecord
 from kubelet.pods.states import Step
 from kubelet.pods.step import Pass
 from kubelet.resize import actuation
-from kubelet.resize.actuation import ActuationCall, ContainerResize, RestartContainers, SetPodResources
-from kubelet.resources.pod_resources import PodResources
+from kubelet.resize.actuation import (
+    ActuationCall,
+    ContainerResize,
+    PodResize,
+    ResizePlan,
+    RestartContainers,
+    SetPodResources,
+    with_pod_limits,
+)
+from kubelet.resize.cgroups import PodCgroup, pod_cgroup
+from kubelet.resources.pod_resources import PodResources, with_resources
+from kubelet.resources.requirements import EMPTY
 from machinery.resources.pod_resources import CPU, MEMORY
 
 ACTUATION_RETRY_SECONDS: Final = 10.0
@@ -27,9 +37,11 @@ def resize(p: Pass) -> PodInstruction | None:
     allocated = p.node.allocated(record)
     if sync.calls and sync.actuates is allocated:
         sync.calls = sync.calls[1:]  # the first one is done
-        if not sync.calls:
-            _check(p)
-        return _next_call(p, first=False) if sync.calls else None
+        if sync.calls:
+            return _next_call(p, first=False)
+        _ended(p, success=True)
+        _check(p)
+        return None
     sync.calls = ()
     if _check(p):
         return None
@@ -38,9 +50,8 @@ def resize(p: Pass) -> PodInstruction | None:
         p.forget(Step.RESIZE)
     if p.waits(Step.RESIZE, p.node.settings.delays.of(record.pod).actuation):
         return None
-    plan = actuation.plan(
-        container_resizes(p.node, record), pod_memory_usage=p.node.settings.memory_usage(record.pod, "")
-    )
+    plan = plan_of(p.node, record)
+    sync.actuation_began = p.at.monotonic
     if plan.error:
         fail(p, plan.error)
         return None
@@ -61,9 +72,42 @@ def _check(p: Pass) -> bool:
 def fail(p: Pass, error: str) -> None:
     """Show the error, and try again later."""
     p.record.sync.calls = ()
+    _ended(p, success=False)
     manager.on_actuation_failed(p.node, p.record, error, now=p.at.now, out=p.out)
     p.wait(Step.RESIZE, ACTUATION_RETRY_SECONDS)
     p.out.append(SyncLater(p.record.uid, ACTUATION_RETRY_SECONDS))
+
+
+def _ended(p: Pass, *, success: bool) -> None:
+    """Measure an actuation; what is refused before the first call took no time."""
+    p.out.append(Actuated(p.at.monotonic - p.record.sync.actuation_began, success))
+
+
+def plan_of(node: NodeState, record: PodRecord) -> ResizePlan:
+    """Return the plan that actuates what the pod is allocated."""
+    allocated = node.allocated(record)
+    pod = PodResize(
+        actuated=_cgroup(node, record, _in_force(record, allocated)),
+        allocated=_cgroup(node, record, allocated),
+        level_changes=_pod_level_differs(record, allocated),
+        memory_usage=node.settings.memory_usage(record.pod, record.sandbox, ""),
+    )
+    return actuation.plan(container_resizes(node, record), pod)
+
+
+def _in_force(record: PodRecord, allocated: PodResources) -> PodResources:
+    """Return what the runtime has: of the containers that run, and of others what they will start with."""
+    sandbox = record.sandbox
+    if sandbox is None:
+        return allocated
+    running = {one.name: one.resources for one in sandbox.containers if one.state == "running"}
+    rows = tuple((name, running.get(name, own)) for name, own in allocated.containers)
+    return PodResources(rows, sandbox.pod_resources if allocated.pod is not None else None)
+
+
+def _cgroup(node: NodeState, record: PodRecord, resources: PodResources) -> PodCgroup:
+    pod = with_resources(record.pod, resources, pod_level=node.features.resize_pod_level)
+    return pod_cgroup(pod, pod_level=node.features.pod_level_resources)
 
 
 def is_actuated(node: NodeState, record: PodRecord) -> bool:
@@ -78,7 +122,6 @@ def container_resizes(node: NodeState, record: PodRecord) -> list[ContainerResiz
     sandbox, allocated = record.sandbox, node.allocated(record)
     if sandbox is None:
         return []
-    changed = actuation.changed_limits(sandbox.pod_resources, allocated.pod)
     resizes = []
     for spec in (*record.pod.spec.initContainers, *record.pod.spec.containers):
         container = sandbox.get(spec.name)
@@ -88,32 +131,36 @@ def container_resizes(node: NodeState, record: PodRecord) -> list[ContainerResiz
         resizes.append(
             ContainerResize(
                 name=spec.name,
-                actuated=container.resources,
-                allocated=own,
+                actuated=with_pod_limits(container.resources, sandbox.pod_resources),
+                allocated=with_pod_limits(own, allocated.pod),
+                own=own,
                 restart_for=frozenset(name for name in (CPU, MEMORY) if actuation.restarts_for(spec, name)),
-                inherits=frozenset(
-                    name
-                    for name in changed
-                    if not container.resources.limits.number(name) and not own.limits.number(name)
-                ),
                 running=container.state == "running",
-                memory_usage=node.settings.memory_usage(record.pod, spec.name),
+                memory_usage=node.settings.memory_usage(record.pod, sandbox, spec.name),
             )
         )
     return resizes
 
 
 def _pod_level_differs(record: PodRecord, allocated: PodResources) -> bool:
-    """Return whether the pod as a whole is allocated other resources than are in force."""
+    """Return whether the pod as a whole is allocated other cpu or memory than is in force.
+
+    Source: kubelet 1.36, isPodLevelResourcesResizeInProgress.
+    """
     if allocated.pod is None or record.sandbox is None:
         return False
-    in_force = record.sandbox.pod_resources
-    return in_force is None or not allocated.pod.same(in_force)
+    in_force = record.sandbox.pod_resources or EMPTY
+    return any(
+        old.number(name) != new.number(name)
+        for old, new in (
+            (in_force.requests, allocated.pod.requests),
+            (in_force.limits, allocated.pod.limits),
+        )
+        for name in (CPU, MEMORY)
+    )
 
 
-def _calls(
-    record: PodRecord, plan: actuation.ResizePlan, allocated: PodResources
-) -> tuple[ActuationCall, ...]:
+def _calls(record: PodRecord, plan: ResizePlan, allocated: PodResources) -> tuple[ActuationCall, ...]:
     calls: list[ActuationCall] = list(plan.calls)
     if record.sandbox is not None and record.sandbox.pod_resources != allocated.pod:
         calls.append(SetPodResources(allocated.pod))

@@ -1,42 +1,56 @@
 """The order of an actuation: a plan of cgroup writes and container updates. Pure.
 
 Memory first, then cpu. Within one, the pod's cgroup grows before its containers and shrinks after them, and
-containers shrink before others grow, so that the containers never have more than the pod. Source: kubelet
-1.36, computePodActions and doPodResizeAction. Judge: tests/golden/kubelet_actuation.jsonl.
+containers shrink before others grow, so that the containers never have more than the pod. A memory limit that
+is added to an unlimited pod is a decrease; an added cpu limit counts as growth, since an unlimited quota is
+read as -1. Limits are never removed. Source: kubelet 1.36, computePodActions and doPodResizeAction. Judge:
+tests/golden/kubelet_actuation.jsonl.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
+from kubelet.resize.cgroups import PodCgroup, cpu_quota, cpu_shares
 from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import EMPTY, Requirements
+from kubelet.resources.requirements import Requirements
 from machinery.api.pb import core
 from machinery.resources.pod_resources import CPU, MEMORY
 
 ResourceName = Literal["cpu", "memory"]
 PHASES: tuple[ResourceName, ...] = ("memory", "cpu")
-
-CPU_PERIOD_MICROSECONDS = 100_000
-CPU_QUOTA_MIN = 1_000
-CPU_SHARES_MIN = 2
-CPU_SHARES_MAX = 262_144
+UNLIMITED_QUOTA: Final = -1
+UNLIMITED_MEMORY: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerResize:
-    """One container: what it has, and what it is allocated. Sizes in bytes."""
+    """One container: what it has, and what it is allocated. Sizes in bytes.
+
+    Where it has no limit of its own, both have the limit of its pod (`with_pod_limits`).
+    """
 
     name: str
     actuated: Requirements
     allocated: Requirements
+    own: Requirements | None = None
+    """What it is allocated by itself; None where that is `allocated`."""
     restart_for: frozenset[str] = frozenset()
     """Resources whose change needs a restart (resizePolicy RestartContainer)."""
-    inherits: frozenset[str] = frozenset()
-    """Resources without a limit of its own whose pod-level limit, and so the container's, changes."""
     running: bool = True
+    memory_usage: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodResize:
+    """The pod as a whole: its cgroup as it is and as it is to be. Sizes in bytes."""
+
+    actuated: PodCgroup
+    allocated: PodCgroup
+    level_changes: bool = False
+    """Whether its pod-level resources change."""
     memory_usage: int = 0
 
 
@@ -88,13 +102,19 @@ class ResizePlan:
         return bool(self.restart or self.update)
 
 
-def changed_limits(actuated: Requirements | None, allocated: Requirements | None) -> frozenset[str]:
-    """Return the resources whose limit for the pod as a whole is to change.
+def with_pod_limits(own: Requirements, pod: Requirements | None) -> Requirements:
+    """Return a container's requirements with the pod's limit of cpu and memory where it has none of its own.
 
-    A container without a limit of its own has the pod's. Source: KEP-5419, "Resize Restart Policy".
+    Source: KEP-5419, "Resize Restart Policy"; kubelet 1.36, GetLimits.
     """
-    old, new = actuated or EMPTY, allocated or EMPTY
-    return frozenset(name for name in PHASES if old.limits.number(name) != new.limits.number(name))
+    if pod is None:
+        return own
+    limits = own.limits
+    for name in PHASES:
+        text = pod.limits.get(name)
+        if limits.get(name) is None and text is not None:
+            limits = limits.replaced(name, text)
+    return own if limits is own.limits else Requirements(own.requests, limits)
 
 
 def in_progress(containers: Sequence[ContainerResize]) -> bool:
@@ -102,15 +122,14 @@ def in_progress(containers: Sequence[ContainerResize]) -> bool:
     return any(container.running and _changes(container) for container in containers)
 
 
-def plan(containers: Sequence[ContainerResize], *, pod_memory_usage: int = 0) -> ResizePlan:
-    """Return the plan for all containers of a pod, given in the order of the spec."""
+def plan(containers: Sequence[ContainerResize], pod: PodResize) -> ResizePlan:
+    """Return the plan for a pod and all its containers, given in the order of the spec."""
     restart = []
     update: dict[ResourceName, list[str]] = {}
     by_name = {container.name: container for container in containers}
     for container in containers:
         changed = _changes(container) if container.running else frozenset()
-        inherited = container.inherits if container.running else frozenset()
-        if (changed | inherited) & container.restart_for:
+        if changed & container.restart_for:
             restart.append(container.name)
             continue
         for resource in PHASES:
@@ -122,16 +141,18 @@ def plan(containers: Sequence[ContainerResize], *, pod_memory_usage: int = 0) ->
             else:
                 queue.insert(0, container.name)
     frozen = {resource: tuple(names) for resource, names in update.items()}
-    if not restart and not update:
+    if not restart and not update and not pod.level_changes:
         return ResizePlan()
-    error = _memory_error(containers, frozen.get("memory", ()), pod_memory_usage)
+    error = ""
+    if restart or MEMORY in frozen:
+        error = _memory_error(containers, frozen.get("memory", ()), pod)
     if error:
         return ResizePlan(restart=tuple(restart), update=frozen, error=error)
     calls = [
         call
         for resource in PHASES
-        if resource in frozen or restart
-        for call in _phase(containers, by_name, resource, frozen)
+        if resource in frozen or restart or pod.level_changes
+        for call in _phase(pod, by_name, resource, frozen)
     ]
     return ResizePlan(restart=tuple(restart), update=frozen, calls=tuple(calls))
 
@@ -150,20 +171,6 @@ def restarts_for(container: core.Container, resource: str) -> bool:
         if policy.resourceName == resource:
             return policy.restartPolicy == "RestartContainer"
     return False
-
-
-def cpu_shares(millicores: int) -> int:
-    """Return the cgroup's weight for a cpu request in millicores."""
-    if millicores == 0:
-        return CPU_SHARES_MIN
-    return min(max(millicores * 1024 // 1000, CPU_SHARES_MIN), CPU_SHARES_MAX)
-
-
-def cpu_quota(millicores: int) -> int:
-    """Return the microseconds per 100 ms for a cpu limit in millicores; 0 for no limit."""
-    if millicores == 0:
-        return 0
-    return max(millicores * CPU_PERIOD_MICROSECONDS // 1000, CPU_QUOTA_MIN)
 
 
 def _changes(container: ContainerResize) -> frozenset[ResourceName]:
@@ -185,15 +192,15 @@ def _grows(container: ContainerResize, resource: ResourceName) -> bool:
     return new.requests.number(resource) > old.requests.number(resource)
 
 
-def _memory_error(containers: Sequence[ContainerResize], updated: Sequence[str], pod_usage: int) -> str:
+def _memory_error(containers: Sequence[ContainerResize], updated: Sequence[str], pod: PodResize) -> str:
     """Return why a lower limit would leave too little for what is used, or "".
 
-    Each message names the pod's usage, as upstream.
+    Each message names the pod's usage, as upstream. Source: kubelet 1.36, validateMemoryResizeAction.
     """
     errors = []
-    old, new = _pod_limit(containers, MEMORY, _actuated), _pod_limit(containers, MEMORY, _allocated)
-    if new and (not old or new < old) and new <= pod_usage:
-        errors.append(f"attempting to set pod memory limit ({new}) below current usage ({pod_usage})")
+    old, new, usage = pod.actuated.memory_limit, pod.allocated.memory_limit, pod.memory_usage
+    if new is not None and (old is None or new < old) and new <= usage:
+        errors.append(f"attempting to set pod memory limit ({new}) below current usage ({usage})")
     for container in containers:
         limit = container.allocated.limits.number(MEMORY)
         current = container.actuated.limits.number(MEMORY)
@@ -202,7 +209,7 @@ def _memory_error(containers: Sequence[ContainerResize], updated: Sequence[str],
         if limit <= container.memory_usage:
             errors.append(
                 f'attempting to set container "{container.name}" memory limit ({limit}) '
-                f"below current usage ({pod_usage})"
+                f"below current usage ({usage})"
             )
     if not errors:
         return ""
@@ -211,40 +218,48 @@ def _memory_error(containers: Sequence[ContainerResize], updated: Sequence[str],
 
 
 def _phase(
-    containers: Sequence[ContainerResize],
+    pod: PodResize,
     by_name: dict[str, ContainerResize],
     resource: ResourceName,
     update: dict[ResourceName, tuple[str, ...]],
 ) -> Iterator[Call]:
-    old_limit, new_limit = (
-        _pod_limit(containers, resource, _actuated),
-        _pod_limit(containers, resource, _allocated),
-    )
-    limit = _pod_call(resource, limit=new_limit)
-    old_request, new_request = _pod_request(containers, _actuated), _pod_request(containers, _allocated)
-    shares = _pod_call(resource, request=new_request)
+    old, new = pod.actuated, pod.allocated
+    old_limit, new_limit = _limits(pod, resource)
     weighs = resource == CPU  # a memory request has no cgroup
     if new_limit > old_limit:
-        yield from limit
-    if weighs and new_request > old_request:
-        yield from shares
+        yield from _limit_write(new, resource)
+    if weighs and new.cpu_shares > old.cpu_shares:
+        yield from _pod_write(Call(call="podCgroup", resource=resource, cpu_shares=new.cpu_shares))
     for name in update.get(resource, ()):
         yield _container_call(by_name[name], resource, memory_done=name in update.get("memory", ()))
-    if weighs and new_request < old_request:
-        yield from shares
-    if 0 < new_limit < old_limit:
-        yield from limit
+    if weighs and new.cpu_shares < old.cpu_shares:
+        yield from _pod_write(Call(call="podCgroup", resource=resource, cpu_shares=new.cpu_shares))
+    if new_limit < old_limit:
+        yield from _limit_write(new, resource)
 
 
-def _pod_call(resource: ResourceName, *, limit: int = 0, request: int | None = None) -> tuple[Call, ...]:
-    """Return a cgroup write of the pod, preceded by the notification of the sandbox."""
-    if request is not None:
-        write = Call(call="podCgroup", resource=resource, cpu_shares=cpu_shares(request))
-    elif resource == CPU:
-        write = Call(call="podCgroup", resource=resource, cpu_quota=cpu_quota(limit))
+def _limits(pod: PodResize, resource: ResourceName) -> tuple[int, int]:
+    """Return the pod's limit as it is and as it is to be, in the cgroup's units.
+
+    A pod that is to have no limit keeps what it has.
+    """
+    if resource == CPU:
+        old, new, unlimited = pod.actuated.cpu_quota, pod.allocated.cpu_quota, UNLIMITED_QUOTA
     else:
-        write = Call(call="podCgroup", resource=resource, memory_limit=limit)
-    return Call(call="podSandbox", resource=resource), write
+        old, new, unlimited = pod.actuated.memory_limit, pod.allocated.memory_limit, UNLIMITED_MEMORY
+    present = unlimited if old is None else old
+    return present, present if new is None else new
+
+
+def _limit_write(pod: PodCgroup, resource: ResourceName) -> tuple[Call, ...]:
+    if resource == CPU:
+        return _pod_write(Call(call="podCgroup", resource=resource, cpu_quota=pod.cpu_quota))
+    return _pod_write(Call(call="podCgroup", resource=resource, memory_limit=pod.memory_limit))
+
+
+def _pod_write(write: Call) -> tuple[Call, ...]:
+    """Return a cgroup write of the pod, preceded by the notification of the sandbox."""
+    return Call(call="podSandbox", resource=write.resource), write
 
 
 def _container_call(container: ContainerResize, resource: ResourceName, *, memory_done: bool) -> Call:
@@ -254,34 +269,12 @@ def _container_call(container: ContainerResize, resource: ResourceName, *, memor
     """
     cpu = container.allocated if resource == CPU else container.actuated
     memory = container.allocated if memory_done else container.actuated
-    limit = cpu.limits.number(CPU)
-    request = limit if cpu.requests.get(CPU) is None else cpu.requests.number(CPU)
     return Call(
         call="container",
         container=container.name,
         resource=resource,
-        cpu_quota=cpu_quota(limit),
-        cpu_shares=cpu_shares(request),
+        cpu_quota=cpu_quota(cpu.limits.number(CPU)),
+        cpu_shares=cpu_shares(cpu.requests.number(CPU)),
         memory_limit=memory.limits.number(MEMORY),
-        allocated=container.allocated,
+        allocated=container.allocated if container.own is None else container.own,
     )
-
-
-def _actuated(container: ContainerResize) -> Requirements:
-    return container.actuated
-
-
-def _allocated(container: ContainerResize) -> Requirements:
-    return container.allocated
-
-
-def _pod_limit(
-    containers: Sequence[ContainerResize], resource: str, of: Callable[[ContainerResize], Requirements]
-) -> int:
-    """Return the sum of the limits, or 0 (unlimited) where a container has no limit."""
-    limits = [of(container).limits.number(resource) for container in containers]
-    return sum(limits) if all(limits) else 0
-
-
-def _pod_request(containers: Sequence[ContainerResize], of: Callable[[ContainerResize], Requirements]) -> int:
-    return sum(of(container).requests.number(CPU) for container in containers)

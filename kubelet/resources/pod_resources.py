@@ -94,16 +94,20 @@ def desired_resources(pod: core.Pod, *, init_containers: bool = True, pod_level:
     return PodResources(rows, Requirements.from_message(pod.spec.resources) if has_own else None)
 
 
-def with_resources(pod: core.Pod, resources: PodResources) -> core.Pod:
-    """Return a copy of the pod whose spec asks for `resources` where these name a container."""
+def with_resources(pod: core.Pod, resources: PodResources, *, pod_level: bool) -> core.Pod:
+    """Return a copy of the pod whose spec asks for `resources` where these name a container.
+
+    With `pod_level` its pod-level resources are replaced too, or removed where `resources` have none.
+    """
     new = core.Pod()
     new.CopyFrom(pod)
     _replace(new.spec.initContainers, resources)
     _replace(new.spec.containers, resources)
-    if resources.pod is not None:
+    if pod_level:
         new.spec.ClearField("resources")
-        resources.pod.write(new.spec.resources)
-        new.spec.resources.SetInParent()
+        if resources.pod is not None:
+            resources.pod.write(new.spec.resources)
+            new.spec.resources.SetInParent()
     return new
 
 

@@ -17,9 +17,13 @@ def requested(
     pod_level_status: bool = False,
     overhead: bool = True,
 ) -> Resources:
-    """Return the requests of the pod with `resources` in place of its own (`desired`)."""
+    """Return the requests of the pod with `resources` in place of its own (`desired`).
+
+    `pod_level`: PodLevelResources; `pod_level_status`: InPlacePodLevelResourcesVerticalScaling, without which
+    neither `desired` nor `resources` have any for the pod as a whole.
+    """
     if not resources.same(desired):
-        pod = with_resources(pod, resources)
+        pod = with_resources(pod, resources, pod_level=pod_level_status)
     return pod_requests(
         pod,
         use_status=use_status,

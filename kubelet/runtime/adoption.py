@@ -1,6 +1,6 @@
 """Containers that run although the checkpoint is lost: read back from the pod's status in the API. Pure.
 
-For a node whose checkpoint is lost or corrupt. A real kubelet would ask its container runtime.
+For a node whose checkpoint is lost. A real kubelet would ask its container runtime.
 """
 
 from __future__ import annotations

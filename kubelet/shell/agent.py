@@ -27,6 +27,7 @@ from kubelet.sync_loop import handle
 from machinery.api.objects import key_of
 from machinery.api.pb import core
 from machinery.events.recorder import EventRecorder
+from machinery.process.component import Fatal
 from machinery.runtime import logs
 from machinery.runtime.clock import Clock
 
@@ -70,19 +71,21 @@ class Agent:
     # Life
 
     def restore(self) -> None:
-        """Read the checkpoint; a corrupt one is logged, set aside, and done without."""
+        """Read the checkpoint.
+
+        A kubelet does not run with a corrupt one, as upstream's: without the allocations, pending resizes
+        would be granted, and pods that run could be rejected.
+
+        Raises:
+            Fatal: the checkpoint is corrupt; the text names the file, and what to do.
+        """
         try:
             checkpoint = self.file.load()
         except CorruptCheckpointError as error:
-            aside = self.file.set_aside()
-            self.lost_checkpoint = True
-            logs.get().error(
-                "Checkpoint is corrupt: pods are taken with what they desire, containers from their status",
-                node=self.name,
-                error=str(error),
-                kept=str(aside),
-            )
-            return
+            raise Fatal(
+                f"node {self.name}: {error}; restore the file, or remove it to start without allocations:"
+                " pods are then taken with what their specs ask for, and their containers from their status"
+            ) from None
         if checkpoint is None:
             self.lost_checkpoint = True
             return
@@ -157,6 +160,10 @@ class Agent:
                 self._schedule_retry(seconds)
             case instructions.Evaluated():
                 self._evaluated(instruction)
+            case instructions.ResizeRequested():
+                metrics.count_request(instruction)
+            case instructions.Actuated():
+                metrics.observe(instruction)
             case instructions.Retried():
                 pass
 

@@ -55,12 +55,6 @@ class CheckpointFile:
             raise CorruptCheckpointError(f"checkpoint {self.path}: is of node {checkpoint.node}")
         return checkpoint
 
-    def set_aside(self) -> Path:
-        """Rename a corrupt file, for a person to look at, and return its new path; the newest one is kept."""
-        aside = self.path.with_suffix(".corrupt")
-        os.replace(self.path, aside)
-        return aside
-
     def remove(self) -> None:
         """Remove the file: the node is gone for good."""
         with suppress(FileNotFoundError):

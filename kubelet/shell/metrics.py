@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 
-from kubelet.instructions import Evaluated
+from kubelet.instructions import Actuated, Evaluated, ResizeRequested
 from kubelet.node.state import NodeState
 from kubelet.resize import conditions
 
 NODES = Gauge("nominee_kubelet_nodes", "Nodes that this process carries.")
 RUNNING_PODS = Gauge("kubelet_running_pods", "Pods that have a running pod sandbox.")
 REJECTIONS = Counter("kubelet_admission_rejections", "Pod admission rejections.", ["reason"])
-PENDING_RESIZES = Gauge("kubelet_pod_pending_resizes", "Pods with pending resizes.", ["reason"])
-IN_PROGRESS_RESIZES = Gauge("kubelet_pod_in_progress_resizes", "Pods whose resize is in progress.")
-INFEASIBLE_RESIZES = Counter("kubelet_pod_infeasible_resizes", "Infeasible resizes.", ["reason_detail"])
-DEFERRED_ACCEPTED_RESIZES = Counter(
-    "kubelet_pod_deferred_accepted_resizes", "Resizes that were accepted after a deferral.", ["retry_trigger"]
+REQUESTED_RESIZES = Counter(
+    "kubelet_container_requested_resizes",
+    "Number of requested resizes, counted at the container level. Different resources on the same container"
+    " are counted separately. The 'requirement' label refers to 'memory' or 'limits'; the 'operation' label"
+    " can be one of 'add', 'remove', 'increase' or 'decrease'.",
+    ["resource", "requirement", "operation"],
 )
-_DETAILS = (
-    ("CPU Manager", "guaranteed_pod_cpu_manager_static_policy"),
-    ("Memory Manager", "guaranteed_pod_memory_manager_static_policy"),
-    ("swap", "swap_limitation"),
-    ("enough capacity", "insufficient_node_allocatable"),
+RESIZE_DURATION = Histogram(
+    "kubelet_pod_resize_duration_milliseconds",
+    "Duration in milliseconds to actuate a pod resize",
+    ["success"],
+    buckets=[10.0 * 2**power for power in range(14)],
+)
+PENDING_RESIZES = Gauge("kubelet_pod_pending_resizes", "Number of pending resizes for pods.", ["reason"])
+IN_PROGRESS_RESIZES = Gauge("kubelet_pod_in_progress_resizes", "Number of in-progress resizes for pods.")
+INFEASIBLE_RESIZES = Counter(
+    "kubelet_pod_infeasible_resizes", "Number of infeasible resizes for pods.", ["reason_detail"]
+)
+DEFERRED_ACCEPTED_RESIZES = Counter(
+    "kubelet_pod_deferred_accepted_resizes",
+    "Cumulative number of resizes that were accepted after being deferred.",
+    ["retry_trigger"],
 )
 
 
@@ -35,8 +46,17 @@ def count(evaluated: Evaluated) -> None:
     elif evaluated.admitted and evaluated.was_deferred:
         DEFERRED_ACCEPTED_RESIZES.labels(evaluated.trigger).inc()
     elif evaluated.reason == conditions.INFEASIBLE:
-        detail = next((name for text, name in _DETAILS if text in evaluated.message), "feature_gate_off")
-        INFEASIBLE_RESIZES.labels(detail).inc()
+        INFEASIBLE_RESIZES.labels(evaluated.detail).inc()
+
+
+def count_request(requested: ResizeRequested) -> None:
+    """Count a change of what a container asks for."""
+    REQUESTED_RESIZES.labels(requested.resource, requested.requirement, requested.operation).inc()
+
+
+def observe(actuated: Actuated) -> None:
+    """Observe the duration of an actuation."""
+    RESIZE_DURATION.labels(str(actuated.success).lower()).observe(actuated.seconds * 1000.0)
 
 
 def measure(nodes: Iterable[NodeState], running: int) -> None:

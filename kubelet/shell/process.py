@@ -14,11 +14,12 @@ from zlib import crc32
 import anyio
 import anyio.abc
 
-from kubelet.features import features, status_features
+from kubelet.features import ResizePreemptionFlavour, features, status_features
 from kubelet.node.addresses import CLOUD_NUMBERS, CLOUD_NUMBERS_FROM
 from kubelet.node.node_object import Identity, NodeFacts
 from kubelet.node.state import NodeSettings, NodeState
-from kubelet.node.summary import summary
+from kubelet.node.summary import memory_in_use, summary
+from kubelet.node.swap import swap_predicate
 from kubelet.options import Delays, Heartbeats, NodeShape
 from kubelet.shell import metrics, node_endpoints
 from kubelet.shell.agent import Agent, Environment
@@ -66,6 +67,7 @@ class KubeletConfig:
     shape: NodeShape = field(default_factory=NodeShape)
     delays: Delays = field(default_factory=Delays)
     beats: Heartbeats = field(default_factory=Heartbeats)
+    resize_preemption_flavour: ResizePreemptionFlavour = "kep"
     cloud_address: str = ""
     cloud: bool = False
     """Find the cloud's address in D/run/cloud.json."""
@@ -181,31 +183,38 @@ class Kubelet:
     # Nodes
 
     async def _register_all(self, identities: Sequence[Identity]) -> None:
+        """Run these nodes. Fatal, before any is registered, where a checkpoint is corrupt."""
         limiter = anyio.CapacityLimiter(REGISTRATIONS_MAX)
+        restored = [self._restored(identity) for identity in identities]
 
-        async def one(identity: Identity) -> None:
+        async def one(agent: Agent) -> None:
             async with limiter:
-                await self._add_node(identity)
+                await self._run_node(agent)
 
         async with anyio.create_task_group() as group:
-            for identity in identities:
-                group.start_soon(one, identity)
+            for agent in restored:
+                group.start_soon(one, agent)
 
-    async def _add_node(self, identity: Identity) -> None:
-        """Restore, register and begin to run one node."""
+    def _restored(self, identity: Identity) -> Agent:
+        """Return a node with what an earlier process left of it. Fatal for a corrupt checkpoint."""
+        node_features = features(
+            self.process.version, self.process.gates, self.config.resize_preemption_flavour
+        )
         agent = Agent(
             identity=identity,
-            node=NodeState(
-                core.Node(), self._settings(identity), features(self.process.version, self.process.gates)
-            ),
+            node=NodeState(core.Node(), self._settings(identity), node_features),
             file=CheckpointFile(self.checkpoints, identity.name),
             env=self.environment,
         )
         agent.restore()
+        return agent
+
+    async def _run_node(self, agent: Agent) -> None:
+        """Register and begin to run one node."""
         node = await self.registrar.register(agent)
-        agent.node_changed(self.node_objects.get(identity.name) or node)
-        self.agents[identity.name] = agent
-        agent.begin(self.pods.by_index("node", identity.name))
+        agent.node_changed(self.node_objects.get(agent.name) or node)
+        self.agents[agent.name] = agent
+        agent.begin(self.pods.by_index("node", agent.name))
         self._start_beats(agent)
 
     def _settings(self, identity: Identity) -> NodeSettings:
@@ -219,6 +228,8 @@ class Kubelet:
             memory_manager_policy=shape.memory_manager_policy,
             resizes_exclusive_cpus=gates.enabled("InPlacePodVerticalScalingExclusiveCPUs"),
             resizes_exclusive_memory=gates.enabled("InPlacePodVerticalScalingExclusiveMemory"),
+            uses_swap=swap_predicate(shape.swap_behavior),
+            memory_usage=memory_in_use,
         )
 
     @property
@@ -230,7 +241,7 @@ class Kubelet:
         number = CLOUD_NUMBERS_FROM + crc32(name.encode()) % CLOUD_NUMBERS
         identity = Identity(name=name, number=number, provider_id=instance.id, template=instance.template)
         self.process.log.info("Instance appeared", node=name, group=instance.group)
-        await self._add_node(identity)
+        await self._run_node(self._restored(identity))
 
     async def _instance_disappeared(self, instance: str) -> None:
         agent = self.agents.pop(node_name(instance), None)

@@ -3,7 +3,8 @@
 The steps become the core's events, and its instructions are performed in memory. What is left to the player
 is what the recorder chose and Kubernetes does not say: admitted pods start at once; one `sync` is one sync of
 the pod worker, and its status comes back at once; an actuation is done at `actuate` and never before; a
-preempted or rejected pod is Failed in the API at once; the checkpoint is written with the allocation.
+preempted or rejected pod is Failed in the API at once; the checkpoint is written with the allocation. Its
+runtime knew containers only: pod-level resources are in force as soon as a sync comes.
 """
 
 from __future__ import annotations
@@ -186,6 +187,13 @@ class Player(Executor):
         if record.in_progress is None:
             sandbox = runtime.with_pod_resources(sandbox, allocated.pod)
         self.runtime.sandboxes[record.uid] = sandbox
+
+    def begin(self, pod: str) -> PodInstruction | None:
+        record, sandbox = self.node.pods.get(pod), self.runtime.sandboxes.get(pod)
+        if record is not None and sandbox is not None:
+            own = self.node.allocated(record).pod
+            self.runtime.sandboxes[pod] = runtime.with_pod_resources(sandbox, own)
+        return super().begin(pod)
 
     def perform(self, instruction: PodInstruction) -> events.Result:
         pod, at = instruction.uid, self.moment()

@@ -14,7 +14,7 @@ from kubelet import events
 from kubelet.instructions import Actuate, PodInstruction, RuntimeCall
 from kubelet.node.state import NodeSettings
 from kubelet.pods.record import PodRecord
-from kubelet.pods.resize_step import container_resizes
+from kubelet.pods.resize_step import container_resizes, plan_of
 from kubelet.resize import actuation, conditions
 from kubelet.resize.actuation import Call, RestartContainers
 from kubelet.resources.pod_resources import PodResources
@@ -81,7 +81,7 @@ def runtime_of(case: Case) -> Runtime:
         for resource, policy in row.get("resizePolicy", {}).items():
             container.resizePolicy.add(resourceName=resource, restartPolicy=policy)
     usage = {row["name"]: row["memoryUsageBytes"] for row in rows} | {"": case["podMemoryUsageBytes"]}
-    settings = NodeSettings(memory_usage=lambda _, container: usage[container])
+    settings = NodeSettings(memory_usage=lambda _pod, _sandbox, container: usage[container])
     here = Runtime(node, settings, api={POD: pod}, refuses=case.get("failContainerCall"))
     here.runtime.sandboxes[uid(POD)] = PodSandbox(
         uid=uid(POD),
@@ -115,7 +115,7 @@ def play(case: Case) -> Case:
     record = here.node.pods[uid(POD)]
     record.sandbox = here.runtime.sandboxes[uid(POD)]
     result: Case = {"inProgressBefore": in_progress(here, record)}
-    plan = actuation.plan(container_resizes(here.node, record), pod_memory_usage=case["podMemoryUsageBytes"])
+    plan = plan_of(here.node, record)
     if plan.restart:
         result |= {"restart": list(plan.restart), "updatePodCgroups": True}
     if plan.update:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kubelet import events
 from kubelet.allocation import predicates
-from kubelet.instructions import QueueSync, SyncCause
 from kubelet.pods.record import PodRecord
-from kubelet.resize import actuation
+from kubelet.pods.resize_step import is_actuated
 from kubelet.resources.pod_resources import PodResources
 from kubelet.resources.requirements import Requirements
 from machinery.api.pb import core, meta
@@ -79,6 +77,37 @@ def test_pod_level_requests_count() -> None:
     assert (seen["resize"], seen["podAllocated"]) == ("InProgress", smaller)
 
 
+def test_pod_level_resources_that_are_added_count_once_they_are_allocated() -> None:
+    """Until then others see the sum of the containers. Source: kubelet 1.36, updatePodFromAllocation."""
+    here = player()
+    here.step({"op": "add", "pods": [row("a"), row("b", 1, "1500m")]})
+    added = {"requests": {"cpu": "3", "memory": "1Gi"}}
+    seen = here.step({"op": "resize", "pod": "a", "podResources": added})["expect"]["a"]
+    assert seen["pending"]["message"] == (
+        "Node didn't have enough resource: cpu, requested: 3000, used: 1500, capacity: 4000"
+    )
+    assert "podAllocated" not in seen
+    seen = here.step(resize("b", "3"))["expect"]["b"]
+    assert seen["resize"] == "InProgress", "a has 1 cpu, whatever it asks for"
+
+
+def test_of_pod_level_resources_only_cpu_and_memory_are_in_progress() -> None:
+    """Source: kubelet 1.36, isPodLevelResourcesResizeInProgress."""
+    here = player()
+    here.step({"op": "add", "pods": [row("a", podResources={"requests": {"cpu": "2", "memory": "1Gi"}})]})
+    record = here.node.pods["uid-a"]
+    for own, done in (
+        ({"requests": {"cpu": "2", "memory": "1Gi"}}, True),
+        ({"requests": {"cpu": "2000m", "memory": "1024Mi", "hugepages-2Mi": "2Mi"}}, True),
+        ({"requests": {"cpu": "3", "memory": "1Gi"}}, False),
+        ({"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"cpu": "3"}}, False),
+    ):
+        allocated = replace(here.node.allocated(record), pod=Requirements.from_json(own))
+        here.node.allocations["uid-a"] = allocated
+        record.sandbox = here.runtime.sandboxes["uid-a"]
+        assert is_actuated(here.node, record) is done, own
+
+
 def test_before_1_36_a_resize_beyond_the_node_is_infeasible() -> None:
     here = player()
     here.node.features = replace(here.node.features, infeasible_above_allocatable=True)
@@ -96,26 +125,6 @@ def test_without_the_gate_nothing_is_checkpointed_and_nothing_resized() -> None:
     here.step({"op": "add", "pods": [row("a")]})
     assert here.node.allocations == {}
     assert here.step(resize("a", "2"))["expect"]["a"]["resize"] == "none"
-
-
-def test_a_node_may_forbid_preemption_for_a_resize() -> None:
-    """KEP-5836, "Kubelet Preemption": then also a critical pod's resize waits."""
-    here = player()
-    here.node.features = replace(here.node.features, preemption_policy=True)
-    here.step({"op": "add", "pods": [row("k", priority=2_000_000_000), row("a", 1, "2")]})
-    policy = core.Node()
-    policy.CopyFrom(here.node.node)
-    policy.spec.podPreemptionPolicy.disableResizePreemption.append("example.com/operator")
-    here.handle(events.NodeChanged(node=policy))
-    seen = here.step(resize("k", "3"))
-    assert seen["expect"]["k"]["pending"]["message"].startswith("Node didn't have enough resource: cpu")
-    assert seen["expect"]["a"]["state"] == "active"
-    policy = core.Node()
-    policy.CopyFrom(here.node.node)
-    policy.spec.ClearField("podPreemptionPolicy")
-    here.handle(events.NodeChanged(node=policy))
-    assert here.noted[-1] == QueueSync("uid-k", SyncCause.NODE_POLICY), "its status must lose the condition"
-    assert here.step({"op": "tick"})["preempted"] == ["a"]
 
 
 def with_port(name: str, *, init: bool, restart: str = "") -> core.Pod:
@@ -137,14 +146,3 @@ def test_only_what_runs_beside_the_containers_holds_a_host_port() -> None:
     assert reasons(with_port("b", init=False)) == ["NodePorts"]
     assert reasons(with_port("b", init=True, restart="Always")) == ["NodePorts"]
     assert reasons(with_port("b", init=True)) == []
-
-
-def test_a_request_of_nothing_weighs_nothing_whatever_the_limit() -> None:
-    def shares(requests: dict[str, str]) -> int | None:
-        old = Requirements.from_json({"limits": {"cpu": "1"}, "requests": requests})
-        new = Requirements.from_json({"limits": {"cpu": "2"}, "requests": requests})
-        made = actuation.plan([actuation.ContainerResize(name="c", actuated=old, allocated=new)])
-        return next(call.cpu_shares for call in made.calls if call.call == "container")
-
-    assert shares({"cpu": "0"}) == actuation.CPU_SHARES_MIN
-    assert shares({}) == 2048

@@ -366,7 +366,7 @@ def test_an_actuation_waits_its_time_and_a_new_allocation_waits_again() -> None:
 def test_memory_limits_below_usage_are_not_actuated() -> None:
     limits = {"memory": "2Gi"}
     here = node(new_pod("a", container("main", memory="2Gi", limits=limits)))
-    here.node.settings = replace(here.settings, memory_usage=lambda pod, name: 1536 << 20)
+    here.node.settings = replace(here.settings, memory_usage=lambda pod, sandbox, name: 1536 << 20)
     show(here, resized(here.api["a"], "main", memory="1Gi"))
     assert here.made == []
     error = next(row for row in here.api["a"].status.conditions if row.type == "PodResizeInProgress")

@@ -87,8 +87,11 @@ class Lab:
     async def gone(self, name: str) -> None:
         await eventually(lambda: self.get(name), lambda pod: pod is None)
 
-    async def resize(self, name: str, container: str = "main", **requests: str) -> None:
-        body = {"spec": {"containers": [{"name": container, "resources": {"requests": requests}}]}}
+    async def resize(
+        self, name: str, container: str = "main", *, limits: Mapping[str, str] = {}, **requests: str
+    ) -> None:
+        resources = {"requests": requests, "limits": dict(limits)}
+        body = {"spec": {"containers": [{"name": container, "resources": resources}]}}
         await self.client.patch(kinds.POD, name, "default", body, subresource="resize")
 
     async def restart_kubelet(self, *, kill: bool = True) -> None:

@@ -142,7 +142,7 @@ async def test_an_allocation_survives_kill_9(cluster: Cluster) -> None:
         await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
 
 
-async def test_a_corrupt_checkpoint_is_logged_and_set_aside(cluster: Cluster) -> None:
+async def test_a_corrupt_checkpoint_stops_the_kubelet_and_is_named(cluster: Cluster) -> None:
     async with lab(cluster) as here:
         await here.create(pod("a", {"cpu": "1"}))
         before = await here.pod("a", is_ready)
@@ -150,12 +150,37 @@ async def test_a_corrupt_checkpoint_is_logged_and_set_aside(cluster: Cluster) ->
         path = cluster.directory / "kubelet" / "node-0.json"
         data = path.read_bytes()
         path.write_bytes(data[: len(data) // 2])
+        cluster.spawn(KUBELET)
+        assert await cluster.exited(KUBELET) == 1
+        assert f"node node-0: checkpoint {path}: cannot be read" in cluster.log(KUBELET)
+        assert path.read_bytes() == data[: len(data) // 2], "the file is left for a person to look at"
+        path.unlink()
         await cluster.start(KUBELET)
-        assert "Checkpoint is corrupt" in cluster.log(KUBELET)
         await here.resize("a", cpu="2")
         seen = await here.pod("a", lambda one: in_force(one) == {"cpu": "2"})
         assert runs(seen) == runs(before), "containers are taken over from the status"
-        assert path.with_suffix(".corrupt").exists()
+
+
+async def test_a_memory_limit_waits_until_less_is_used(cluster: Cluster) -> None:
+    """KEP-1287, "Memory Limit Decreases"."""
+    async with lab(cluster) as here:
+        made = pod("a", {"memory": "1Gi"}, limits={"memory": "2Gi"})
+        made.metadata.annotations["nominee.dev/memory-usage"] = "1536Mi"
+        await here.create(made)
+        await here.pod("a", is_ready)
+        await here.resize("a", limits={"memory": "1Gi"}, memory="1Gi")
+        seen = await here.pod("a", lambda one: condition(one, "PodResizeInProgress") is not None)
+        held = condition(seen, "PodResizeInProgress")
+        assert held is not None
+        assert (held.reason, held.message) == (
+            "Error",
+            "cannot decrease memory limits: ["
+            "attempting to set pod memory limit (1073741824) below current usage (1610612736), "
+            'attempting to set container "main" memory limit (1073741824) below current usage (1610612736)]',
+        )
+        annotation = {"metadata": {"annotations": {"nominee.dev/memory-usage": "512Mi"}}}
+        await here.client.patch(kinds.POD, "a", "default", annotation)
+        await here.pod("a", lambda one: condition(one, "PodResizeInProgress") is None)
 
 
 async def test_a_refused_actuation_is_tried_again(cluster: Cluster) -> None:
