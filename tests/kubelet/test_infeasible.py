@@ -45,7 +45,7 @@ def guaranteed(*containers: core.Container) -> core.Pod:
 
 
 def both(named: str, **quantities: str) -> core.Container:
-    return container(named, limits=quantities, **quantities)
+    return container(named, limits=quantities, restarts_for=(), **quantities)
 
 
 @pytest.mark.parametrize(
