@@ -15,33 +15,6 @@ from machinery.wire.schema import Field, messages
 
 # Of packages whose Go types are the API's own, which do have JSON names.
 _PUBLIC = "k8s.io.apimachinery."
-_INITIALISMS = {
-    "cel": "CEL",
-    "cidrs": "CIDRs",
-    "csi": "CSI",
-    "uid": "UID",
-    "fsType": "FSType",
-    "podIP": "PodIP",
-    "apiGroup": "APIGroup",
-    "nfs": "NFS",
-    "dnsConfig": "DNSConfig",
-    "dnsPolicy": "DNSPolicy",
-    "fsGroup": "FSGroup",
-    "fsGroupChangePolicy": "FSGroupChangePolicy",
-    "grpc": "GRPC",
-    "httpGet": "HTTPGet",
-    "os": "OS",
-    "seLinuxChangePolicy": "SELinuxChangePolicy",
-    "tcpSocket": "TCPSocket",
-    "tty": "TTY",
-    "seLinuxOptions": "SELinuxOptions",
-    "gmsaCredentialSpecName": "GMSACredentialSpecName",
-    "gmsaCredentialSpec": "GMSACredentialSpec",
-}
-
-
-def go_name(name: str) -> str:
-    return _INITIALISMS.get(name, name[:1].upper() + name[1:])
 
 
 def dump(message: Message) -> Any:
@@ -57,7 +30,7 @@ def dump(message: Message) -> Any:
         if (field.inline or field.name == "metadata") and isinstance(value, dict):
             made |= value
         else:
-            made[go_name(field.name)] = value
+            made[field.go_name] = value
     return made
 
 

@@ -1,8 +1,8 @@
 """The table of Kubernetes' messages, as data.
 
-`table.tsv` holds one row a field: package, message, field, number, label, type, JSON name, when JSON writes
-it, whether Go has a pointer there, and the strategic-merge directive. Everything about the wire is made from
-these rows: the .proto files, the JSON codec, presence on the wire and strategic merge.
+`table.tsv` holds one row a field: package, message, field, its name in Go, number, label, type, JSON name,
+when JSON writes it, whether Go has a pointer there, and the strategic-merge directive. Everything about the
+wire is made from these rows: the .proto files, the JSON codec, presence on the wire and strategic merge.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ class Field:
     """One field of a message.
 
     `type` is a scalar name, the full name of a message, or for a map the type of its values (keys are
-    strings). `json_name` is "" where the Go type writes itself (Time, Quantity, ...) or is inlined.
+    strings). `go_name` is the field's name in k8s.io/api (`DNSPolicy`). `json_name` is "" where the Go type
+    writes itself (Time, Quantity, ...) or is inlined.
     """
 
     name: str
+    go_name: str
     number: int
     label: Label
     type: str
@@ -85,6 +87,7 @@ def _field(package: str, row: dict[str, str]) -> Field:
     assert label in ("optional", "repeated", "map"), row
     return Field(
         name=row["field"],
+        go_name=row["go_name"],
         number=int(row["number"]),
         label=label,  # type: ignore[arg-type]  # asserted above
         type=_qualified(package, type_name),

@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from k8s.io.api.autoscaling.v1 import generated_pb2 as v1
 
 from apiserver.objects.cached_object import CachedObject
+from apiserver.validation.go_dump import dump
 from machinery.api.kinds import HORIZONTAL_POD_AUTOSCALER_V1
 from machinery.api.pb import autoscaling as v2
 from machinery.wire import codec, envelope
@@ -76,7 +77,7 @@ def to_v1(stored: v2.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
         METRICS: list(_old((each for each in spec.metrics if _beyond_cpu(each)), v1.MetricSpec, "target")),
         STATUSES: list(_old(status.currentMetrics, v1.MetricStatus, "current")),
         CONDITIONS: [codec.to_json(condition) for condition in status.conditions],
-        BEHAVIOR: _capital(codec.to_json(spec.behavior)) if spec.HasField("behavior") else None,
+        BEHAVIOR: dump(spec.behavior) if spec.HasField("behavior") else None,
     }
     for name, value in annotations.items():
         if value:
@@ -212,30 +213,7 @@ def _set(document: dict[str, Any], path: str, value: Any) -> None:
         document[head] = value
 
 
-_RULES = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
-
-
-def _capital(behavior: Mapping[str, Any]) -> dict[str, Any]:
-    """The behavior by the names that Go's fields have: upstream writes its internal type there."""
-    return {_go_name(name): _rules(behavior.get(name)) for name in ("scaleUp", "scaleDown")}
-
-
-def _rules(rules: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if rules is None:
-        return None
-    made = {_go_name(name): rules.get(name) for name in _RULES}
-    if made["Policies"] is not None:
-        made["Policies"] = [
-            {_go_name(key): value for key, value in each.items()} for each in made["Policies"]
-        ]
-    return made
-
-
 def _small(value: Any) -> Any:
     if isinstance(value, dict):
         return {key[:1].lower() + key[1:]: _small(each) for key, each in value.items() if each is not None}
     return [_small(each) for each in value] if isinstance(value, list) else value
-
-
-def _go_name(name: str) -> str:
-    return name[0].upper() + name[1:]
