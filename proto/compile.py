@@ -11,14 +11,14 @@ import sys
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent
-# Kubernetes' messages have no services.
-WITHOUT_SERVICES = "k8s.io"
+# Kubernetes' and gnostic's messages have no services.
+WITHOUT_SERVICES = frozenset({"k8s.io", "gnostic"})
 
 
 def compile_protos(target: Path) -> None:
     """Write the modules, their stubs for type checkers, and the gRPC services into a folder."""
     protos = sorted(path.relative_to(SOURCES) for path in SOURCES.rglob("*.proto"))
-    services = [path for path in protos if path.parts[0] != WITHOUT_SERVICES]
+    services = [path for path in protos if path.parts[0] not in WITHOUT_SERVICES]
     target.mkdir(parents=True, exist_ok=True)
     _protoc([f"--python_out={target}", f"--pyi_out={target}"], protos)
     _protoc([f"--grpc_python_out={target}"], services)

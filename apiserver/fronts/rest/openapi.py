@@ -43,10 +43,10 @@ def _v2(request: Request, version: Version) -> Answer:
     """In the form that is asked for first: JSON, or the protobuf of gnostic."""
     for name in accepted(request.header("accept")):
         if name in openapi_protobuf.ACCEPTED:
-            return _tagged(request, _whole_in_protobuf(version), openapi_protobuf.FORM)
+            return _tagged(request, _whole_in_protobuf(version), openapi_protobuf.MEDIA_TYPE)
         if name in (JSON, "*/*", "application/*"):
             return _tagged(request, _whole(version))
-    raise problems.not_acceptable(f"{JSON}, {openapi_protobuf.FORM}")
+    raise problems.not_acceptable(f"{JSON}, {openapi_protobuf.MEDIA_TYPE}")
 
 
 def _tagged(request: Request, body: bytes, form: str = JSON) -> Answer:
@@ -237,7 +237,7 @@ def _v3(schema: Any, prefix: str = "#/components/schemas/") -> Any:
 
 @cache
 def _whole_in_protobuf(version: Version) -> bytes:
-    return openapi_protobuf.of_document(json.loads(_whole(version)))
+    return openapi_protobuf.encode(json.loads(_whole(version)))
 
 
 @cache

@@ -1,133 +1,113 @@
-"""An OpenAPI v2 document in protobuf, as kubectl before 1.27 and client-go ask for it.
+"""An OpenAPI v2 document in protobuf, as kubectl before 1.27 and client-go request it.
 
-The messages are gnostic's (openapi.v2, OpenAPIv2.proto), of which our document needs a part: a field's number
-and how its value is written are in the tables below. What is no part of a document's own fields (x-...) is
-YAML there, and JSON is YAML.
+The messages are gnostic's, in proto/gnostic. Vendor extensions (x-...) and other values without a message of
+their own are YAML there, and JSON is YAML.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from machinery.wire.envelope import varint
+from gnostic.openapiv2 import openapiv2_pb2 as v2
 
-FORM = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-ACCEPTED = frozenset({FORM, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"})
-_BYTES = 2  # the wire type of everything that has a length
-Write = Callable[[Any], bytes]
+MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+ACCEPTED = frozenset({MEDIA_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"})
 
-
-def of_document(document: Mapping[str, Any]) -> bytes:
-    """The whole document."""
-    return _message(document, _DOCUMENT, 16)
+Json = Mapping[str, Any]
 
 
-def _field(number: int, value: bytes) -> bytes:
-    return varint(number << 3 | _BYTES) + varint(len(value)) + value
+def encode(document: Json) -> bytes:
+    """Return a document, which is plain data, as bytes."""
+    info = document["info"]
+    paths = [v2.NamedPathItem(name=path, value=_path_item(item)) for path, item in document["paths"].items()]
+    return v2.Document(
+        swagger=document["swagger"],
+        info=v2.Info(title=info["title"], version=info["version"]),
+        paths=v2.Paths(path=paths),
+        definitions=v2.Definitions(additional_properties=_schemas(document["definitions"])),
+        vendor_extension=_extensions(document),
+    ).SerializeToString()
 
 
-def _text(number: int) -> Write:
-    return lambda value: _field(number, value.encode())
+def _path_item(item: Json) -> v2.PathItem:
+    message = v2.PathItem(vendor_extension=_extensions(item))
+    for verb in ("get", "put", "post", "delete", "patch"):
+        if verb in item:
+            getattr(message, verb).CopyFrom(_operation(item[verb]))
+    return message
 
 
-def _texts(number: int) -> Write:
-    return lambda values: b"".join(_field(number, value.encode()) for value in values)
+def _operation(operation: Json) -> v2.Operation:
+    responses = [
+        v2.NamedResponseValue(name=code, value=v2.ResponseValue(response=_response(response)))
+        for code, response in operation["responses"].items()
+    ]
+    return v2.Operation(
+        description=operation.get("description"),
+        operation_id=operation.get("operationId"),
+        produces=operation.get("produces"),
+        consumes=operation.get("consumes"),
+        parameters=[_query_parameter(parameter) for parameter in operation.get("parameters", ())],
+        responses=v2.Responses(response_code=responses),
+        vendor_extension=_extensions(operation),
+    )
 
 
-def _flag(number: int) -> Write:
-    return lambda value: varint(number << 3) + varint(int(value)) if value else b""
+def _query_parameter(parameter: Json) -> v2.ParametersItem:
+    """Return a parameter of the query; the document has no others."""
+    query = v2.QueryParameterSubSchema(
+        **{"in": parameter["in"]},
+        description=parameter.get("description"),
+        name=parameter["name"],
+        type=parameter.get("type"),
+        unique_items=parameter.get("uniqueItems"),
+        vendor_extension=_extensions(parameter),
+    )
+    return v2.ParametersItem(
+        parameter=v2.Parameter(non_body_parameter=v2.NonBodyParameter(query_parameter_sub_schema=query))
+    )
 
 
-def _any(value: Any) -> bytes:
-    return _field(2, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+def _response(response: Json) -> v2.Response:
+    schema = response.get("schema")
+    return v2.Response(
+        description=response.get("description"),
+        schema=None if schema is None else v2.SchemaItem(schema=_schema(schema)),
+        vendor_extension=_extensions(response),
+    )
 
 
-def _anys(number: int) -> Write:
-    return lambda values: b"".join(_field(number, _any(value)) for value in values)
+def _schema(schema: Json) -> v2.Schema:
+    message = v2.Schema(
+        ref=schema.get("$ref"),
+        format=schema.get("format"),
+        description=schema.get("description"),
+        required=schema.get("required"),
+        enum=[_any(value) for value in schema.get("enum", ())],
+        vendor_extension=_extensions(schema),
+    )
+    if "default" in schema:
+        message.default.CopyFrom(_any(schema["default"]))
+    if "additionalProperties" in schema:
+        message.additional_properties.schema.CopyFrom(_schema(schema["additionalProperties"]))
+    if "type" in schema:
+        message.type.value.append(schema["type"])
+    if "items" in schema:
+        message.items.schema.append(_schema(schema["items"]))
+    if "properties" in schema:
+        message.properties.additional_properties.extend(_schemas(schema["properties"]))
+    return message
 
 
-def _inside(number: int, write: Write) -> Write:
-    """What `write` makes, in a message of its own."""
-    return lambda value: _field(number, write(value))
+def _schemas(schemas: Mapping[str, Json]) -> Iterator[v2.NamedSchema]:
+    return (v2.NamedSchema(name=name, value=_schema(schema)) for name, schema in schemas.items())
 
 
-def _named(number: int, entries: Iterable[tuple[str, bytes]]) -> bytes:
-    """A map, as a list of (name, value)."""
-    return b"".join(_field(number, _field(1, name.encode()) + _field(2, value)) for name, value in entries)
+def _extensions(value: Json) -> Iterator[v2.NamedAny]:
+    return (v2.NamedAny(name=name, value=_any(each)) for name, each in value.items() if name.startswith("x-"))
 
 
-def _message(value: Mapping[str, Any], fields: Mapping[str, Write], extension: int = 0) -> bytes:
-    """Fields by the table; those of other names are vendor extensions where there is a number for them."""
-    made, extensions = [], []
-    for name, inner in value.items():
-        write = fields.get(name)
-        if write is not None:
-            made.append(write(inner))
-        elif name.startswith("x-"):
-            extensions.append((name, _any(inner)))
-    return b"".join(made) + _named(extension, extensions)
-
-
-def _schema(value: Mapping[str, Any]) -> bytes:
-    return _message(value, _SCHEMA, 31)
-
-
-def _schemas(value: Mapping[str, Any]) -> bytes:
-    return _named(1, ((name, _schema(each)) for name, each in value.items()))
-
-
-def _operation(value: Mapping[str, Any]) -> bytes:
-    return _message(value, _OPERATION, 13)
-
-
-def _parameter(value: Mapping[str, Any]) -> bytes:
-    """Ours are all in the query: ParametersItem, Parameter, NonBodyParameter, the parameter."""
-    return _field(1, _field(2, _field(3, _message(value, _QUERY_PARAMETER, 23))))
-
-
-def _responses(value: Mapping[str, Any]) -> bytes:
-    return _named(1, ((code, _field(1, _message(each, _RESPONSE, 5))) for code, each in value.items()))
-
-
-def _paths(value: Mapping[str, Any]) -> bytes:
-    return _named(2, ((path, _message(item, _ITEM, 10)) for path, item in value.items()))
-
-
-_SCHEMA: dict[str, Write] = {
-    "$ref": _text(1),
-    "format": _text(2),
-    "description": _text(4),
-    "default": _inside(5, _any),
-    "required": _texts(19),
-    "enum": _anys(20),
-    # Which may be a schema or a flag; ours is a schema.
-    "additionalProperties": _inside(21, _inside(1, _schema)),
-    "type": _inside(22, _text(1)),
-    "items": _inside(23, _inside(1, _schema)),
-    "properties": _inside(25, _schemas),
-}
-_QUERY_PARAMETER: dict[str, Write] = {
-    "in": _text(2), "description": _text(3), "name": _text(4), "type": _text(6), "uniqueItems": _flag(20),
-}  # fmt: skip
-_RESPONSE: dict[str, Write] = {"description": _text(1), "schema": _inside(2, _inside(1, _schema))}
-_OPERATION: dict[str, Write] = {
-    "description": _text(3),
-    "operationId": _text(5),
-    "produces": _texts(6),
-    "consumes": _texts(7),
-    "parameters": lambda values: b"".join(_field(8, _parameter(value)) for value in values),
-    "responses": _inside(9, _responses),
-}
-_ITEM: dict[str, Write] = {
-    name: _inside(number, _operation)
-    for name, number in {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}.items()
-}
-_INFO: dict[str, Write] = {"title": _text(1), "version": _text(2)}
-_DOCUMENT: dict[str, Write] = {
-    "swagger": _text(1),
-    "info": _inside(2, lambda value: _message(value, _INFO)),
-    "paths": _inside(8, _paths),
-    "definitions": _inside(9, _schemas),
-}
+def _any(value: object) -> v2.Any:
+    return v2.Any(yaml=json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n")
