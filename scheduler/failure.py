@@ -26,17 +26,20 @@ def requeue_failed(
     cached: core.Pod | None,
     nominating: NominatingInfo | None,
     now: float,
+    *,
+    resizes: bool = False,
 ) -> bool:
     """Put the newest state of the pod back into the queue, unless it is gone, bound or recreated.
 
     `info` has the plugins that rejected the pod; `cached` is the pod that the watch last showed under its
-    name. The pod is not in flight any more in any case. Return whether it is in the queue again.
+    name. The pod is not in flight any more in any case. Return whether it is in the queue again. `resizes`:
+    it is bound and its resize is still to be tried.
     """
     uid = info.pod_info.uid
     if is_recreated(info.pod_info, cached):
         queue.done(uid)
         return False
-    if cached is None or cached.spec.nodeName:
+    if cached is None or (cached.spec.nodeName and not resizes):
         queue.done(uid)
         requeued = False
     else:

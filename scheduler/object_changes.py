@@ -25,6 +25,8 @@ def pod_changes(
         actions.append(ActionType.UpdatePodLabel)
     if _scaled_down(old, new, options):
         actions.append(ActionType.UpdatePodScaleDown)
+    if options.resize_preemption and new.spec.nodeName and _scaled_up(old, new, options):
+        actions.append(ActionType.UpdatePodScaleUp)
     if _gates_eliminated(old, new):
         actions.append(ActionType.UpdatePodSchedulingGatesEliminated)
     if len(old.spec.tolerations) != len(new.spec.tolerations):  # the API only lets them be added
@@ -41,12 +43,27 @@ def _labels_changed(old: core.Pod | core.Node, new: core.Pod | core.Node) -> boo
 
 def _scaled_down(old: core.Pod, new: core.Pod, options: ResourceOptions) -> bool:
     """Return whether the pod takes less of anything than before, resizes and reported resources included."""
-    if _same_resources(old, new):
-        return False
+    return not _same_resources(old, new) and _takes_less(new, old, options)
+
+
+def _scaled_up(old: core.Pod, new: core.Pod, options: ResourceOptions) -> bool:
+    """Return whether the pod takes more of anything than before (KEP-5836)."""
+    return not _same_resources(old, new) and _takes_less(old, new, options)
+
+
+def _takes_less(one: core.Pod, other: core.Pod, options: ResourceOptions) -> bool:
+    """Return whether one state of a pod takes less of anything than the other.
+
+    With resize preemption also what the two hold counts, without what they desire: under
+    `--resize-fit=kubelet` it decides.
+    """
     use_status = options.in_place_resize
-    before = pod_requests(old, options, use_status=use_status)
-    after = pod_requests(new, options, use_status=use_status)
-    return any(name not in after or after[name] < amount for name, amount in before.items())
+    for use_desired in (True, False) if options.resize_preemption else (True,):
+        less = pod_requests(one, options, use_status=use_status, use_desired=use_desired)
+        more = pod_requests(other, options, use_status=use_status, use_desired=use_desired)
+        if any(name not in less or less[name] < amount for name, amount in more.items()):
+            return True
+    return False
 
 
 def _same_resources(old: core.Pod, new: core.Pod) -> bool:
@@ -131,6 +148,10 @@ def _features_changed(old: core.Node, new: core.Node) -> bool:
     return bool(old.status.declaredFeatures != new.status.declaredFeatures)
 
 
+def _preemption_policy_changed(old: core.Node, new: core.Node) -> bool:
+    return bool(old.spec.podPreemptionPolicy != new.spec.podPreemptionPolicy)
+
+
 _NODE_CHANGES: Final[tuple[tuple[ActionType, Callable[[core.Node, core.Node], bool]], ...]] = (
     (ActionType.UpdateNodeTaint, _uncordoned),
     (ActionType.UpdateNodeAllocatable, _allocatable_changed),
@@ -139,6 +160,7 @@ _NODE_CHANGES: Final[tuple[tuple[ActionType, Callable[[core.Node, core.Node], bo
     (ActionType.UpdateNodeCondition, _conditions_changed),
     (ActionType.UpdateNodeAnnotation, _annotations_changed),
     (ActionType.UpdateNodeDeclaredFeature, _features_changed),
+    (ActionType.UpdateNodePreemptionPolicy, _preemption_policy_changed),
 )
 
 

@@ -176,12 +176,12 @@ def _container_requests(
     return effective
 
 
-def _pod_level_requests(pod: core.Pod, use_status: bool) -> _Sum:
+def _pod_level_requests(pod: core.Pod, use_status: bool, use_desired: bool) -> _Sum:
     desired = _read(pod.spec.resources.requests)
     status = pod.status
     if not use_status or not (status.HasField("resources") or status.allocatedResources):
         return desired
-    effective = {} if is_resize_infeasible(pod) else desired
+    effective = {} if not use_desired or is_resize_infeasible(pod) else desired
     _raise_to(effective, _read(status.resources.requests))
     _raise_to(effective, _read(status.allocatedResources))
     return effective
@@ -194,6 +194,7 @@ def pod_requests(
     pod: core.Pod,
     *,
     use_status: bool = False,
+    use_desired: bool = True,
     pod_level: bool = True,
     pod_level_status: bool = False,
     container_level: bool = True,
@@ -203,7 +204,8 @@ def pod_requests(
     """What the pod counts for on a node.
 
     `use_status` (InPlacePodVerticalScaling): a container whose status tells `resources` counts for the most
-    of desired, allocated and actual; a desire that is Infeasible does not count. `pod_level`
+    of desired, allocated and actual; a desire that is Infeasible does not count, and none does without
+    `use_desired`, as when a kubelet counts other pods (KEP-1287). `pod_level`
     (PodLevelResources): requests of the pod as a whole replace the sum, resource by resource; limits alone
     do not. `pod_level_status` (InPlacePodLevelResourcesVerticalScaling, with `use_status`): the same
     maximum there. `missing`: what a container counts for that does not request the resource.
@@ -211,7 +213,7 @@ def pod_requests(
     """
     total: _Sum = {}
     if container_level:
-        infeasible = use_status and is_resize_infeasible(pod)
+        infeasible = use_status and (not use_desired or is_resize_infeasible(pod))
 
         def effective(container: core.Container, status: core.ContainerStatus | None) -> _Sum:
             requests = _container_requests(container, status, infeasible)
@@ -221,7 +223,7 @@ def pod_requests(
 
         total = _aggregate(pod, effective, use_status)
     if pod_level and has_pod_level_requests(pod):
-        requests = _pod_level_requests(pod, use_status and pod_level_status)
+        requests = _pod_level_requests(pod, use_status and pod_level_status, use_desired)
         total |= {name: number for name, number in requests.items() if is_pod_level_resource(name)}
     if overhead:
         _add(total, _read(pod.spec.overhead))

@@ -18,6 +18,7 @@ class CycleState:
         "hooks",
         "parallel_pre_bind_plugins",
         "skip_filter_plugins",
+        "skip_plugins",
         "skip_pre_bind_plugins",
         "skip_score_plugins",
     )
@@ -25,6 +26,7 @@ class CycleState:
     def __init__(self, hooks: PluginHooks = NO_PLUGIN_HOOKS) -> None:
         self._values: dict[str, Any] = {}
         self.hooks = hooks
+        self.skip_plugins: frozenset[str] = frozenset()  # that take no part in the cycle at all
         self.skip_filter_plugins: frozenset[str] = frozenset()
         self.skip_score_plugins: frozenset[str] = frozenset()
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()
@@ -53,6 +55,7 @@ class CycleState:
         for key, value in self._values.items():
             clone = getattr(value, "clone", None)
             other._values[key] = value if clone is None else clone()
+        other.skip_plugins = self.skip_plugins
         other.skip_filter_plugins = self.skip_filter_plugins
         other.skip_score_plugins = self.skip_score_plugins
         other.skip_pre_bind_plugins = self.skip_pre_bind_plugins

@@ -11,6 +11,7 @@ from machinery.api.kinds import Kind
 from machinery.api.pb import core
 from machinery.features.gates import Gates, Version
 from machinery.runtime.clock import Clock
+from scheduler.framework.deferred_resize import ResizePreemption
 from scheduler.framework.interface import ApiClient, EventRecorder, Lister, WaitingPod
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.scheduling_groups import SchedulingGroups
@@ -53,6 +54,7 @@ class Environment:
     scheduling_groups: SchedulingGroups = field(default_factory=SchedulingGroups)
     gates: Gates
     version: Version
+    resize_preemption: ResizePreemption | None = None  # None: the gate is off
     clock: Clock
     rng: random.Random
     listers: Mapping[Kind[Any], Lister[Any]] = field(default_factory=dict)

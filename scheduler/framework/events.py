@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 class ActionType(IntFlag):
-    """The kinds of changes of an object; the bits are upstream's, since events are compared as numbers."""
+    """The kinds of changes of an object.
+
+    The bits are upstream's of 1.36, since events are compared as numbers. KEP-5836's two come after them; a
+    plugin registers them by themselves, or a plain Update would be a smaller number and match.
+    """
 
     Add = 1
     Delete = 2
@@ -34,6 +38,8 @@ class ActionType(IntFlag):
     UpdatePodGeneratedResourceClaim = 4096
     Update = 8188
     All = 8191
+    UpdatePodScaleUp = 8192
+    UpdateNodePreemptionPolicy = 16384
 
 
 class EventResource(StrEnum):

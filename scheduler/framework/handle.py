@@ -15,6 +15,7 @@ from machinery.api.kinds import Kind
 from machinery.api.pb import core
 from machinery.features.gates import Gates, Version
 from machinery.runtime.clock import Clock
+from scheduler.framework.deferred_resize import ResizePreemption
 from scheduler.framework.environment import EMPTY_LISTER, Environment
 from scheduler.framework.interface import ApiClient, EventRecorder, Lister, WaitingPod
 from scheduler.framework.profile import Profile
@@ -51,6 +52,10 @@ class PluginHandle:
     @property
     def version(self) -> Version:
         return self.environment.version
+
+    @property
+    def resize_preemption(self) -> ResizePreemption | None:
+        return self.environment.resize_preemption
 
     @property
     def clock(self) -> Clock:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from machinery.features.gates import Gates, Version
     from machinery.runtime.clock import Clock
     from scheduler.framework.cycle_state import CycleState
+    from scheduler.framework.deferred_resize import ResizePreemption
     from scheduler.framework.nominator import Nominator
     from scheduler.framework.scheduling_groups import SchedulingGroups
     from scheduler.framework.snapshot import Snapshot
@@ -103,6 +104,11 @@ class Handle(Protocol):
 
     @property
     def version(self) -> Version: ...
+
+    @property
+    def resize_preemption(self) -> ResizePreemption | None:
+        """Return how deferred resizes preempt; None: they do not."""
+        ...
 
     @property
     def clock(self) -> Clock: ...

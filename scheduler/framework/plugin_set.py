@@ -83,6 +83,9 @@ class PluginSet(PluginHandle):
         self.pre_bind_plugins = self._at(ExtensionPoint.PRE_BIND, PreBindPlugin)
         self.bind_plugins = self._at(ExtensionPoint.BIND, BindPlugin)
         self.post_bind_plugins = self._at(ExtensionPoint.POST_BIND, PostBindPlugin)
+        self.skips_deferred_resizes = frozenset(
+            name for name, plugin in self.plugins.items() if plugin.skips_deferred_resizes
+        )
         self.queue_sort_plugin = self._queue_sort()
         self.score_weights = self._weights()
         self.pre_filter_extensions: list[tuple[str, PreFilterExtensions]] = [

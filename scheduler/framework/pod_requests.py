@@ -25,6 +25,7 @@ class ResourceOptions:
     in_place_resize: bool = True  # InPlacePodVerticalScaling: status counts
     pod_level: bool = True  # PodLevelResources
     pod_level_resize: bool = True  # InPlacePodLevelResourcesVerticalScaling
+    resize_preemption: bool = False  # InPlacePodVerticalScalingSchedulerPreemption: scaling up is an event
 
 
 def is_plain(pod: core.Pod) -> bool:
@@ -62,9 +63,12 @@ def pod_requests(
     options: ResourceOptions,
     *,
     use_status: bool,
+    use_desired: bool = True,
     defaults: Mapping[str, int] = _NO_DEFAULTS,
 ) -> dict[str, int]:
     """Return requests by name: cpu in milli-units, others in units.
+
+    Without `use_desired` only what is allocated and actual counts where the status has it.
 
     `defaults` replace what a container does not request (cpu and memory, for spreading pods).
     """
@@ -74,6 +78,7 @@ def pod_requests(
         resources.pod_requests(
             pod,
             use_status=use_status,
+            use_desired=use_desired,
             pod_level=options.pod_level,
             pod_level_status=options.pod_level_resize,
             missing=defaults,

@@ -68,9 +68,11 @@ class Framework(PluginSet):
         hooks = state.hooks.pre_filter
         result = PreFilterResult()
         rejection: Status | None = None
-        skipped = []
+        skipped = list(state.skip_plugins)
         narrowing: set[str] = set()
         for plugin in self.pre_filter_plugins:
+            if plugin.name in state.skip_plugins:
+                continue
             began = self.monotonic() if hooks else 0.0
             try:
                 narrowed, status = plugin.pre_filter(state, pod, snapshot)
@@ -231,6 +233,8 @@ class Framework(PluginSet):
         reasons: list[str] = []
         rejector = ""
         for plugin in self.post_filter_plugins:
+            if plugin.name in state.skip_plugins:
+                continue
             began = self.monotonic() if hooks else 0.0
             try:
                 found, status = plugin.post_filter(state, pod, statuses)
@@ -366,6 +370,8 @@ class Framework(PluginSet):
         hooks = state.hooks.permit
         waits: dict[str, float] = {}
         for plugin in self.permit_plugins:
+            if plugin.name in state.skip_plugins:
+                continue
             began = self.monotonic() if hooks else 0.0
             try:
                 status, timeout_seconds = plugin.permit(state, pod, node_name)

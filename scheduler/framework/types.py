@@ -48,6 +48,7 @@ class PodInfo:
         "direct_claims",
         "disks",
         "fit_requests",
+        "held_requests",
         "host_ports",
         "images",
         "is_plain",
@@ -76,6 +77,7 @@ class PodInfo:
     is_plain: bool  # one container and nothing else that counts
     requests: Amounts  # with the status of a resize in progress: what the pod takes on its node
     fit_requests: Amounts  # by the spec alone: what a pending pod requests
+    held_requests: Amounts  # allocated and actual, without what a resize in progress desires
     nonzero: tuple[int, int]  # cpu, memory with defaults for containers that request none
     host_ports: tuple[HostPort, ...]
     labels: dict[str, str]
@@ -140,6 +142,12 @@ def _fit_requests(info: PodInfo) -> Amounts:
     if info.is_plain or not (status.containerStatuses or status.initContainerStatuses):
         return info.requests
     return _amounts(pod_requests(info.pod, info.options, use_status=False))
+
+
+def _held_requests(info: PodInfo) -> Amounts:
+    if info.is_plain or not info.options.in_place_resize:
+        return info.requests
+    return _amounts(pod_requests(info.pod, info.options, use_status=True, use_desired=False))
 
 
 def _nonzero(info: PodInfo) -> tuple[int, int]:
@@ -238,6 +246,7 @@ _DERIVED: dict[str, Callable[[PodInfo], Any]] = {
     "key": lambda info: ObjectKey(info.namespace, info.name),
     "requests": _requests,
     "fit_requests": _fit_requests,
+    "held_requests": _held_requests,
     "nonzero": _nonzero,
     "host_ports": _host_ports,
     "labels": lambda info: dict(info.pod.metadata.labels),

@@ -9,6 +9,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.deferred_resize import Tracking, is_deferred_resize
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -30,6 +31,8 @@ from scheduler.framework.interface import (
 )
 from scheduler.framework.profile import ArgumentError
 from scheduler.framework.types import PodInfo
+from scheduler.preemption.chosen_victims import ChosenVictims
+from scheduler.preemption.eligibility import VICTIM_TERMINATING
 from scheduler.preemption.evaluator import Decision, decide
 from scheduler.preemption.evictions import Evictions
 from scheduler.preemption.review import REVIEW_KEY
@@ -58,6 +61,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self._handle = handle
         self._asynchronous = handle.gates.enabled("SchedulerAsyncPreemption")
         self.evictions = Evictions(handle, self.name)
+        self._chosen = ChosenVictims()
         self.attempts = 0  # calls of PostFilter; for the metric
 
     def decide(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> Decision:
@@ -72,6 +76,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         review = state.get(REVIEW_KEY)
         if review is None or not review.is_answered:  # else the same attempt goes on
             self.attempts += 1
+        in_memory = self._is_tracked_in_memory(pod)
+        own_node = self._handle.snapshot.get(pod.pod.spec.nodeName)
+        if in_memory and self._chosen.are_terminating(pod, own_node):
+            return None, Status(Code.Unschedulable, (f"preemption: {VICTIM_TERMINATING}",), self.name)
         decision = self.decide(state, pod, statuses)
         if decision.candidate is None:
             status = decision.status
@@ -81,6 +89,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
                 return None, status
             return PostFilterResult(NominatingInfo(NominatingMode.Override, "")), status
         candidate = decision.candidate
+        if in_memory:
+            self._chosen.note(pod, candidate.victims)
         nomination = NominatingInfo(NominatingMode.Override, candidate.node)
         if not self._asynchronous:
             follow_up = partial(self.evictions.before_requeueing, candidate, pod)
@@ -90,6 +100,11 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         background = partial(self.evictions.in_background, candidate, pod)
         begin = partial(self.evictions.begin, pod)
         return PostFilterResult(nomination, candidate, background, background=True, begin=begin), None
+
+    def _is_tracked_in_memory(self, pod: PodInfo) -> bool:
+        """Return whether this is a deferred resize whose victims are kept in memory (KEP-5836, Option 2)."""
+        options = self._handle.resize_preemption
+        return options is not None and options.tracking is Tracking.MEMORY and is_deferred_resize(pod.pod)
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         if not self._asynchronous or not self.evictions.is_preempting(pod.uid):

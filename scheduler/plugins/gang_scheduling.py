@@ -40,6 +40,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
     """Holds a gang's pods back until there are minCount, and at Permit until minCount have nodes."""
 
     name = "GangScheduling"
+    skips_deferred_resizes = True
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
         self._handle = handle
@@ -48,8 +49,8 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         key = group_of(pod.pod)
-        if key is None:
-            return None
+        if key is None or pod.pod.spec.nodeName:
+            return None  # a member with a deferred resize is tried alone
         group = self._lister.get(key.name, key.namespace)
         if group is None:
             text = f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'

@@ -13,6 +13,7 @@ from machinery.api.pb import core, devices
 from machinery.features.gates import Version
 from scheduler.framework import resource_columns
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.deferred_resize import Fit, ResizePreemption, is_deferred_resize
 from scheduler.framework.events import (
     ActionType,
     ClusterEvent,
@@ -64,6 +65,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
         self._args = FitArgs.read(args)
         self._in_place = handle.gates.enabled("InPlacePodVerticalScaling")
+        self._resizes = handle.resize_preemption
         self._devices = manager_of(handle) if handle.gates.enabled("DRAExtendedResource") else None
 
     # Filter
@@ -85,6 +87,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return None, None
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        if self._resizes is not None and pod.uid in node.pods and is_deferred_resize(pod.pod):
+            return self._filter_resize(self._resizes, pod, node)
         reasons = []
         code = Code.Unschedulable
         if len(node.pods) + 1 > node.allowed_pods:
@@ -99,9 +103,32 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                     code = Code.UnschedulableAndUnresolvable
         return Status(code, tuple(reasons), self.name) if reasons else None
 
+    def _filter_resize(self, options: ResizePreemption, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """Return why the resize does not fit the pod's own node, where the pod is counted already.
+
+        The queue's pod and the cache's may differ for a moment: the larger request of the two counts
+        (KEP-5836, "NodeResourcesFit Plugin: Calculating Resource Fit in the Filter Phase").
+        """
+        counted = dict(node.pods[pod.uid].requests)
+        freed = _desired_of_others(pod, node) if options.fit is Fit.KUBELET else {}
+        reasons = []
+        code = Code.Unschedulable
+        for column, amount in self._wanted(pod):
+            allocatable = node.allocatable_of(column)
+            if allocatable <= 0 and self._by_devices(column):
+                continue
+            requested = node.requested_of(column) - freed.get(column, 0)
+            if max(0, amount - counted.get(column, 0)) > allocatable - requested:
+                reasons.append(f"Insufficient {name_of(column)}")
+                if amount > allocatable:
+                    code = Code.UnschedulableAndUnresolvable
+        return Status(code, tuple(reasons), self.name) if reasons else None
+
     def filter_all(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: Rows
     ) -> NDArray[np.bool_] | None:
+        if self._resizes is not None and is_deferred_resize(pod.pod):
+            return super().filter_all(state, pod, snapshot, rows)
         mask = snapshot.pods_free[rows] > 0
         for column, amount in self._wanted(pod):
             enough = snapshot.free_of(column)[rows] >= amount
@@ -114,7 +141,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> tuple[Sequence[Status], NDArray[np.intp]]:
         wanted = self._wanted(pod)
-        if 2 * len(wanted) + 1 > _BITS_MAX:
+        resizes = self._resizes is not None and is_deferred_resize(pod.pod)
+        if resizes or 2 * len(wanted) + 1 > _BITS_MAX:
             return super().explain_all(state, pod, snapshot, rows)
         # One bit a reason: 0 too many pods, then per resource: insufficient, and more than allocatable.
         bits = (snapshot.pods_free[rows] <= 0).astype(np.int64)
@@ -198,6 +226,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             ClusterEventWithHint(ClusterEvent(EventResource.Pod, on_pod), self._after_pod_event),
             ClusterEventWithHint(ClusterEvent(EventResource.Node, on_node), self._after_node_change),
         ]
+        if self._resizes is not None:
+            event = ClusterEvent(EventResource.Pod, ActionType.UpdatePodScaleUp)
+            found.append(ClusterEventWithHint(event, self._after_pod_event))
         if self._devices is not None:
             event = ClusterEvent(EventResource.DeviceClass, ActionType.Add | ActionType.Update)
             found.append(ClusterEventWithHint(event, self._after_class_change))
@@ -224,8 +255,25 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if not isinstance(new, core.Pod):
             held = old.spec.nodeName or old.status.nominatedNodeName
             return QueueingHint.Queue if held else QueueingHint.Skip
-        helps = self._in_place and self._scale_down_helps(pod, old, new)
-        return QueueingHint.Queue if helps else QueueingHint.Skip
+        if self._resizes is not None and is_deferred_resize(pod.pod):
+            matters = self._resize_matters(self._resizes, pod, old, new)
+        else:
+            matters = self._in_place and self._scale_down_helps(pod, old, new)
+        return QueueingHint.Queue if matters else QueueingHint.Skip
+
+    def _resize_matters(self, options: ResizePreemption, pod: PodInfo, old: core.Pod, new: core.Pod) -> bool:
+        """Return whether a resize on the same node, or of the pod itself, may change the verdict.
+
+        Another pod that takes more may have used up the room of a parked pod, which has to preempt then
+        (KEP-5836, "Reconsideration Race Conditions").
+        """
+        if new.metadata.uid == pod.uid:
+            return True
+        before, after = PodInfo(old, pod.options), PodInfo(new, pod.options)
+        held = options.fit is Fit.KUBELET
+        was = dict(before.held_requests if held else before.requests)
+        now = dict(after.held_requests if held else after.requests)
+        return any(was.get(column, 0) != now.get(column, 0) for column, _ in pod.requests)
 
     def _scale_down_helps(self, pod: PodInfo, old: core.Pod, new: core.Pod) -> bool:
         """Return whether the pod itself requests less, or a running one less of what the pod requests."""
@@ -254,6 +302,18 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return QueueingHint.Queue if grew else QueueingHint.Skip
 
 
+def _desired_of_others(pod: PodInfo, node: NodeInfo) -> dict[int, int]:
+    """Return by column what the node's requests have only because other pods desire it."""
+    freed: dict[int, int] = {}
+    for uid, other in node.pods.items():
+        if uid == pod.uid or other.is_plain:
+            continue
+        held = dict(other.held_requests)
+        for column, amount in other.requests:
+            freed[column] = freed.get(column, 0) + amount - held.get(column, 0)
+    return freed
+
+
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     """Prefers nodes whose resources would be used in like proportions.
 
@@ -261,6 +321,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     """
 
     name = "NodeResourcesBalancedAllocation"
+    skips_deferred_resizes = True
 
     def __init__(self, args: Mapping[str, Any], handle: Handle) -> None:
         self._args = BalancedArgs.read(args)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from machinery.features.gates import Gates
+from scheduler.framework.deferred_resize import Flavour, ResizePreemption
 from scheduler.framework.interface import Plugin
 from scheduler.framework.profile import (
     DEFAULT_SCHEDULER_NAME,
@@ -17,6 +18,7 @@ from scheduler.framework.profile import (
 )
 from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
+from scheduler.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from scheduler.plugins.dynamic_resources import DynamicResources
 from scheduler.plugins.gang_scheduling import GangScheduling
 from scheduler.plugins.image_locality import ImageLocality
@@ -57,6 +59,7 @@ IN_TREE: Mapping[str, type[Plugin]] = {
         ImageLocality,
         DefaultBinder,
         GangScheduling,
+        DeferredPodScheduling,
     )
 }
 
@@ -86,11 +89,15 @@ DEFAULT_ORDER: tuple[Enabled, ...] = (
 DEFAULT_PLUGINS: tuple[Enabled, ...] = tuple(e for e in DEFAULT_ORDER if e.name in IN_TREE)
 
 
-def default_plugins(gates: Gates) -> tuple[Enabled, ...]:
-    """Return the default plugins, with those that a gate adds."""
-    return (
-        (*DEFAULT_PLUGINS, Enabled("GangScheduling")) if gates.enabled("GangScheduling") else DEFAULT_PLUGINS
-    )
+def default_plugins(gates: Gates, resize_preemption: ResizePreemption | None = None) -> tuple[Enabled, ...]:
+    """Return the default plugins, with those that a gate or a flavour of resize preemption adds."""
+    found = list(DEFAULT_PLUGINS)
+    if gates.enabled("GangScheduling"):
+        found.append(Enabled("GangScheduling"))
+    if resize_preemption is not None and resize_preemption.flavour is Flavour.V1_37:
+        # Before NodeResourcesFit: of two rejections the first one counts, and its events wake the pod.
+        found.insert(found.index(Enabled("NodeResourcesFit")), Enabled("DeferredPodScheduling"))
+    return tuple(found)
 
 
 def default_profile(name: str = DEFAULT_SCHEDULER_NAME) -> Profile:

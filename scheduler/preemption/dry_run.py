@@ -13,6 +13,7 @@ from scheduler.framework.interface import Candidate, Code, Handle, Status
 from scheduler.framework.types import NodeInfo, PodInfo
 from scheduler.preemption.budgets import Budget, split_by_violation
 from scheduler.preemption.importance import by_importance
+from scheduler.preemption.victim_groups import VictimGroups
 
 NO_VICTIMS = Status(Code.UnschedulableAndUnresolvable, ("No preemption victims found for incoming pod",))
 
@@ -67,14 +68,17 @@ def select_victims(
     node: NodeInfo,
     budgets: Sequence[Budget],
     now: float,
+    groups: VictimGroups | None = None,
 ) -> Candidate | Status:
     """Return the victims on one node, or why it is no candidate.
 
     All pods of lower priority are removed first; then as many as possible are put back while the pod still
     fits, first those whose eviction would violate a budget, the more important ones before the others. Not
-    minimal.
+    minimal. With `groups` a pod of a group counts only if all pods evicted with it have a lower priority.
     """
     potential = [other for other in node.pods.values() if other.priority < pod.priority]
+    if groups is not None:
+        potential = [other for other in potential if groups.is_below(other, pod.priority)]
     if not potential:
         return NO_VICTIMS
     simulation = _Simulation(handle, state, pod, node)
@@ -124,6 +128,7 @@ def dry_run(
     offset: int,
     num_candidates: int,
     now: float,
+    groups: VictimGroups | None = None,
 ) -> DryRun:
     """Try nodes from `offset` on, around, until `num_candidates` are found and one has no violations."""
     clean: list[Candidate] = []
@@ -131,7 +136,7 @@ def dry_run(
     statuses: dict[str, Status] = {}
     for index in range(len(nodes)):
         node = nodes[(offset + index) % len(nodes)]
-        found = select_victims(handle, state, pod, node, budgets, now)
+        found = select_victims(handle, state, pod, node, budgets, now, groups)
         if isinstance(found, Status):
             statuses[node.name] = found
             continue

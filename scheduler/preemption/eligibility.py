@@ -5,6 +5,7 @@ from __future__ import annotations
 from machinery.api.objects import get_condition
 from machinery.api.pb import core
 from machinery.scheduling.priority import preempts
+from scheduler.framework.deferred_resize import ResizePreemption, Tracking, is_deferred_resize
 from scheduler.framework.interface import Code, Status
 from scheduler.framework.snapshot import Snapshot
 from scheduler.framework.types import PodInfo
@@ -16,7 +17,18 @@ POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIM_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 
 
-def why_not_eligible(pod: PodInfo, nominated_status: Status, snapshot: Snapshot) -> str:
+def nominated_node(pod: PodInfo, resizes: ResizePreemption | None) -> str:
+    """Return the node where the pod's victims may still be terminating; "" for none.
+
+    For a deferred resize it may be the node of the spec (KEP-5836, Option 4).
+    """
+    by_spec = resizes is not None and resizes.tracking is Tracking.SPEC_NODE_NAME
+    if by_spec and is_deferred_resize(pod.pod):
+        return pod.pod.spec.nodeName
+    return pod.pod.status.nominatedNodeName
+
+
+def why_not_eligible(pod: PodInfo, nominated: str, nominated_status: Status, snapshot: Snapshot) -> str:
     """Return the reason, or "" when the pod may preempt.
 
     A pod that has preempted before waits while its victims terminate on the nominated node, unless the
@@ -25,7 +37,6 @@ def why_not_eligible(pod: PodInfo, nominated_status: Status, snapshot: Snapshot)
     """
     if not preempts(pod.pod):
         return POLICY_NEVER
-    nominated = pod.pod.status.nominatedNodeName
     if not nominated or nominated_status.code is Code.UnschedulableAndUnresolvable:
         return ""
     node = snapshot.get(nominated)

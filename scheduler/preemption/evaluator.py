@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 from machinery.api import kinds
 from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.deferred_resize import is_deferred_resize
 from scheduler.framework.interface import Candidate, Code, Handle, NodeStatuses, Status
 from scheduler.framework.types import PodInfo
 from scheduler.preemption.budgets import read_budgets
 from scheduler.preemption.dry_run import DryRun, dry_run
-from scheduler.preemption.eligibility import why_not_eligible
+from scheduler.preemption.eligibility import nominated_node, why_not_eligible
 from scheduler.preemption.review import PAUSED, REVIEW_KEY, CandidateReview
 from scheduler.preemption.selection import best_candidates
+from scheduler.preemption.victim_groups import VictimGroups
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
@@ -57,13 +59,16 @@ def decide(
     review: CandidateReview | None = state.get(REVIEW_KEY)
     if review is not None and review.is_answered:
         return _after_review(review, now)
-    reason = why_not_eligible(pod, statuses.get(pod.pod.status.nominatedNodeName), snapshot)
+    nominated = nominated_node(pod, handle.resize_preemption)
+    reason = why_not_eligible(pod, nominated, statuses.get(nominated), snapshot)
     if reason:
         return Decision(None, Status(Code.Unschedulable, (reason,)))
     if not len(snapshot):
         return Decision(None, Status(Code.Error, ("no nodes available",)))
     nodes = statuses.nodes_with_code(snapshot, Code.Unschedulable)
     run = DryRun([], {})
+    resizes = handle.resize_preemption is not None and is_deferred_resize(pod.pod)
+    groups = VictimGroups(handle) if resizes else None
     if nodes:
         budgets = read_budgets(handle.lister(kinds.POD_DISRUPTION_BUDGET).list())
         run = dry_run(
@@ -75,6 +80,7 @@ def decide(
             offset=handle.rng.randrange(len(nodes)),
             num_candidates=num_candidates(len(nodes), percentage, absolute),
             now=now,
+            groups=groups,
         )
     if not run.candidates:
         failed = next((s for s in run.statuses.values() if not s.is_rejected), None)
@@ -86,7 +92,8 @@ def decide(
         review.ask(run.candidates, run.statuses)
         return Decision(None, PAUSED)
     best = best_candidates(run.candidates, now)
-    return Decision(best[0], None, False, tuple(run.candidates), tuple(best), run.statuses)
+    chosen = best[0] if groups is None else groups.widened(best[0], now)
+    return Decision(chosen, None, False, tuple(run.candidates), tuple(best), run.statuses)
 
 
 def _after_review(review: CandidateReview, now: float) -> Decision:

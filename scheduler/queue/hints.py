@@ -26,10 +26,14 @@ if TYPE_CHECKING:
     from scheduler.framework.types import PodInfo, QueuedPodInfo
 
 # The events of a plugin that registers none: all of them.
-EVERY_EVENT = tuple(
-    ClusterEvent(resource, ActionType.All)
-    for resource in EventResource
-    if resource not in (EventResource.WildCard, EventResource.AssignedPod, EventResource.UnscheduledPod)
+EVERY_EVENT = (
+    ClusterEvent(EventResource.Pod, ActionType.UpdatePodScaleUp),
+    ClusterEvent(EventResource.Node, ActionType.UpdateNodePreemptionPolicy),
+    *(
+        ClusterEvent(resource, ActionType.All)
+        for resource in EventResource
+        if resource not in (EventResource.WildCard, EventResource.AssignedPod, EventResource.UnscheduledPod)
+    ),
 )
 
 
@@ -111,6 +115,9 @@ class HintMap:
                 isinstance(new, core.Pod) and new.metadata.uid == info.pod_info.uid
             )
             return Strategy.SKIP if for_another else Strategy.AFTER_BACKOFF
+        node_name = info.pod_info.pod.spec.nodeName
+        if node_name and _does_not_concern(node_name, info.pod_info.uid, event, old, new):
+            return Strategy.SKIP
         result = Strategy.SKIP
         for registration in self.matching(event):
             plugin = registration.plugin
@@ -138,6 +145,25 @@ class HintMap:
             return self._ask(registration, event, info.pod_info, old, new) is QueueingHint.Queue
         except Exception:  # noqa: BLE001  # plugins may be from outside; see the docstring of strategy
             return True
+
+
+def _does_not_concern(
+    node_name: str, uid: str, event: ClusterEvent, old: Message | None, new: Message | None
+) -> bool:
+    """Return whether an event has nothing to do with the resize of a bound pod.
+
+    A bound pod in the queue has a deferred resize: changes of other nodes and of their pods do not matter,
+    nor do taints (KEP-5836, "Failures and Reconsideration of Deferred pods").
+    """
+    if event.action is ActionType.UpdateNodeTaint:
+        return True
+    changed = new if new is not None else old
+    if isinstance(changed, core.Node):
+        return changed.metadata.name != node_name
+    if isinstance(changed, core.Pod):
+        nodes = (changed.spec.nodeName, changed.status.nominatedNodeName)
+        return changed.metadata.uid != uid and node_name not in nodes
+    return False
 
 
 def build_hint_map(

@@ -12,6 +12,7 @@ from machinery.api.objects import ObjectKey
 from machinery.api.pb import core
 from machinery.client.api_client import Client
 from machinery.runtime.clock import Clock
+from scheduler.deferred_resizes import DeferredResizes
 from scheduler.extenders.client import ExtenderClient
 from scheduler.framework.cache import Cache
 from scheduler.framework.runtime import Framework
@@ -103,3 +104,4 @@ class SchedulerDeps:
     percentage_of_nodes_to_score: int | None = None
     extenders: ExtenderClient | None = None
     results: ResultWriter | None = None
+    resizes: DeferredResizes | None = None

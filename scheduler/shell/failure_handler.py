@@ -9,6 +9,7 @@ import anyio.abc
 
 from scheduler.cycle import Failed, Reason, nomination_after
 from scheduler.failure import is_recreated, requeue_failed
+from scheduler.framework.deferred_resize import Flavour
 from scheduler.shell.attempt import Attempt
 from scheduler.shell.deps import SchedulerDeps
 from scheduler.shell.features import SchedulerFeatures
@@ -35,6 +36,9 @@ class FailureHandler:
             return
         if attempt.scheduled is not None:
             deps.attempts.binding_failed(pod, failed)
+        if pod.pod.spec.nodeName:
+            self._resize_failed(attempt, failed, group)
+            return
         nominating = nomination_after(failed.nominating, keeps_nominations=self._features.keeps_nominations)
         info.unschedulable_plugins = set(failed.unschedulable_plugins)
         info.pending_plugins = set(failed.pending_plugins)
@@ -42,3 +46,23 @@ class FailureHandler:
         requeue_failed(deps.queue, info, deps.cached(pod.key), nominating, deps.queue_now())
         attempt.recorder.failed_scheduling(pod.pod, failed.message)
         deps.writer.write_failure(ticket, pod.pod, failed, group)
+
+    def _resize_failed(self, attempt: Attempt, failed: Failed, group: anyio.abc.TaskGroup) -> None:
+        """Requeue a pod whose resize is still deferred; it is bound, and its PodScheduled stays True.
+
+        An event reports the result, as the KEP plans for beta; Kubernetes 1.37 records none. Source:
+        KEP-5836, "Failure Handler Adjustments for Deferred Pods".
+        """
+        deps, info, resizes = self._deps, attempt.info, self._deps.resizes
+        assert resizes is not None, "only deferred resizes bring bound pods into the queue"
+        uid = attempt.pod.uid
+        info.unschedulable_plugins = set(failed.unschedulable_plugins)
+        info.pending_plugins = set(failed.pending_plugins)
+        nominating = resizes.nomination_after(failed.nominating)
+        ticket = None if nominating is None else deps.writer.ticket(uid, nominating)
+        cached = deps.cached(attempt.pod.key)
+        requeue_failed(deps.queue, info, cached, nominating, deps.queue_now(), resizes=resizes.is_queued(uid))
+        if resizes.options.flavour is Flavour.KEP:
+            attempt.recorder.failed_scheduling(attempt.pod.pod, failed.message)
+        if ticket is not None:
+            deps.writer.write_failure(ticket, attempt.pod.pod, None, group)

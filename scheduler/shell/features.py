@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from machinery.features.gates import Gates, Version
+from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
 from scheduler.framework.pod_requests import ResourceOptions
 from scheduler.framework.types import DEFAULT_OPTIONS
 
 KEEPS_NOMINATIONS: Final = Version(1, 34)  # the one release in which a failure did not clear a nomination
 STOPS_PRE_BINDING_SINCE: Final = Version(1, 36)
+RESIZE_PREEMPTION: Final = "InPlacePodVerticalScalingSchedulerPreemption"
 OBSERVED_GENERATION_SINCE: Final = Version(1, 34)
 
 
@@ -34,9 +36,11 @@ class SchedulerFeatures:
     placements: bool = False
     """A pod group may have to be in one topology domain (KEP-5732)."""
     resources: ResourceOptions = DEFAULT_OPTIONS
+    resize_preemption: ResizePreemption | None = None
+    """A deferred resize may preempt (KEP-5836)."""
 
     @classmethod
-    def of(cls, gates: Gates, version: Version) -> SchedulerFeatures:
+    def of(cls, gates: Gates, version: Version, resizes: ResizePreemption = ALPHA) -> SchedulerFeatures:
         """Return the features of a scheduler with these gates at this emulated version."""
         nominates = gates.enabled("NominatedNodeNameForExpectation")
         return cls(
@@ -53,5 +57,7 @@ class SchedulerFeatures:
                 in_place_resize=gates.enabled("InPlacePodVerticalScaling"),
                 pod_level=gates.enabled("PodLevelResources"),
                 pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+                resize_preemption=gates.enabled(RESIZE_PREEMPTION),
             ),
+            resize_preemption=resizes if gates.enabled(RESIZE_PREEMPTION) else None,
         )

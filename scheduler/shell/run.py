@@ -15,11 +15,13 @@ from machinery.client.leader_election import LeaderElector, LeadershipLostError,
 from machinery.process.component import BadConfiguration, Fatal, Process
 from scheduler.config import SchedulerConfig
 from scheduler.config_reading import plugin_folders, read_config, read_profiles
+from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
 from scheduler.framework.interface import Plugin
 from scheduler.framework.profile import Profile
 from scheduler.plugin_loader import search_also
 from scheduler.plugins import registry
 from scheduler.shell import debug
+from scheduler.shell.features import RESIZE_PREEMPTION
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.wiring import build
 
@@ -34,6 +36,7 @@ class Settings:
     plugins: Sequence[str] = ()
     leader_elect: bool | None = None
     simulator_annotations: bool = False
+    resize_preemption: ResizePreemption = ALPHA
 
 
 def read_settings(
@@ -46,7 +49,9 @@ def read_settings(
     """
     config = read_config(settings.config_path)
     search_also(plugin_folders(settings.config_path))
-    return config, *read_profiles(config, settings.plugins, registry.default_plugins(process.gates))
+    resizes = settings.resize_preemption if process.gates.enabled(RESIZE_PREEMPTION) else None
+    defaults = registry.default_plugins(process.gates, resizes)
+    return config, *read_profiles(config, settings.plugins, defaults)
 
 
 async def run_scheduler(process: Process, settings: Settings) -> None:
@@ -54,7 +59,14 @@ async def run_scheduler(process: Process, settings: Settings) -> None:
     config, classes, profiles = read_settings(process, settings)
     client = await process.client(user_agent="kube-scheduler")
     parts = build(
-        process, config, classes, profiles, client, Metrics(), records=settings.simulator_annotations
+        process,
+        config,
+        classes,
+        profiles,
+        client,
+        Metrics(),
+        records=settings.simulator_annotations,
+        resize_preemption=settings.resize_preemption,
     )
     debug.serve(process.serving, parts)
     process.serving.health.add("shutdown", process.check_running, ["readyz"])

@@ -15,9 +15,10 @@ import anyio.abc
 import anyio.lowlevel
 
 from machinery.api.errors import StatusError
+from machinery.api.pb import core
 from machinery.runtime import logs
 from machinery.runtime.failpoints import FailpointError
-from scheduler import cycle
+from scheduler import cycle, deferred_resizes
 from scheduler.attempt_states import Effect, Event, Progress
 from scheduler.cycle import CLEAR_NOMINATION, Failed, Reason, Scheduled
 from scheduler.extenders import search
@@ -63,6 +64,8 @@ class Scheduler:
         self.bindings = BindingCycles(features, deps, self.failures)
         self._evictions = Evictions(deps)
         self._group_scheduling = GroupScheduling(features, deps)
+        self._group: anyio.abc.TaskGroup | None = None  # while the loop runs
+        self._to_clear: dict[str, core.Pod] = {}  # by uid: nominations, until the loop runs
 
     def tasks(self) -> Mapping[str, int]:
         """Return the number of tasks beside the loop, by operation."""
@@ -81,6 +84,8 @@ class Scheduler:
         clock = self.deps.clock
         async with anyio.create_task_group() as group:
             group.start_soon(self._flush)
+            self._group = group
+            self._clear_nominations(group)
             while True:
                 info = self.deps.queue.pop()
                 if info is None:
@@ -110,13 +115,17 @@ class Scheduler:
         attempt = self._attempt_at(info)
         if attempt is None:
             return
-        if self._features.pod_groups and group_of(attempt.pod.pod) is not None:
+        resizes = bool(attempt.pod.pod.spec.nodeName)
+        if self._features.pod_groups and not resizes and group_of(attempt.pod.pod) is not None:
             await self._schedule_group(attempt, group)
             return
         try:
             await steps.CYCLE_BEFORE.hit(pod=attempt.pod.key)
         except (StatusError, FailpointError) as error:
             self._failed(attempt, Failed(Reason.SCHEDULER_ERROR, str(error), CLEAR_NOMINATION), group)
+            return
+        if resizes and not self._is_resize_wanted(attempt.pod.uid):
+            self.deps.queue.done(attempt.pod.uid)
             return
         outcome = await self._decide(attempt)
         self.deps.metrics.algorithm_seconds.observe(self.deps.clock.monotonic() - attempt.started)
@@ -155,6 +164,9 @@ class Scheduler:
     async def _decide(self, attempt: Attempt) -> Scheduled | Failed:
         """Run the scheduling cycle. Without extenders nothing is awaited in it."""
         deps, extenders = self.deps, self.deps.extenders
+        if deps.resizes is not None and attempt.pod.pod.spec.nodeName:
+            options = deps.resizes.options
+            return deferred_resizes.run(attempt.framework, deps.cache, attempt.state, attempt.pod, options)
         if extenders is None:
             return cycle.run(
                 attempt.framework,
@@ -176,6 +188,21 @@ class Scheduler:
             rng=deps.rng,
         )
         return await extenders.converse(asking)
+
+    def _is_resize_wanted(self, uid: str) -> bool:
+        """Return whether the pod's resize is still deferred, and preemption for it allowed."""
+        return self.deps.resizes is not None and self.deps.resizes.is_queued(uid)
+
+    def clear_nomination(self, pod: core.Pod) -> None:
+        """Have the nomination of a pod cleared whose resize needs no preemption any more."""
+        self._to_clear[pod.metadata.uid] = pod
+        if self._group is not None:
+            self._clear_nominations(self._group)
+
+    def _clear_nominations(self, group: anyio.abc.TaskGroup) -> None:
+        while self._to_clear:
+            uid, pod = self._to_clear.popitem()
+            self.deps.writer.write_failure(self.deps.writer.ticket(uid, CLEAR_NOMINATION), pod, None, group)
 
     async def _schedule_group(self, first: Attempt, group: anyio.abc.TaskGroup) -> None:
         """Try a pod together with the other pods of its group (KEP-4671). Extenders are not asked."""

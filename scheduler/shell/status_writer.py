@@ -59,11 +59,11 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """The failure to be written of a pod, as it was when it was decided."""
+    """The failure to be written of a pod, as it was when it was decided; None: its nomination alone."""
 
     ticket: Ticket
     pod: core.Pod
-    failed: Failed
+    failed: Failed | None
 
 
 class StatusWriter:
@@ -210,9 +210,9 @@ class StatusWriter:
             self._resync(taken_for, now_seen)
 
     def write_failure(
-        self, ticket: Ticket, pod: core.Pod, failed: Failed, tasks: anyio.abc.TaskGroup
+        self, ticket: Ticket, pod: core.Pod, failed: Failed | None, tasks: anyio.abc.TaskGroup
     ) -> None:
-        """Have a failure written, and its ticket released, by a task of the group."""
+        """Have a failure, or the nomination alone, written and its ticket released by a task of the group."""
         self._queued[ticket.uid] = _Failure(ticket, pod, failed)
         if self._workers < WORKERS_MAX:
             self._workers += 1

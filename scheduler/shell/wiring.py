@@ -7,7 +7,7 @@ queue clock, informers, cache, groups, waiting pods, nominator
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -18,11 +18,13 @@ from machinery.client.api_client import Client
 from machinery.events.series_recorder import SeriesRecorder
 from machinery.process.component import BadConfiguration, Process
 from scheduler.config import SchedulerConfig
+from scheduler.deferred_resizes import DeferredResizes
 from scheduler.event_handlers import EventHandlers
 from scheduler.extenders.client import ExtenderClient
 from scheduler.extenders.search import EXTENDER_NAME
 from scheduler.extenders.tls import TransportError
 from scheduler.framework.cache import Cache
+from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
 from scheduler.framework.environment import Environment
 from scheduler.framework.events import ActionType, EventResource
 from scheduler.framework.instrumentation import PluginHooks
@@ -130,8 +132,10 @@ class _Base:
     activator: PodActivator
 
 
-def _base(process: Process, config: SchedulerConfig, client: Client, metrics: Metrics) -> _Base:
-    features = SchedulerFeatures.of(process.gates, process.version)
+def _base(
+    process: Process, config: SchedulerConfig, client: Client, metrics: Metrics, resizes: ResizePreemption
+) -> _Base:
+    features = SchedulerFeatures.of(process.gates, process.version, resizes)
     now, cache, nominations = QueueClock(process.clock), Cache(), PendingNominations()
     informers = Informers(client, process.clock, groups_pods=features.pod_groups)
     pods = CachedPods(informers, nominations)
@@ -162,33 +166,28 @@ def build(
     metrics: Metrics,
     *,
     records: bool = False,
+    resize_preemption: ResizePreemption = ALPHA,
 ) -> Parts:
     """Build and connect everything.
 
     `classes` are all plugins by name; `records`: the plugins' answers are written into the pods' annotations.
+    `resize_preemption` counts where its gate is on.
 
     Raises:
         BadConfiguration: a profile or an extender cannot be used.
     """
-    base = _base(process, config, client, metrics)
+    base = _base(process, config, client, metrics, resize_preemption)
     clock, features = process.clock, base.features
     recorders = [SeriesRecorder(client, profile.name, clock=clock) for profile in profiles]
     timers = {profile.name: PointTimer(metrics.extension_point_seconds, profile.name) for profile in profiles}
     parts_of = _profile_parts(base, classes, profiles, recorders, timers, records=records)
     queue_profiles = _queue_profiles(base, parts_of)
     signal = QueueSignal()
-    queue = PrioritySchedulingQueue(
-        profiles=queue_profiles,
-        sort=next(iter(parts_of.values())).framework.queue_sort_plugin,
-        nominator=base.nominator,
-        backoff=Backoff(
-            config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, features.pops_from_backoff
-        ),
-        hints_enabled=features.queueing_hints,
-        wake=signal.set,
-    )
+    queue = _queue(base, parts_of, queue_profiles, signal)
     base.activator.connect(queue)
-    handlers = _handlers(base, parts_of, queue)
+    measured = MeasuredQueue(queue, metrics.event_seconds, clock)
+    resizes = _deferred_resizes(base, parts_of, measured, lambda pod: scheduler.clear_nomination(pod))
+    handlers = _handlers(base, parts_of, measured, resizes)
     writer = StatusWriter(
         client,
         clock,
@@ -217,6 +216,7 @@ def build(
         percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
         extenders=_extender_client(config),
         results=ResultWriter(client, clock, base.pods.get) if records else None,
+        resizes=resizes,
     )
     scheduler = Scheduler(features, deps)
     actions = _actions([profile.hints for profile in queue_profiles.values()])
@@ -253,6 +253,7 @@ def _profile_parts(
             scheduling_groups=base.groups,
             gates=process.gates,
             version=process.version,
+            resize_preemption=base.features.resize_preemption,
             clock=process.clock,
             rng=process.rng,
             listers=base.informers.listers,
@@ -268,14 +269,54 @@ def _profile_parts(
     return found
 
 
+def _queue(
+    base: _Base,
+    parts_of: Mapping[str, ProfileParts],
+    profiles: Mapping[str, QueueProfile],
+    signal: QueueSignal,
+) -> PrioritySchedulingQueue:
+    config, features = base.config, base.features
+    return PrioritySchedulingQueue(
+        profiles=profiles,
+        sort=next(iter(parts_of.values())).framework.queue_sort_plugin,
+        nominator=base.nominator,
+        backoff=Backoff(
+            config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds, features.pops_from_backoff
+        ),
+        hints_enabled=features.queueing_hints,
+        wake=signal.set,
+    )
+
+
+def _deferred_resizes(
+    base: _Base,
+    parts_of: Mapping[str, ProfileParts],
+    queue: MeasuredQueue,
+    resolved: Callable[[core.Pod], None],
+) -> DeferredResizes | None:
+    if base.features.resize_preemption is None:
+        return None
+    return DeferredResizes(
+        queue,
+        base.cache,
+        base.features.resize_preemption,
+        is_ours=parts_of.__contains__,
+        pod_info=functools.partial(PodInfo, options=base.features.resources),
+        resolved=resolved,
+    )
+
+
 def _handlers(
-    base: _Base, parts_of: Mapping[str, ProfileParts], queue: PrioritySchedulingQueue
+    base: _Base,
+    parts_of: Mapping[str, ProfileParts],
+    queue: MeasuredQueue,
+    resizes: DeferredResizes | None,
 ) -> EventHandlers:
     def report(text: str) -> None:
         base.process.log.warning("Scheduler cache", error=text)
 
     return EventHandlers(
-        MeasuredQueue(queue, base.metrics.event_seconds, base.process.clock),
+        queue,
         base.cache,
         is_ours=parts_of.__contains__,
         pod_info=functools.partial(PodInfo, options=base.features.resources),
@@ -284,6 +325,7 @@ def _handlers(
         with_nomination=base.nominations.apply,
         groups=base.groups,
         gangs=base.features.gangs,
+        resizes=resizes,
     )
 
 

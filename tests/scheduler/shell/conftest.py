@@ -17,8 +17,10 @@ from machinery.process.component import Process
 from machinery.runtime import failpoints
 from scheduler.config import SchedulerConfig
 from scheduler.config_profiles import Named, PluginSet, ProfileConfig, build_profile
+from scheduler.framework.deferred_resize import ALPHA, ResizePreemption
 from scheduler.framework.interface import BindPlugin, Plugin
 from scheduler.plugins import registry
+from scheduler.shell.features import RESIZE_PREEMPTION
 from scheduler.shell.metrics import Metrics
 from scheduler.shell.wiring import Parts, build
 from tests.scheduler.builders import VERSION
@@ -33,6 +35,7 @@ async def running(
     gates: Mapping[str, bool] | None = None,
     config: SchedulerConfig | None = None,
     records: bool = False,
+    resize_preemption: ResizePreemption = ALPHA,
 ) -> AsyncIterator[Parts]:
     """The whole scheduler, synced and scheduling; `plugins` at every point that they implement."""
     switched = Gates("scheduler", version, gates)
@@ -45,11 +48,15 @@ async def running(
     binders = tuple(Named(p.name) for p in plugins if isinstance(p, BindPlugin))
     first = PluginSet((*binders, Named("DefaultBinder")))
     written = ProfileConfig("default-scheduler", plugins={"multiPoint": more, "bind": first})
-    profile = build_profile(written, classes, registry.default_plugins(switched))
+    resizes = resize_preemption if switched.enabled(RESIZE_PREEMPTION) else None
+    profile = build_profile(written, classes, registry.default_plugins(switched, resizes))
     for plugin in plugins:
         classes[plugin.name] = lambda args, handle, plugin=plugin: plugin
     metrics = Metrics(CollectorRegistry())
-    parts = build(process, config, classes, [profile], cast("Client", api), metrics, records=records)
+    parts = build(
+        process, config, classes, [profile], cast("Client", api), metrics, records=records,
+        resize_preemption=resize_preemption,
+    )  # fmt: skip
     async with anyio.create_task_group() as group:
         group.start_soon(parts.informers.run)
         for recorder in parts.recorders:

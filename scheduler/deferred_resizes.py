@@ -1,0 +1,188 @@
+"""Keep pods with a deferred resize in the scheduling queue, and run their scheduling cycle.
+
+Such a pod is bound, so it is in the cache as well: the event handlers change the cache first and the queue
+after it. Its cycle considers its own node only, never binds, and ends in one of three results: the resize
+does not fit and pods of lower priority are evicted; it does not fit and nothing helps; or it fits, and the
+pod is parked until its kubelet has done the resize. Source: KEP-5836; kube-scheduler 1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from machinery.api.pb import core
+from scheduler.cycle import Failed, after_no_fit, failed_by, failed_without_fit_error
+from scheduler.framework.algorithm import AlgorithmError, pre_filter
+from scheduler.framework.cache import Cache
+from scheduler.framework.cycle_state import CycleState
+from scheduler.framework.deferred_resize import (
+    FITS,
+    Flavour,
+    ResizePreemption,
+    Tracking,
+    is_deferred_resize,
+    is_disabled_by_kubelet,
+    is_disabled_by_node,
+)
+from scheduler.framework.diagnosis import Diagnosis, FitError, NodeStatusTable
+from scheduler.framework.interface import Code, NominatingInfo, Status
+from scheduler.framework.runtime import Framework
+from scheduler.framework.types import PodInfo
+
+_OTHER_NODE: Final = Status(
+    Code.UnschedulableAndUnresolvable, ("node(s) didn't satisfy plugin(s) [NodeName]",), "NodeName"
+)
+_PARKED: Final = Status(Code.UnschedulableAndUnresolvable, (FITS,), "NodeResourcesFit")
+
+
+class QueueCalls(Protocol):
+    """The methods of the queue that deferred resizes need."""
+
+    def add(self, pod: PodInfo, now: float) -> None: ...
+
+    def update(self, old: core.Pod, new: PodInfo, now: float) -> None: ...
+
+    def delete(self, pod: core.Pod) -> None: ...
+
+
+def _ignore(pod: core.Pod) -> None:
+    return None
+
+
+class DeferredResizes:
+    """The pods whose resize is deferred, by node, and which of them the queue has.
+
+    `is_ours` returns whether a profile of that scheduler name exists; `resolved` is called for a pod that
+    needs no preemption for its resize any more and is still nominated to its node.
+    """
+
+    def __init__(
+        self,
+        queue: QueueCalls,
+        cache: Cache,
+        options: ResizePreemption,
+        *,
+        is_ours: Callable[[str], bool],
+        pod_info: Callable[[core.Pod], PodInfo] = PodInfo,
+        resolved: Callable[[core.Pod], None] = _ignore,
+    ) -> None:
+        self.options = options
+        self._queue = queue
+        self._cache = cache
+        self._is_ours = is_ours
+        self._pod_info = pod_info
+        self._resolved = resolved
+        self._deferred: dict[str, dict[str, core.Pod]] = {}  # node, uid
+        self._queued: set[str] = set()
+
+    def is_queued(self, uid: str) -> bool:
+        """Return whether the pod is to be tried: it is in the queue, or in flight."""
+        return uid in self._queued
+
+    def pod_changed(self, old: core.Pod | None, new: core.Pod, now: float) -> None:
+        """Take a bound pod, new or changed, after the cache has taken it."""
+        uid, node_name = new.metadata.uid, new.spec.nodeName
+        # A terminating pod makes room itself.
+        wants_room = is_deferred_resize(new) and not new.metadata.HasField("deletionTimestamp")
+        if wants_room and self._is_ours(new.spec.schedulerName):
+            self._deferred.setdefault(node_name, {})[uid] = new
+            self._sync(old, new, now)
+            return
+        self.pod_gone(new)
+        tracks = self.options.tracking is Tracking.NOMINATED_NODE_NAME
+        if tracks and not wants_room and new.status.nominatedNodeName == node_name:
+            self._resolved(new)
+
+    def pod_gone(self, pod: core.Pod) -> None:
+        """Forget a pod: it is deleted, or its resize is not deferred any more."""
+        pods = self._deferred.get(pod.spec.nodeName)
+        if pods is not None and pods.pop(pod.metadata.uid, None) is not None and not pods:
+            del self._deferred[pod.spec.nodeName]
+        self._leave_queue(pod)
+
+    def node_changed(self, node: core.Node, now: float) -> None:
+        """Apply the node's policy to its deferred pods, after the cache has taken the node.
+
+        The KEP's scheduler reads the node itself for kubelets that do not know the policy (KEP-5836,
+        "Version Skew Strategy"). That of 1.37 keeps the pods queued: a plugin rejects them.
+        """
+        if self.options.flavour is Flavour.KEP:
+            for pod in self._deferred.get(node.metadata.name, {}).values():
+                self._sync(pod, pod, now)
+
+    def _sync(self, old: core.Pod | None, new: core.Pod, now: float) -> None:
+        uid = new.metadata.uid
+        if self._is_forbidden(new):
+            self._leave_queue(new)
+        elif uid not in self._queued:
+            self._queued.add(uid)
+            self._queue.add(self._pod_info(new), now)
+        elif old is not None and old is not new:
+            self._queue.update(old, self._pod_info(new), now)
+
+    def _leave_queue(self, pod: core.Pod) -> None:
+        if pod.metadata.uid in self._queued:
+            self._queued.discard(pod.metadata.uid)
+            self._queue.delete(pod)
+
+    def _is_forbidden(self, pod: core.Pod) -> bool:
+        """Return whether preemption for the resize is disabled, by the kubelet's condition or the node."""
+        if self.options.flavour is not Flavour.KEP:
+            return False
+        node = self._cache.get_node(pod.spec.nodeName)
+        return is_disabled_by_kubelet(pod) or is_disabled_by_node(None if node is None else node.node)
+
+    def nomination_after(self, nominating: NominatingInfo | None) -> NominatingInfo | None:
+        """Return what a failed cycle does to nominatedNodeName: nothing, but for Option 3 of the KEP."""
+        return nominating if self.options.tracking is Tracking.NOMINATED_NODE_NAME else None
+
+
+def run(
+    framework: Framework, cache: Cache, state: CycleState, pod: PodInfo, options: ResizePreemption
+) -> Failed:
+    """Run the scheduling cycle of a deferred resize; it always ends with the pod back in the queue."""
+    cache.update_snapshot(framework.snapshot)
+    state.skip_plugins = framework.skips_deferred_resizes
+    try:
+        status = _fit(framework, state, pod)
+    except FitError as error:
+        return after_no_fit(framework, state, pod, error)
+    except Exception as error:  # noqa: BLE001  # plugins come from outside; the pod is retried, the loop lives
+        return failed_without_fit_error(error)
+    if status is None:
+        if options.flavour is Flavour.V1_37:
+            permit, _ = framework.run_permit_plugins(state, pod, pod.pod.spec.nodeName)
+            return failed_by(permit if permit is not None and not permit.is_wait else _PARKED)
+        status = _PARKED
+    return after_no_fit(framework, state, pod, _fit_error(framework, pod, status))
+
+
+def _fit(framework: Framework, state: CycleState, pod: PodInfo) -> Status | None:
+    """Return why the resize does not fit on the pod's own node; None when it does.
+
+    Raises:
+        NoNodesError, FitError, AlgorithmError: as in any scheduling cycle.
+    """
+    pre_filter(framework, state, pod, framework.snapshot)
+    node = framework.snapshot.get(pod.pod.spec.nodeName)
+    if node is None:
+        return _OTHER_NODE
+    status = framework.run_search(
+        state, lambda: framework.run_filter_plugins_with_nominated_pods(state, pod, node)
+    )
+    if status is None or status.is_success:
+        return None
+    if not status.is_rejected:
+        raise AlgorithmError(status)
+    return status
+
+
+def _fit_error(framework: Framework, pod: PodInfo, status: Status) -> FitError:
+    snapshot = framework.snapshot
+    diagnosis = Diagnosis(NodeStatusTable(snapshot, _OTHER_NODE))
+    diagnosis.add_plugin(status)
+    row = snapshot.row_of.get(pod.pod.spec.nodeName)
+    if row is not None:
+        diagnosis.statuses.set_row(row, status)
+    return FitError(len(snapshot), diagnosis)
