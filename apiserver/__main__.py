@@ -19,27 +19,35 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     default="",
     type=EtcdServers(),
     metavar="HOST:PORT,...",
-    help="Etcd's members; default: what DIR/run/etcd.json says.",
+    help="Etcd's members; default: from DIR/run/etcd.json.",
 )
-@click.option("--etcd-cafile", type=_FILE, default=None, help="Speak TLS to etcd, and trust this authority.")
-@click.option("--etcd-certfile", type=_FILE, default=None, help="The certificate to show to etcd.")
-@click.option("--etcd-keyfile", type=_FILE, default=None, help="Its key.")
-@click.option("--grpc-address", default="127.0.0.1:0", metavar="HOST:PORT", help="Where to serve gRPC.")
+@click.option(
+    "--etcd-cafile",
+    type=_FILE,
+    default=None,
+    help="Connect to etcd with TLS; it must have a certificate of this authority.",
+)
+@click.option("--etcd-certfile", type=_FILE, default=None, help="Client certificate for etcd.")
+@click.option("--etcd-keyfile", type=_FILE, default=None, help="Key of that certificate.")
+@click.option("--grpc-address", default="127.0.0.1:0", metavar="HOST:PORT", help="Address of the gRPC port.")
 @click.option(
     "--rest-address",
     default="127.0.0.1:0",
     metavar="HOST:PORT",
-    help="Where to serve REST; port 0: the last one, or any. Without --tls-cert-file it is plain HTTP, and"
-    " everybody is admin: loopback only.",
+    help="Address of the REST port; port 0: that of the last start, or a free one. Without --tls-cert-file"
+    " it is plain HTTP, every client is an administrator, and the address must be loopback.",
 )
 @click.option(
     "--enable-admission-plugins",
     multiple=True,
     metavar="NAME,...",
-    help="In addition to the default ones. Given several times, all count.",
+    help="Admission plugins to enable in addition to the default ones. Repeatable.",
 )
 @click.option(
-    "--disable-admission-plugins", multiple=True, metavar="NAME,...", help="Given several times, all count."
+    "--disable-admission-plugins",
+    multiple=True,
+    metavar="NAME,...",
+    help="Admission plugins to disable. Repeatable.",
 )
 @click.option("--event-ttl", default="1h", type=Duration(), help="How long events are kept.")
 @click.option(
@@ -53,22 +61,21 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.IntRange(min=0),
     default=400,
     show_default=True,
-    help="With the next one: the seats that priority levels share. Without priority and fairness: reading"
-    " requests under way.",
+    help="Concurrent read requests; priority levels share the sum of this and the next option.",
 )
 @click.option(
     "--max-mutating-requests-inflight",
     type=click.IntRange(min=0),
     default=200,
     show_default=True,
-    help="Seats besides; without priority and fairness: writing requests under way.",
+    help="Concurrent mutating requests.",
 )
 @click.option(
     "--enable-priority-and-fairness",
     type=bool,
     default=True,
     show_default=True,
-    help="Queue requests by priority level and flow, instead of refusing above the two limits.",
+    help="Queue requests by priority level and flow, instead of rejecting those above the two limits.",
 )
 @click.option(
     "--allow-nominated-node-name-of-deferred-resizes",
@@ -95,7 +102,7 @@ def main(
     allow_nominated_node_name_of_deferred_resizes: bool,
     access: AccessOptions,
 ) -> None:
-    """The API server: Kubernetes objects on etcd, over gRPC and REST."""
+    """Run the API server: Kubernetes objects on etcd, over gRPC and REST."""
     from apiserver.process.options import Options
     from apiserver.process.run import read_certificates, run_apiserver
 

@@ -73,8 +73,13 @@ DURATION, QUANTITY = Duration(), _Quantity()
 @click.option("--node-status-update-frequency", default="10s", type=DURATION)
 @click.option("--node-status-report-frequency", default="5m", type=DURATION)
 @click.option("--node-lease-duration", default="40s", type=DURATION)
-@click.option("--cloud-address", default="", metavar="HOST:PORT", help="Run the instances of this cloud too.")
-@click.option("--cloud", is_flag=True, help="The same, with the address in DIR/run/cloud.json.")
+@click.option(
+    "--cloud-address",
+    default="",
+    metavar="HOST:PORT",
+    help="Also run the instances of the cloud at this address.",
+)
+@click.option("--cloud", is_flag=True, help="As --cloud-address, with the address in DIR/run/cloud.json.")
 def main(
     process: Process,
     *,

@@ -63,4 +63,4 @@ class LazyGroup(click.Group):
 )
 @click.version_option(package_name="nominee", message="%(prog)s %(version)s")
 def nominee() -> None:
-    """Run a Kubernetes control plane as real processes, to see, break and measure where pods will run."""
+    """Run a Kubernetes control plane on this machine, as real processes."""

@@ -19,7 +19,7 @@ from machinery.process.component import Process, component_command
     "plugins",
     multiple=True,
     metavar="MODULE:CLASS",
-    help="A plugin from outside that profiles may name; also found by entry point nominee.scheduler_plugins.",
+    help="An out-of-tree plugin that profiles may name; also found by entry point nominee.scheduler_plugins.",
 )
 @click.option(
     "--leader-elect/--no-leader-elect",
@@ -29,7 +29,7 @@ from machinery.process.component import Process, component_command
 @click.option(
     "--simulator-annotations",
     is_flag=True,
-    help="Write what every plugin says into pods' annotations, as kube-scheduler-simulator does. Slow.",
+    help="Write the result of every plugin into pods' annotations, as kube-scheduler-simulator does. Slow.",
 )
 @click.option(
     "--resize-preemption-flavour",

@@ -59,33 +59,37 @@ def _modes(context: click.Context, parameter: click.Parameter, text: str) -> tup
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OPTIONS = (
     click.option(
-        "--tls-cert-file", type=_FILE, help="What the server shows (PEM); without it the ports are plain."
+        "--tls-cert-file",
+        type=_FILE,
+        help="The server's certificate (PEM); without it the ports have no TLS.",
     ),
-    click.option("--tls-private-key-file", type=_FILE, help="Its key."),
+    click.option("--tls-private-key-file", type=_FILE, help="Key of that certificate."),
     click.option(
-        "--client-ca-file", type=_FILE, help="Who has a certificate by this authority is who it says."
+        "--client-ca-file", type=_FILE, help="Authenticate clients with a certificate of this authority."
     ),
     click.option("--token-auth-file", type=_FILE, help='Bearer tokens: token,user,uid,"group1,group2".'),
     click.option(
-        "--service-account-signing-key-file", type=_FILE, help="Signs service accounts' tokens (ECDSA)."
+        "--service-account-signing-key-file",
+        type=_FILE,
+        help="Key that signs service accounts' tokens (ECDSA).",
     ),
     click.option(
         "--anonymous-auth",
         type=bool,
         default=True,
-        help="Requests without credentials are system:anonymous's; false: they are refused.",
+        help="Accept requests without credentials, as system:anonymous.",
     ),
     click.option(
         "--authorization-mode",
         default="AlwaysAllow",
         callback=_modes,
         metavar="MODE,...",
-        help=f"Asked in this order: {', '.join(MODES)}.",
+        help=f"Authorizers, asked in order: {', '.join(MODES)}.",
     ),
     click.option(
         "--client-certificates",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="For each NAME.crt and NAME.key here a kubeconfig is written.",
+        help="Write a kubeconfig for each NAME.crt and NAME.key in this folder.",
     ),
 )
 

@@ -28,7 +28,7 @@ _count = click.IntRange(min=1)
 
 @click.group()
 def bench() -> None:
-    """Measure the control plane on real processes."""
+    """Run a benchmark on real processes."""
 
 
 @bench.command()
@@ -68,10 +68,10 @@ def scheduling(
     directory: Path | None,
     output: str,
 ) -> None:
-    """Measure how many pods are scheduled per second, as scheduler_perf does.
+    """Measure scheduling throughput.
 
-    The command starts etcd, API server and scheduler in a directory of their own, and stops them at the
-    end.
+    The pods scheduled per second are measured as scheduler_perf measures them. The command starts etcd,
+    API server and scheduler in a directory of their own, and stops them at the end.
     """
     from nominee.bench.processes import BenchError
     from nominee.bench.scheduling import Settings, run
@@ -133,9 +133,10 @@ def watch(
     insecure: bool,
     output: str,
 ) -> None:
-    """Measure lists of many pods, and how long changes take to reach many watchers.
+    """Measure lists and watches.
 
-    The command starts etcd and API server in a directory of their own, and stops them at the end.
+    The command measures lists of many pods, and how long changes take to reach many watchers. It starts
+    etcd and API server in a directory of their own, and stops them at the end.
     """
     from nominee.bench.processes import BenchError
     from nominee.bench.watch import Settings, run

@@ -8,7 +8,9 @@ import click
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a script that completes commands, options, components, gates and failpoints.
+    """Print a completion script for a shell.
+
+    The script completes commands, options, components, gates and failpoints.
 
     \b
     bash:  echo 'source <(nominee completion bash)' >> ~/.bashrc

@@ -19,9 +19,10 @@ from nominee.supervisor.directory import StateDirectory, lock_holder
 )
 @click.option("--timeout", type=Seconds(), default=60.0, show_default=True, help="How many seconds to wait.")
 def down(directory: Path, kill: bool, timeout: float) -> None:
-    """Stop the cluster: autoscaler and other clients first, then the API server, etcd last.
+    """Stop the cluster, etcd last.
 
-    It is no error if no cluster runs.
+    The autoscaler stops first, then the other clients, the API server and etcd. It is no error if no
+    cluster runs.
     """
     state = StateDirectory(directory)
     try:

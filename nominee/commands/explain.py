@@ -76,7 +76,7 @@ def explain(
     schema: bool,
     output: str,
 ) -> None:
-    """Explain where the scheduler would place a pod, and why not on other nodes.
+    """Explain where a pod would be scheduled.
 
     `nominee explain pod NS/NAME` asks the running scheduler: the pod's last attempts, what a scheduling cycle
     would decide now, which pods preemption would evict, which events move the pod out of the queue.

@@ -21,7 +21,7 @@ from nominee.printing.tables import table
 @directory_option
 @output_option("table", "json")
 def failpoint(component: str, name: str | None, action: str | None, directory: Path, output: str) -> None:
-    """List the failpoints of a running component, or arm one.
+    """List or arm failpoints of a process.
 
     ACTION is `off`, `crash`, `error("text")`, `error(503)`, `sleep(MS)` or `pause`, optionally after `N*`
     (N times) or `P%` (with that probability); `->` chains actions. Example: nominee failpoint scheduler

@@ -17,15 +17,21 @@ from nominee.commands.common import directory_option, output_option
 @click.argument("kind")
 @click.argument("name", required=False)
 @directory_option
-@click.option("-n", "--namespace", default="default", show_default=True)
-@click.option("-A", "--all-namespaces", is_flag=True)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Objects of all namespaces.")
 @click.option("-l", "--selector", default="", help="Label selector.")
-@click.option("--field-selector", default="")
+@click.option("--field-selector", default="", help="Field selector.")
 @click.option("-w", "--watch", is_flag=True, help="After the objects print their changes, until Ctrl-C.")
-@click.option("--no-headers", is_flag=True)
+@click.option("--no-headers", is_flag=True, help="Leave out the header of the table.")
 @output_option("table", "wide", "json", "yaml", "name")
 def get(kind: str, name: str | None, **options: Any) -> None:
-    """Show objects: `nominee get pods`, `get node node-0 -o yaml`, `get po -A -o wide -w`."""
+    """Show objects.
+
+    \b
+    nominee get pods
+    nominee get node node-0 -o yaml
+    nominee get po -A -o wide -w
+    """
     from nominee.session import find_kind
 
     kind, slash, after = kind.partition("/")

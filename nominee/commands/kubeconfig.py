@@ -24,7 +24,10 @@ from nominee.plan import directory_hint
 @click.option("--group", "groups", multiple=True, help="A group of the user. Repeatable.")
 @click.option("--node", default="", help="Make a kubelet's certificate for this node, instead of a user's.")
 def kubeconfig(directory: Path, user: str, groups: tuple[str, ...], node: str) -> None:
-    """Print a kubeconfig for a user or a node, with a new certificate that is not stored."""
+    """Print a kubeconfig for another user.
+
+    The command issues a certificate for the user (or, with --node, for a kubelet) and does not store it.
+    """
     if bool(user) == bool(node):
         raise click.UsageError("give --user NAME or --node NAME")
     identity = identities.of_node(node) if node else Identity(user, groups)

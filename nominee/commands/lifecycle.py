@@ -79,7 +79,10 @@ def _reassign(state: StateDirectory, name: str, arguments: Sequence[str]) -> Non
 @_timeout
 @_arguments
 def start(component: str, directory: Path, timeout: float, arguments: tuple[str, ...]) -> None:
-    """Start a component that is down, and wait until it is ready."""
+    """Start a component that is down.
+
+    The command returns when the component is ready.
+    """
     _ask(directory, "start", component, timeout, arguments=arguments)
 
 
@@ -89,7 +92,7 @@ def start(component: str, directory: Path, timeout: float, arguments: tuple[str,
 @_kill
 @_timeout
 def stop(component: str, directory: Path, kill: bool, timeout: float) -> None:
-    """Stop a component; it stays down until `nominee start`."""
+    """Stop a component until `nominee start`."""
     _ask(directory, "stop", component, timeout, kill=kill)
 
 
@@ -100,10 +103,10 @@ def stop(component: str, directory: Path, kill: bool, timeout: float) -> None:
 @_timeout
 @_arguments
 def restart(component: str, directory: Path, kill: bool, timeout: float, arguments: tuple[str, ...]) -> None:
-    """Stop a component, start it again and wait until it is ready.
+    """Stop a component and start it again.
 
-    With --arg the component starts with another version or other gates: an upgrade of one component in a
-    running cluster, or its rollback.
+    The command returns when the component is ready. With --arg it starts with another version or other
+    gates: an upgrade of one component in a running cluster, or its rollback.
     """
     _ask(directory, "restart", component, timeout, kill=kill, arguments=arguments)
 
@@ -113,7 +116,10 @@ def restart(component: str, directory: Path, kill: bool, timeout: float, argumen
 @directory_option
 @_timeout
 def pause(component: str, directory: Path, timeout: float) -> None:
-    """Freeze a component (SIGSTOP) until `nominee resume`."""
+    """Freeze a component (SIGSTOP).
+
+    `nominee resume` continues it.
+    """
     _ask(directory, "pause", component, timeout)
 
 
@@ -122,5 +128,5 @@ def pause(component: str, directory: Path, timeout: float) -> None:
 @directory_option
 @_timeout
 def resume(component: str, directory: Path, timeout: float) -> None:
-    """Continue a frozen component (SIGCONT), and wait until it is ready."""
+    """Continue a paused component (SIGCONT)."""
     _ask(directory, "resume", component, timeout)

@@ -24,7 +24,10 @@ _BLOCK = 64 * 1024
 @click.option("-f", "--follow", is_flag=True, help="Print new lines as they are written.")
 @click.option("-n", "--tail", type=click.IntRange(min=0), help="Print only the last lines.")
 def logs(component: str, directory: Path, follow: bool, tail: int | None) -> None:
-    """Print the log of a component (a process such as kubelet-1, or `supervisor`)."""
+    """Print the log of a process.
+
+    COMPONENT is a process such as `scheduler` or `kubelet-1`, or `supervisor`.
+    """
     state = StateDirectory(directory)
     try:
         name = component if component == "supervisor" else target("COMPONENT", component)

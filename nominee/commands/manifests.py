@@ -20,7 +20,9 @@ _files = click.option(
     type=click.Path(allow_dash=True),
     help="A file of YAML or JSON; - is stdin. Repeatable.",
 )
-_namespace = click.option("-n", "--namespace", default="default", show_default=True)
+_namespace = click.option(
+    "-n", "--namespace", default="default", show_default=True, help="Namespace of the objects."
+)
 _dry_run = click.option(
     "--dry-run", is_flag=True, help="Let the server validate the request without storing it."
 )
@@ -96,9 +98,10 @@ def create(directory: Path, files: tuple[str, ...], namespace: str, dry_run: boo
 @_dry_run
 @_validate
 def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool, validate: str) -> None:
-    """Create the objects of manifests, or merge the manifests into those that exist (strategic merge).
+    """Create or update the objects of manifests.
 
-    Fields that a manifest no longer names stay unchanged.
+    An object that exists is merged with its manifest (strategic merge). Fields that a manifest no longer
+    names stay unchanged.
     """
     from nominee.session import converse, each
 
@@ -139,7 +142,7 @@ async def _apply(client: Any, obj: Any, document: Mapping[str, Any], *, dry_run:
 @click.option(
     "--grace-period", type=int, default=-1, help="Seconds until a pod is killed; negative: the pod's own."
 )
-@click.option("--ignore-not-found", is_flag=True)
+@click.option("--ignore-not-found", is_flag=True, help="It is no error if an object does not exist.")
 def delete(
     kind: str | None,
     names: tuple[str, ...],
@@ -152,7 +155,10 @@ def delete(
     grace_period: int,
     ignore_not_found: bool,
 ) -> None:
-    """Delete objects: by KIND and NAME..., by selector, or those of manifests."""
+    """Delete objects.
+
+    Give KIND and NAME..., KIND and a selector or --all, or manifests with -f.
+    """
     from machinery.api import errors, kinds
     from nominee.session import converse, each, find_kind
 
@@ -214,8 +220,20 @@ def delete(
 @_namespace
 @_dry_run
 @click.option("-p", "--patch", "text", required=True, help="The patch: JSON or YAML.")
-@click.option("--type", "patch_type", type=click.Choice(["strategic", "merge", "json"]), default="strategic")
-@click.option("--subresource", type=click.Choice(["status", "resize", "scale"]), default=None)
+@click.option(
+    "--type",
+    "patch_type",
+    type=click.Choice(["strategic", "merge", "json"]),
+    default="strategic",
+    show_default=True,
+    help="The kind of patch, as kubectl's --type.",
+)
+@click.option(
+    "--subresource",
+    type=click.Choice(["status", "resize", "scale"]),
+    default=None,
+    help="Patch this subresource.",
+)
 def patch(
     kind: str,
     name: str,
@@ -226,7 +244,11 @@ def patch(
     patch_type: str,
     subresource: str | None,
 ) -> None:
-    """Change an object: nominee patch pod web -p '{"spec": {...}}' [--subresource resize]."""
+    """Change an object with a patch.
+
+    \b
+    nominee patch pod web -p '{"metadata": {"labels": {"tier": "front"}}}'
+    """
     import yaml
 
     from machinery.patch.patch_type import PatchType

@@ -22,7 +22,10 @@ _ON_THE_WAY = ("waiting_on_permit", "binding")
 @click.option("--scheduler", default="scheduler", show_default=True, help="The scheduler process to ask.")
 @output_option("table", "json")
 def queue(directory: Path, scheduler: str, output: str) -> None:
-    """Show where pending pods are: active, backoff, unschedulable, gated, waiting or binding; nominations."""
+    """Show pending pods and nominations.
+
+    A pod is in the active, backoff, unschedulable or gated queue, waits on Permit, or is being bound.
+    """
     try:
         answer = request(serving_port(directory, scheduler), "/debug/queue")
     except HttpError as error:

@@ -25,11 +25,11 @@ _HEALTH_SECONDS_MAX = 1.0
 @directory_option
 @output_option("table", "json")
 def status(directory: Path, output: str) -> None:
-    """Show the components: process, state, restarts, version, gates, addresses, memory (PSS).
+    """Show the processes and their state.
 
-    A process that runs but fails its health check is `unhealthy`.
-
-    The exit status is 1 if no cluster runs in the directory.
+    The columns are process, state, restarts, version, gates that differ from their defaults, addresses
+    and memory (PSS). A process that runs but fails its health check is `unhealthy`. The exit status is 1
+    if no cluster runs in the directory.
     """
     state = StateDirectory(directory)
     try:

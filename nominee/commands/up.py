@@ -115,10 +115,10 @@ from nominee.supervisor.spec import ClusterSpec
 @click.option("--dry-run", is_flag=True, help="Print the commands of the processes, and start none.")
 @output_option("text", "json")
 def up(directory: Path, detach: bool, wait: bool, dry_run: bool, output: str, **given: Any) -> None:
-    """Start a cluster and keep it running until Ctrl-C (or `nominee down`).
+    """Start a cluster; it runs until Ctrl-C.
 
-    A component that dies is started again with a growing delay. All files are in one directory:
-    D/cluster.json describes the processes, D/logs has their logs.
+    A component that dies is started again after a delay that grows. All files are in one directory, D:
+    D/cluster.json describes the processes, D/logs has their logs, D/kubeconfig is for kubectl.
 
     A directory that was used before keeps its objects. Nodes beyond --nodes are removed.
     """

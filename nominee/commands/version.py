@@ -10,7 +10,7 @@ from nominee.commands.common import echo_json, output_option
 @click.command()
 @output_option("text", "json")
 def version(output: str) -> None:
-    """Print the version of Nominee and the versions of Kubernetes that it can emulate."""
+    """Print our version and the emulated ones."""
     from importlib.metadata import version as installed
 
     from machinery.features import gates as versions

@@ -28,10 +28,10 @@ _UP = (
 )
 @click.option("--keep", is_flag=True, help="Keep the state directory with the logs.")
 def demo(chosen: tuple[str, ...], keep: bool) -> None:
-    """Run the user stories of the KEPs on a cluster of real processes, and check each step.
+    """Run the user stories of the KEPs.
 
-    The cluster is in a temporary directory, which is removed at the end. If a check fails, the logs are
-    kept.
+    Each step is checked. The cluster is in a temporary directory, which is removed at the end. If a check
+    fails, the logs are kept.
     """
     from nominee.demo.cluster import bring_down, bring_up
     from nominee.demo.narration import StoryError
