@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from machinery.api.kinds import M
+from machinery.api.objects import metadata_of
 
 
-def without_finalizer(obj: Any, finalizer: str) -> Any:
-    """A copy without the finalizer, or None where it has none."""
-    if finalizer not in obj.metadata.finalizers:
+def without_finalizer(obj: M, finalizer: str) -> M | None:
+    """Return a copy of the object without the finalizer, None where the object does not have it."""
+    if finalizer not in metadata_of(obj).finalizers:
         return None
     new = type(obj)()
     new.CopyFrom(obj)
-    new.metadata.finalizers.remove(finalizer)
+    metadata_of(new).finalizers.remove(finalizer)
     return new

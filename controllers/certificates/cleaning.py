@@ -1,4 +1,4 @@
-"""Which certificate signing requests are kept no longer. Pure.
+"""Which certificate signing requests are deleted for their age. Pure.
 
 Source: kube-controller-manager 1.36, pkg/controller/certificates/cleaner.
 """
@@ -14,7 +14,7 @@ from machinery.runtime.clock import from_time
 
 PENDING_SECONDS: Final = 24 * 3600.0
 ANSWERED_SECONDS: Final = 3600.0
-"""How long a request stays that was signed, denied or given up."""
+"""How long a request is kept that was signed, denied or has failed."""
 
 
 def is_garbage(
@@ -22,7 +22,7 @@ def is_garbage(
 ) -> bool:
     """Report whether a request is old, or its certificate has expired.
 
-    `now` is in seconds since the epoch, `end_of` returns until when a certificate is good.
+    `now` is in seconds since the epoch, `end_of` returns until when a certificate is valid.
     """
     status = request.status
     if not status.conditions:

@@ -1,4 +1,4 @@
-"""What a certificate signing request asks for, and which rules its signer has. Pure.
+"""The names and usages of a certificate signing request, and the rules of its signer. Pure.
 
 Source: kube-controller-manager 1.36, pkg/controller/certificates (approver, signer) and
 pkg/apis/certificates (ValidateKubeletClientCSR, ValidateKubeletServingCSR).
@@ -23,7 +23,12 @@ NODE_USER_PREFIX: Final = "system:node:"
 NODES_GROUP: Final = "system:nodes"
 
 Subresource = Literal["selfnodeclient", "nodeclient"]
-"""Of certificatesigningrequests: what a user must be allowed to create, so that its request is approved."""
+"""The subresource of certificatesigningrequests that a user must be allowed to create for its approval."""
+
+_APPROVALS: Final[dict[Subresource, str]] = {
+    "selfnodeclient": "Auto approving self kubelet client certificate after SubjectAccessReview.",
+    "nodeclient": "Auto approving kubelet client certificate after SubjectAccessReview.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Names:
 
 
 def parse(request: certificates.CertificateSigningRequest) -> tuple[x509.CertificateSigningRequest, Names]:
-    """Return what is to be signed, and its names. Raises: ValueError for what is no request."""
+    """Return the parsed request and its names. Raises: ValueError where it is not a request."""
     from cryptography import x509
 
     found = x509.load_pem_x509_csr(request.spec.request)
@@ -85,10 +90,32 @@ def waits_for_certificate(request: certificates.CertificateSigningRequest) -> bo
     )
 
 
+def approved(
+    request: certificates.CertificateSigningRequest, subresource: Subresource
+) -> certificates.CertificateSigningRequest:
+    """Return the request with the condition Approved, since its user may create the subresource."""
+    new = certificates.CertificateSigningRequest()
+    new.CopyFrom(request)
+    message = _APPROVALS[subresource]
+    new.status.conditions.add(type="Approved", status="True", reason="AutoApproved", message=message)
+    return new
+
+
+def failed(
+    request: certificates.CertificateSigningRequest, message: str
+) -> certificates.CertificateSigningRequest:
+    """Return the request with the condition Failed, since its signer refuses it."""
+    new = certificates.CertificateSigningRequest()
+    new.CopyFrom(request)
+    reason = "SignerValidationFailure"
+    new.status.conditions.add(type="Failed", status="True", reason=reason, message=message)
+    return new
+
+
 def permissions(spec: certificates.CertificateSigningRequestSpec, names: Names) -> list[Subresource]:
     """Return the subresources of which the request's user must be allowed to create one.
 
-    There are none where a person must approve the request.
+    The list is empty where a person must approve the request.
     """
     if spec.signerName != KUBELET_CLIENT or kubelet_client_problem(names, spec.usages):
         return []

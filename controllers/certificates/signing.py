@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+    from cryptography.hazmat.primitives.hashes import SHA256
 
 BACKDATE: Final = timedelta(minutes=5)
-"""Clocks differ: a certificate is good from so long ago."""
+"""Clocks differ: a certificate is valid from so long ago."""
 SHORT: Final = timedelta(hours=8)
 """Below this a certificate's end is not dated back."""
 SHORTEST: Final = timedelta(minutes=10)
@@ -58,8 +60,7 @@ class Authority:
     """A certificate and its key."""
 
     certificate: x509.Certificate
-    key: Any
-    """One of cryptography's private keys that sign."""
+    key: CertificateIssuerPrivateKeyTypes
 
 
 def lifetime(asked_seconds: int | None, most: timedelta) -> timedelta:
@@ -101,7 +102,7 @@ def sign(
 
 
 def end_of(certificate: bytes) -> datetime | None:
-    """Return until when a certificate (PEM) is good, None where it cannot be read."""
+    """Return until when a certificate (PEM) is valid, None where it cannot be parsed."""
     from cryptography import x509
 
     try:
@@ -111,7 +112,7 @@ def end_of(certificate: bytes) -> datetime | None:
 
 
 def moment(seconds: float) -> datetime:
-    """Return whole seconds since the epoch as certificates have them."""
+    """Return the time of `seconds` since the epoch, in whole seconds as in certificates."""
     return datetime.fromtimestamp(int(seconds), UTC)
 
 
@@ -155,7 +156,7 @@ def _alternatives(request: x509.CertificateSigningRequest) -> list[x509.GeneralN
     return [name for name in names if isinstance(name, kept)]
 
 
-def _algorithm(key: Any) -> Any:
+def _algorithm(key: CertificateIssuerPrivateKeyTypes) -> SHA256 | None:
     from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PrivateKey
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.hashes import SHA256

@@ -1,4 +1,4 @@
-"""When the taints of a claim's devices end the pods that use it. Pure.
+"""When pods must end since their devices have NoExecute taints. Pure.
 
 Source: kube-controller-manager 1.36, device taint eviction (KEP-5055).
 """
@@ -16,7 +16,7 @@ Taints = Mapping[Device, Sequence[devices.DeviceTaint]]
 
 
 def executing(slices: Iterable[devices.ResourceSlice]) -> Taints:
-    """The NoExecute taints by device; slices of a pool's older generations do not count."""
+    """Return the NoExecute taints by device, without slices of a pool's older generations."""
     slices = list(slices)
     newest: dict[tuple[str, str], int] = {}
     for each in slices:
@@ -37,9 +37,9 @@ def executing(slices: Iterable[devices.ResourceSlice]) -> Taints:
 def ends_at(
     claim: devices.ResourceClaim, taints: Taints, first_seen: Callable[[Device, devices.DeviceTaint], float]
 ) -> float | None:
-    """When pods that use the claim have to go, in seconds since the epoch; None: never.
+    """Return when pods that use the claim must end, in seconds since the epoch; None is never.
 
-    The earliest time of any taint of any device counts. `first_seen` tells of taints without a time.
+    The earliest time of any taint of any device counts. `first_seen` returns the time of a taint without one.
     """
     times = []
     for result in claim.status.allocation.devices.results:
@@ -54,14 +54,14 @@ def ends_at(
 
 
 def executes(slice_: devices.ResourceSlice) -> bool:
-    """Whether any of its devices has a NoExecute taint."""
+    """Report whether any device of a slice has a NoExecute taint."""
     return any(taint.effect == NO_EXECUTE for device in slice_.spec.devices for taint in device.taints)
 
 
 def _tolerated_seconds(
     tolerations: Iterable[devices.DeviceToleration], taint: devices.DeviceTaint
 ) -> float | None:
-    """How long the taint is tolerated: 0 not at all, None for ever; the shortest time counts."""
+    """Return how long the taint is tolerated: 0 not at all, None for ever; the shortest time counts."""
     shortest: float | None = None
     for toleration in tolerations:
         if toleration.effect not in ("", NO_EXECUTE) or not _matches(toleration, taint):

@@ -1,4 +1,4 @@
-"""Which claims of a pod are made, and which are still to be."""
+"""The claims that are created for a pod from templates. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from machinery.api.objects import is_controlled_by
 from machinery.api.pb import core, devices
 
 
-def made_for(
+def created_for(
     pod: core.Pod, reference: str, claims: Iterable[devices.ResourceClaim]
 ) -> devices.ResourceClaim | None:
-    """The claim that was made for the reference already: the pod's status may not know of it yet."""
+    """Return the claim that was created for the reference; the pod's status may not name it yet."""
     for claim in claims:
         if claim.metadata.annotations.get(POD_CLAIM_NAME) == reference and is_controlled_by(claim, pod):
             return claim
@@ -20,24 +20,24 @@ def made_for(
 
 
 def waits_for_claims(pod: core.Pod) -> bool:
-    """Whether a claim of the pod is still to be made."""
+    """Report whether a claim of the pod must still be created."""
     if pod.metadata.HasField("deletionTimestamp") or is_done(pod):
         return False
-    known = {status.name for status in pod.status.resourceClaimStatuses}
+    named = {status.name for status in pod.status.resourceClaimStatuses}
     return any(
-        reference.HasField("resourceClaimTemplateName") and reference.name not in known
+        reference.HasField("resourceClaimTemplateName") and reference.name not in named
         for reference in pod.spec.resourceClaims
     )
 
 
 def statuses_patch(names: Mapping[str, str]) -> dict[str, object]:
-    """A patch of the pod's status: the name of the claim of each reference."""
+    """Return the patch of the pod's status with the name of the claim of each reference."""
     statuses = [{"name": name, "resourceClaimName": claim} for name, claim in names.items()]
     return {"status": {"resourceClaimStatuses": statuses}}
 
 
 def claim_names(pod: core.Pod) -> list[str]:
-    """The names of all claims that the pod has, or may have had."""
+    """Return the names of all claims that the pod has, or may have had."""
     names = [r.resourceClaimName for r in pod.spec.resourceClaims if r.HasField("resourceClaimName")]
     names += [
         s.resourceClaimName for s in pod.status.resourceClaimStatuses if s.HasField("resourceClaimName")
@@ -48,7 +48,7 @@ def claim_names(pod: core.Pod) -> list[str]:
 
 
 def is_done(pod: core.Pod) -> bool:
-    """It has ended, or will never start."""
+    """Report whether the pod has ended, or will never start."""
     if pod.status.phase in ("Succeeded", "Failed"):
         return True
     return pod.metadata.HasField("deletionTimestamp") and not pod.spec.nodeName

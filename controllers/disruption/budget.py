@@ -1,4 +1,4 @@
-"""How many pods a disruption budget lets go. Pure.
+"""How many evictions a PodDisruptionBudget allows, and its events. Pure.
 
 Source: kube-controller-manager 1.36, pkg/controller/disruption.
 """
@@ -9,31 +9,68 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from machinery.api.objects import condition_is, controller_of, get_condition, is_terminating
-from machinery.api.pb import core, intstr, meta, policy
+from controllers.planned_events import PlannedEvent
+from machinery.api import kinds
+from machinery.api.objects import (
+    condition_is,
+    controller_of,
+    get_condition,
+    is_terminating,
+    set_condition,
+)
+from machinery.api.pb import apps, core, intstr, meta, policy
+from machinery.api.selectors import LabelSelector
 
 CONDITION: Final = "DisruptionAllowed"
 EVICTION_SECONDS_MAX: Final = 120.0
-"""An eviction that the API server allowed and that did not delete the pod in this time counts no longer."""
+"""An eviction that the API server allowed is ignored when the pod was not deleted within this time."""
+_UNMANAGED: Final = (
+    "The budget selects pods that no controller owns, and it is given as maxUnavailable or a percentage, so "
+    "its status cannot be right. Set spec.minAvailable to an integer to count such pods."
+)
 KEPT_REASONS: Final = frozenset({"TerminationByKubelet"})
-"""A kubelet's DisruptionTarget is never void: its pod may take long to end."""
+"""A kubelet's DisruptionTarget stays: its pod may take long to end."""
 
 
 class SyncError(Exception):
-    """The budget cannot be worked out; the text becomes the condition's message."""
+    """A budget that cannot be computed; the text becomes the condition's message."""
+
+
+def selects(budget: policy.PodDisruptionBudget, pod: core.Pod) -> bool:
+    """Report whether a budget selects a pod of its namespace; without a selector it selects no pod."""
+    spec = budget.spec
+    return spec.HasField("selector") and LabelSelector.from_message(spec.selector).matches(
+        pod.metadata.labels
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A controller of some of the pods, and how many it wants; None where its kind has no scale."""
+    """A controller of some of the pods, and its spec.replicas; None where its kind has no scale."""
 
     uid: str
     replicas: int | None
     resource: str = ""
 
 
+def scale_of(pod: core.Pod, replica_set: apps.ReplicaSet | None) -> Scale | None:
+    """Return the scale of a pod's controller, None where there is no such controller.
+
+    `replica_set` has the name of the controller; it is ignored where the controller is of another kind.
+    """
+    owner = controller_of(pod)
+    if owner is None:
+        return None
+    if owner.kind == "ReplicaSet":
+        if replica_set is None or replica_set.metadata.uid != owner.uid:
+            return None
+        return Scale(owner.uid, replica_set.spec.replicas)
+    kind = kinds.by_kind(owner.apiVersion, owner.kind)
+    return Scale(owner.uid, None, kind.group_resource if kind else f"{owner.apiVersion} {owner.kind}")
+
+
 def _amount(value: intstr.IntOrString, total: int) -> int:
-    """An absolute number, or a percentage of `total` rounded up."""
+    """Return an absolute number, or a percentage of `total` rounded up."""
     if value.type == 0:
         return value.intVal
     text = value.strVal
@@ -43,8 +80,8 @@ def _amount(value: intstr.IntOrString, total: int) -> int:
 
 
 def _scale(pods: Sequence[core.Pod], scales: Mapping[str, Scale | None]) -> int:
-    """The sum of what the pods' controllers want. Pods without a controller do not count."""
-    wanted: dict[str, int] = {}
+    """Return the sum of spec.replicas of the pods' controllers, without pods that have no controller."""
+    replicas: dict[str, int] = {}
     for pod in pods:
         if controller_of(pod) is None:
             continue
@@ -53,12 +90,12 @@ def _scale(pods: Sequence[core.Pod], scales: Mapping[str, Scale | None]) -> int:
             raise SyncError(f'found no controllers for pod "{pod.metadata.name}"')
         if scale.replicas is None:
             raise SyncError(f"{scale.resource} does not implement the scale subresource")
-        wanted[scale.uid] = scale.replicas
-    return sum(wanted.values())
+        replicas[scale.uid] = scale.replicas
+    return sum(replicas.values())
 
 
 def unmanaged(budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod]) -> list[str]:
-    """Names of the pods that make this budget's numbers doubtful: it compares with controllers' scales."""
+    """Return the names of pods without a controller, which a budget that needs scales cannot count."""
     spec = budget.spec
     if spec.HasField("maxUnavailable") or spec.minAvailable.type == 1:
         return [pod.metadata.name for pod in pods if controller_of(pod) is None]
@@ -68,9 +105,9 @@ def unmanaged(budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod]) -> l
 def expected_and_desired(
     budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod], scales: Mapping[str, Scale | None]
 ) -> tuple[int, int]:
-    """(expectedPods, desiredHealthy). `scales` is by pod uid; None where the controller is not there.
+    """Return (expectedPods, desiredHealthy).
 
-    Raises SyncError where a controller's scale cannot be known.
+    `scales` is by pod uid, None where the controller does not exist. Raises: SyncError for an unknown scale.
     """
     spec = budget.spec
     if spec.HasField("maxUnavailable"):
@@ -87,7 +124,7 @@ def expected_and_desired(
 def _still_disrupted(
     budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod], now_seconds: float
 ) -> dict[str, meta.Time]:
-    """Evictions that were allowed and have not yet shown: pods that are there and not terminating."""
+    """Return the evictions that were allowed and whose pods do not terminate yet."""
     by_name = {pod.metadata.name: pod for pod in pods}
     return {
         name: since
@@ -101,7 +138,7 @@ def _still_disrupted(
 def not_deleted(
     budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod], now_seconds: float
 ) -> list[core.Pod]:
-    """Pods whose eviction was allowed long ago, and that are still there."""
+    """Return the pods whose eviction was allowed long ago, and that still run."""
     since = budget.status.disruptedPods
     return [
         pod
@@ -113,7 +150,7 @@ def not_deleted(
 
 
 def recheck_seconds(status: policy.PodDisruptionBudgetStatus, now_seconds: float) -> float | None:
-    """When the first of the allowed evictions is too old; None without any."""
+    """Return after how many seconds the first allowed eviction is too old, None without any."""
     if not status.disruptedPods:
         return None
     oldest = min(since.seconds for since in status.disruptedPods.values())
@@ -135,7 +172,7 @@ def _set_condition(
 def failed_status(
     budget: policy.PodDisruptionBudget, failure: str, now: meta.Time
 ) -> policy.PodDisruptionBudgetStatus:
-    """The status when the budget cannot be worked out: it allows nothing, the rest stays as it was."""
+    """Return the status of a budget that cannot be computed: it allows nothing, the rest stays as it was."""
     status = policy.PodDisruptionBudgetStatus()
     status.CopyFrom(budget.status)
     status.disruptionsAllowed = 0
@@ -149,7 +186,7 @@ def status_of(
     scales: Mapping[str, Scale | None],
     now: meta.Time,
 ) -> policy.PodDisruptionBudgetStatus:
-    """The budget's status for the pods that it selects. Raises SyncError (then `failed_status` holds)."""
+    """Return the budget's status for the pods that it selects. Raises: SyncError (see `failed_status`)."""
     expected, desired = expected_and_desired(budget, pods, scales)
     disrupted = _still_disrupted(budget, pods, now.seconds)
     healthy = sum(
@@ -162,7 +199,7 @@ def status_of(
         expectedPods=expected,
         desiredHealthy=desired,
         currentHealthy=healthy,
-        # Nothing may go while there are no pods: the first may come before this controller knows of them.
+        # No eviction is allowed without pods: the informer may be behind.
         disruptionsAllowed=max(healthy - desired, 0) if expected > 0 else 0,
         observedGeneration=budget.metadata.generation,
         conditions=budget.status.conditions,
@@ -177,10 +214,44 @@ def status_of(
 
 
 def stale_disruption(pod: core.Pod, now_seconds: float) -> float | None:
-    """Seconds until a DisruptionTarget condition is void since the pod was not deleted; None without one."""
+    """Return the seconds until a DisruptionTarget condition is stale, None without one.
+
+    It is stale when the pod was not deleted within two minutes.
+    """
     if is_terminating(pod) or pod.status.phase in ("Succeeded", "Failed"):
         return None
     target = get_condition(pod.status.conditions, "DisruptionTarget")
     if target is None or target.status != "True" or target.reason in KEPT_REASONS:
         return None
     return max(target.lastTransitionTime.seconds + EVICTION_SECONDS_MAX - now_seconds, 0.0)
+
+
+def without_stale_disruption(pod: core.Pod, now: meta.Time) -> core.Pod | None:
+    """Return the pod with DisruptionTarget=False, None where that changes nothing."""
+    new = core.Pod()
+    new.CopyFrom(pod)
+    stale = core.PodCondition(type="DisruptionTarget", status="False")
+    return new if set_condition(new.status.conditions, stale, now) else None
+
+
+def failure_event(failure: str) -> PlannedEvent:
+    """Return the event of a budget that cannot be computed."""
+    note = f"Failed to calculate the number of expected pods: {failure}"
+    return PlannedEvent("CalculateExpectedPodCountFailed", note, "Warning")
+
+
+def budget_events(budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod]) -> list[PlannedEvent]:
+    """Return the events about a budget with a new status."""
+    events = []
+    if not pods:
+        events.append(PlannedEvent("NoPods", "No matching pods found"))
+    if unmanaged(budget, pods):
+        events.append(PlannedEvent("UnmanagedPods", _UNMANAGED, "Warning"))
+    return events
+
+
+def not_deleted_event(budget: policy.PodDisruptionBudget) -> PlannedEvent:
+    """Return the event about a pod of `not_deleted`."""
+    name = f"{budget.metadata.namespace}/{budget.metadata.name}"
+    note = f"Pod was expected by PDB {name} to be deleted but it wasn't"
+    return PlannedEvent("NotDeleted", note, "Warning")

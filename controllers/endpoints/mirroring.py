@@ -21,6 +21,7 @@ from controllers.endpoints.filling import (
 from controllers.endpoints.pods import TRIGGER_TIME, AddressType
 from controllers.endpoints.slices import MANAGED_BY_LABEL, SERVICE_LABEL, name_prefix, recycle
 from controllers.endpoints.subsets import repacked
+from controllers.planned_events import PlannedEvent
 from machinery.api.objects import is_terminating, owner_reference
 from machinery.api.pb import core, discovery
 
@@ -32,14 +33,6 @@ ENDPOINTS_MAX: Final = 1000
 _NOT_MIRRORED: Final = (TRIGGER_TIME, "kubectl.kubernetes.io/last-applied-configuration")
 
 _Group = tuple[PortsKey, AddressType]
-
-
-@dataclass(frozen=True, slots=True)
-class Warned:
-    """An event about the Endpoints."""
-
-    reason: str
-    note: str
 
 
 @dataclass(slots=True)
@@ -58,7 +51,7 @@ def is_mirrored(endpoints: core.Endpoints) -> bool:
 
 def plan(
     endpoints: core.Endpoints, existing: Iterable[discovery.EndpointSlice]
-) -> tuple[Writes, list[Warned]]:
+) -> tuple[Writes, list[PlannedEvent]]:
     """Return the writes that bring the mirroring slices to the Endpoints, and the events to record."""
     desired, warnings = _desired(endpoints)
     by_group: dict[_Group, list[discovery.EndpointSlice]] = {}
@@ -76,7 +69,7 @@ def plan(
     return writes, warnings
 
 
-def _desired(endpoints: core.Endpoints) -> tuple[dict[_Group, _Desired], list[Warned]]:
+def _desired(endpoints: core.Endpoints) -> tuple[dict[_Group, _Desired], list[PlannedEvent]]:
     found: dict[_Group, _Desired] = {}
     invalid = skipped = 0
     for subset in repacked(endpoints.subsets):
@@ -101,17 +94,17 @@ def _desired(endpoints: core.Endpoints) -> tuple[dict[_Group, _Desired], list[Wa
     return found, _warnings(invalid, skipped)
 
 
-def _warnings(invalid: int, skipped: int) -> list[Warned]:
+def _warnings(invalid: int, skipped: int) -> list[PlannedEvent]:
     found = []
     if invalid:
         note = f"Skipped {invalid} invalid IP addresses when mirroring to EndpointSlices"
-        found.append(Warned("InvalidIPAddress", note))
+        found.append(PlannedEvent("InvalidIPAddress", note, "Warning"))
     if skipped > invalid:
         note = (
             f"A max of {ENDPOINTS_MAX} addresses can be mirrored to EndpointSlices per Endpoints subset."
             f" {skipped} addresses were skipped"
         )
-        found.append(Warned("TooManyAddressesToMirror", note))
+        found.append(PlannedEvent("TooManyAddressesToMirror", note, "Warning"))
     return found
 
 

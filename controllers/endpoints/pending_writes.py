@@ -1,4 +1,4 @@
-"""What a controller wrote and its informer has not shown yet. Pure.
+"""Writes of a controller that its informer has not shown yet. Pure.
 
 Acting on an informer that is behind would create objects twice. Source: Kubernetes 1.36,
 k8s.io/endpointslice/util (EndpointSliceTracker).
@@ -7,34 +7,34 @@ k8s.io/endpointslice/util (EndpointSliceTracker).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from machinery.api.kinds import Object
 from machinery.api.objects import ObjectKey, resource_version_number, resource_version_of
 
 
 class PendingWrites:
-    """By the key of what the written objects belong to, a Service or an Endpoints."""
+    """Pending writes by the key of the Service or Endpoints that the written objects belong to."""
 
     def __init__(self) -> None:
         self._revisions: dict[ObjectKey, set[int]] = {}
         self._deleted: dict[ObjectKey, set[str]] = {}
 
-    def wrote(self, key: ObjectKey, obj: Any) -> None:
+    def wrote(self, key: ObjectKey, obj: Object) -> None:
         """Note an object as the API server returned it."""
         self._revisions.setdefault(key, set()).add(resource_version_of(obj))
 
-    def deleted(self, key: ObjectKey, obj: Any) -> None:
+    def deleted(self, key: ObjectKey, obj: Object) -> None:
         self._deleted.setdefault(key, set()).add(obj.metadata.uid)
 
-    def is_own(self, key: ObjectKey, obj: Any) -> bool:
+    def is_own(self, key: ObjectKey, obj: Object) -> bool:
         """Report whether an object that the informer shows is what was written last."""
         return resource_version_of(obj) in self._revisions.get(key, ())
 
-    def is_own_deletion(self, key: ObjectKey, obj: Any) -> bool:
+    def is_own_deletion(self, key: ObjectKey, obj: Object) -> bool:
         return obj.metadata.uid in self._deleted.get(key, ())
 
-    def is_stale(self, key: ObjectKey, seen: str, objects: Iterable[Any]) -> bool:
-        """Report whether the informer is behind: `seen` is its revision, `objects` what it has of the key."""
+    def is_stale(self, key: ObjectKey, seen: str, objects: Iterable[Object]) -> bool:
+        """Report whether the informer is behind: `seen` is its revision, `objects` its objects of the key."""
         pending = {
             revision for revision in self._revisions.get(key, ()) if revision > resource_version_number(seen)
         }

@@ -70,7 +70,7 @@ def port_of(pod: core.Pod, port: core.ServicePort) -> int | None:
 
 
 def hostname_of(pod: core.Pod, service: core.Service) -> str:
-    """Return the name by which the Service's DNS shows the pod, "" where there is none."""
+    """Return the pod's hostname in the Service's DNS, "" where it has no name there."""
     spec, metadata = pod.spec, service.metadata
     named = spec.subdomain == metadata.name and pod.metadata.namespace == metadata.namespace
     return spec.hostname if named else ""

@@ -40,7 +40,7 @@ NodeOf = Callable[[str], core.Node | None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to write for a Service, and the pods left out since their nodes do not exist."""
+    """The writes for a Service, and the pods left out since their nodes do not exist."""
 
     writes: Writes
     without_node: tuple[core.Pod, ...]

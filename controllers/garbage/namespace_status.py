@@ -1,18 +1,23 @@
-"""What a namespace that is being deleted says of itself. Pure.
+"""The conditions of a namespace that is being deleted, and its remaining content. Pure.
 
 Source: kube-controller-manager 1.36, pkg/controller/namespace/deletion (conditions and their messages).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from machinery.api.objects import set_condition
+from google.protobuf.message import Message
+
+from machinery.api.kinds import Kind
+from machinery.api.objects import metadata_of, set_condition
 from machinery.api.pb import core, meta
 
 CONTENT_FINALIZER: Final = "kubernetes"
-# (type, reason, message) of the conditions whose status is False as long as all goes well.
+RECHECK_SECONDS_MIN, RECHECK_SECONDS_MAX = 1.0, 15.0
+# (type, reason, message) of the conditions that are False unless the deletion fails.
 _DISCOVERY: Final = (
     "NamespaceDeletionDiscoveryFailure",
     "ResourcesDiscovered",
@@ -36,6 +41,42 @@ _FINALIZED: Final = (
 )
 
 
+class RemainingContent:
+    """The objects of a namespace that were not deleted at once."""
+
+    def __init__(self) -> None:
+        self.by_resource: Counter[str] = Counter()
+        self.by_finalizer: Counter[str] = Counter()
+        self.failure = ""
+        self._grace_seconds = 0.0
+
+    def add(self, kind: Kind[Message], obj: Message, now: float) -> None:
+        """Count an object that is still there; `now` is in seconds since the epoch."""
+        metadata = metadata_of(obj)
+        self.by_resource[f"{kind.plural}.{kind.group}"] += 1
+        self.by_finalizer.update(metadata.finalizers)
+        grace = 0.0
+        if metadata.HasField("deletionTimestamp"):
+            grace = metadata.deletionTimestamp.seconds - now
+        elif isinstance(obj, core.Pod) and obj.spec.nodeName:
+            grace = float(obj.spec.terminationGracePeriodSeconds)
+        self._grace_seconds = max(self._grace_seconds, grace)
+
+    def fail(self, failure: str) -> None:
+        """Record why a deletion failed; the first failure is reported."""
+        self.failure = self.failure or failure
+
+    def conditions(self) -> Sequence[core.NamespaceCondition]:
+        """Return the namespace's conditions."""
+        return conditions(self.by_resource, self.by_finalizer, self.failure)
+
+    def recheck_seconds(self) -> float | None:
+        """Return after how many seconds to look again, half of the longest grace period; None when empty."""
+        if not self.by_resource:
+            return None
+        return min(max(self._grace_seconds / 2, RECHECK_SECONDS_MIN), RECHECK_SECONDS_MAX)
+
+
 def _condition(row: tuple[str, str, str], status: str = "False") -> core.NamespaceCondition:
     return core.NamespaceCondition(type=row[0], reason=row[1], message=row[2], status=status)
 
@@ -43,7 +84,7 @@ def _condition(row: tuple[str, str, str], status: str = "False") -> core.Namespa
 def conditions(
     remaining: Mapping[str, int], finalizers: Mapping[str, int], failure: str = ""
 ) -> Sequence[core.NamespaceCondition]:
-    """The conditions for what is left, by resource ("pods."), and what holds it, by finalizer."""
+    """Return the conditions for counts of remaining objects by resource ("pods.") and by finalizer."""
     failed = _condition((_DELETED[0], "ContentDeletionFailed", failure), "True")
     rows = [_condition(_DISCOVERY), _condition(_PARSING), failed if failure else _condition(_DELETED)]
     if remaining:
@@ -72,7 +113,7 @@ def conditions(
 def with_conditions(
     namespace: core.Namespace, rows: Sequence[core.NamespaceCondition], now: meta.Time
 ) -> core.Namespace | None:
-    """The namespace with these conditions, or None where it has them."""
+    """Return the terminating namespace with these conditions, None where it has them."""
     new = core.Namespace()
     new.CopyFrom(namespace)
     changes = [set_condition(new.status.conditions, row, now) for row in rows]
@@ -83,7 +124,7 @@ def with_conditions(
 
 
 def without_content_finalizer(namespace: core.Namespace) -> core.Namespace | None:
-    """The namespace as it is finalized, or None where that is done."""
+    """Return the namespace without its content finalizer, None where it does not have it."""
     if CONTENT_FINALIZER not in namespace.spec.finalizers:
         return None
     new = core.Namespace()

@@ -1,4 +1,4 @@
-"""What happens to an object when its owners go. Pure.
+"""What happens to an object when its owners are deleted. Pure.
 
 Source: kube-controller-manager 1.36, pkg/controller/garbagecollector (attemptToDeleteItem,
 classifyReferences, processDeletingDependentsItem).
@@ -9,34 +9,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Final, TypeVar
 
+from machinery.api.kinds import Object
 from machinery.api.objects import is_terminating
 from machinery.api.pb import meta
+
+T = TypeVar("T", bound=Object)
 
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"
 
 
 class Owner(Enum):
-    """What is known of an owner."""
+    """The state of an owner."""
 
     SOLID = auto()
-    """It is there (or of a kind that is not known here, which is never a reason to delete)."""
+    """It exists, or its kind is unknown here, which is never a reason to delete."""
     ABSENT = auto()
-    """There is no such object: none of that name, or one with another uid."""
+    """There is no object of that name with that uid."""
     WAITING = auto()
-    """It is being deleted and waits for its dependents to go first."""
+    """It is being deleted in the foreground and waits for its dependents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Nothing to do."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DropReferences:
-    """The object has other owners: take these uids from its references."""
+    """Remove the references to these uids; the object has other owners."""
 
     uids: frozenset[str]
 
@@ -54,33 +57,35 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class DropFinalizer:
-    """Its dependents are gone or orphaned: let it go."""
+    """Remove the finalizer: the dependents are gone or orphaned."""
 
     finalizer: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteDependents:
-    """It waits for its dependents: have them looked at."""
+    """Queue the dependents, for which the object waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanDependents:
-    """Its dependents stay: take the references to it from them, then its finalizer."""
+    """Remove the dependents' references to the object, then its finalizer."""
 
 
 Action = Keep | DropReferences | Delete | DropFinalizer | DeleteDependents | OrphanDependents
 
 
-def waits_for_dependents(obj: Any) -> bool:
+def waits_for_dependents(obj: Object) -> bool:
+    """Report whether an object is being deleted in the foreground."""
     return is_terminating(obj) and FOREGROUND in obj.metadata.finalizers
 
 
-def orphans_dependents(obj: Any) -> bool:
+def orphans_dependents(obj: Object) -> bool:
+    """Report whether an object is being deleted and orphans its dependents."""
     return is_terminating(obj) and ORPHAN in obj.metadata.finalizers
 
 
-def _policy(obj: Any) -> str:
+def _policy(obj: Object) -> str:
     if ORPHAN in obj.metadata.finalizers:
         return "Orphan"
     if FOREGROUND in obj.metadata.finalizers:
@@ -88,8 +93,8 @@ def _policy(obj: Any) -> str:
     return "Background"
 
 
-def blocking(dependents: Iterable[Any], owner_uid: str) -> list[Any]:
-    """The dependents that must go before an owner which waits for them."""
+def blocking(dependents: Iterable[T], owner_uid: str) -> list[T]:
+    """Return the dependents that must be deleted before the owner that waits for them."""
     return [
         obj
         for obj in dependents
@@ -97,8 +102,10 @@ def blocking(dependents: Iterable[Any], owner_uid: str) -> list[Any]:
     ]
 
 
-def decide(obj: Any, owner_of: Callable[[meta.OwnerReference], Owner], dependents: Iterable[Any]) -> Action:
-    """What to do about an object now; `dependents` are the objects that it owns."""
+def decide(
+    obj: Object, owner_of: Callable[[meta.OwnerReference], Owner], dependents: Iterable[Object]
+) -> Action:
+    """Return the action for an object; `dependents` are the objects that it owns."""
     if is_terminating(obj):
         if orphans_dependents(obj):
             return OrphanDependents()
@@ -115,8 +122,8 @@ def decide(obj: Any, owner_of: Callable[[meta.OwnerReference], Owner], dependent
         return DropReferences(lost) if lost else Keep()
     owned = list(dependents)
     if Owner.WAITING in states.values() and owned:
-        # Its own dependents go first too, or the owner that waits would be gone before them. A dependent that
-        # waits for dependents itself may be one of the owners that wait: a circle, which would never end.
-        circle = any(waits_for_dependents(dependent) for dependent in owned)
-        return Delete("Foreground", unblock=circle and any(r.blockOwnerDeletion for r in references))
+        # Its own dependents are deleted first too, before the waiting owner. A dependent that waits for
+        # dependents itself may be one of the waiting owners: such a cycle would never be deleted.
+        is_cycle = any(waits_for_dependents(dependent) for dependent in owned)
+        return Delete("Foreground", unblock=is_cycle and any(r.blockOwnerDeletion for r in references))
     return Delete(_policy(obj))

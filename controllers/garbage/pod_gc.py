@@ -1,4 +1,4 @@
-"""Which pods are garbage. Pure.
+"""The pods that the pod garbage collector deletes. Pure.
 
 Source: kube-controller-manager 1.36, pkg/controller/podgc.
 """
@@ -20,58 +20,61 @@ def has_ended(pod: core.Pod) -> bool:
 
 
 def _age_order(pod: core.Pod) -> tuple[bool, int, str]:
-    """Evicted ones first, then the oldest: those made by controllers are wanted for a while."""
+    """Order ended pods: evicted ones first, then the oldest."""
     evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
     return (not evicted, pod.metadata.creationTimestamp.seconds, pod.metadata.name)
 
 
 def too_many_ended(pods: Iterable[core.Pod], threshold: int) -> list[core.Pod]:
-    """Ended pods beyond the threshold; none where the threshold is 0 or less."""
+    """Return the ended pods beyond the threshold; there is no limit where it is 0 or less."""
     ended = [pod for pod in pods if has_ended(pod)]
     excess = len(ended) - threshold
     return sorted(ended, key=_age_order)[:excess] if threshold > 0 and excess > 0 else []
 
 
 def out_of_service(pods: Iterable[core.Pod], nodes: Mapping[str, core.Node]) -> list[core.Pod]:
-    """Terminating pods of nodes that a person declared out of service, and that are not ready."""
+    """Return the terminating pods of nodes that are not ready and have the out-of-service taint."""
 
-    def dead(node: core.Node | None) -> bool:
+    def is_out(node: core.Node | None) -> bool:
         return (
             node is not None
             and not condition_is(node.status.conditions, "Ready")
             and any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
         )
 
-    return [pod for pod in pods if is_terminating(pod) and dead(nodes.get(pod.spec.nodeName))]
+    return [pod for pod in pods if is_terminating(pod) and is_out(nodes.get(pod.spec.nodeName))]
 
 
 def unscheduled_terminating(pods: Iterable[core.Pod]) -> list[core.Pod]:
-    """Terminating pods that never got a node: no kubelet will end them."""
+    """Return the terminating pods without a node, which no kubelet will end."""
     return [pod for pod in pods if is_terminating(pod) and not pod.spec.nodeName]
 
 
 class Quarantine:
-    """Nodes that pods name and that are not there: gone for good only after a while, since a node may come
-    later than its pods do in what this process sees."""
+    """Nodes that pods name and that do not exist, by how long they have been missing.
+
+    The informer may show a node later than its pods, so a node counts as gone after some time only.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._since: dict[str, float] = {}
 
-    def look(self, named: Iterable[str], exists: Callable[[str], bool], now: float) -> list[str]:
-        """The nodes that have been missing long enough; `now` is in monotonic seconds."""
+    def missing_nodes(self, named: Iterable[str], exists: Callable[[str], bool], now: float) -> list[str]:
+        """Return the nodes that have been missing long enough; `now` is in monotonic seconds."""
         missing = {name for name in named if name and not exists(name)}
         self._since = {name: self._since.get(name, now) for name in missing}
         return sorted(name for name, since in self._since.items() if now - since >= self._seconds)
 
 
 def on_nodes(pods: Sequence[core.Pod], gone: Iterable[str]) -> list[core.Pod]:
+    """Return the pods of these nodes."""
     names = set(gone)
     return [pod for pod in pods if pod.spec.nodeName in names]
 
 
 def failed(pod: core.Pod, now: meta.Time, *, node_gone: bool) -> core.Pod | None:
-    """The pod as it is marked before it is deleted; None where it has ended already."""
+    """Return the pod as Failed, to be written before its deletion; None where it has ended already."""
     if has_ended(pod):
         return None
     new = core.Pod()

@@ -12,18 +12,18 @@ from machinery.scheduling.taints import NO_EXECUTE, tolerates
 
 
 def seconds_to_live(pod: core.Pod, taints: Iterable[core.Taint]) -> float | None:
-    """How long a pod may stay under these taints: 0 evicts now, None is for ever. Pure.
+    """Return how long a pod may stay under these taints: 0 evicts now, None is for ever.
 
-    The shortest tolerationSeconds among the tolerations that are used counts.
+    The shortest tolerationSeconds among the matching tolerations counts.
     """
     shortest: float | None = None
     for taint in taints:
         if taint.effect != NO_EXECUTE:
             continue
-        used = [toleration for toleration in pod.spec.tolerations if tolerates(toleration, taint)]
-        if not used:
+        matching = [toleration for toleration in pod.spec.tolerations if tolerates(toleration, taint)]
+        if not matching:
             return 0.0
-        for toleration in used:
+        for toleration in matching:
             if toleration.HasField("tolerationSeconds"):
                 seconds = max(float(toleration.tolerationSeconds), 0.0)
                 shortest = seconds if shortest is None else min(shortest, seconds)

@@ -1,6 +1,8 @@
-"""When a node counts as dead: nobody renewed its lease or status for the grace period. Pure.
+"""When a kubelet is silent: its lease and node status were not renewed for the grace period. Pure.
 
-The controller never compares a node's clock with its own: it remembers when it saw the lease change.
+The controller does not compare a node's clock with its own: it records when it saw the lease change.
+
+Source: kube-controller-manager 1.36, pkg/controller/nodelifecycle.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ _MONITORED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 @dataclass(slots=True)
 class NodeHealth:
-    """What was seen of one node: heartbeats, and when they last changed (monotonic seconds)."""
+    """A node's heartbeats, and when they last changed (monotonic seconds)."""
 
     status_heartbeat: int
     lease_renewed: tuple[int, int]
@@ -37,7 +39,7 @@ def _renewed(lease: coordination.Lease | None) -> tuple[int, int]:
 def observe(
     health: NodeHealth | None, node: core.Node, lease: coordination.Lease | None, now: float
 ) -> NodeHealth:
-    """The health with this look at the node added."""
+    """Return the health after a look at the node and its lease."""
     heartbeat, renewed = _heartbeat(node), _renewed(lease)
     if health is None:
         return NodeHealth(heartbeat, renewed, now)
@@ -47,7 +49,7 @@ def observe(
 
 
 def unknown_status(node: core.Node, now: meta.Time) -> core.Node | None:
-    """The node with its conditions Unknown since its kubelet is silent; None where they are already."""
+    """Return the node with its conditions Unknown since its kubelet is silent, None for no change."""
     new = core.Node()
     new.CopyFrom(node)
     changed = False
@@ -74,7 +76,7 @@ def unknown_status(node: core.Node, now: meta.Time) -> core.Node | None:
 
 
 def unready_pod(pod: core.Pod, now: meta.Time) -> core.Pod | None:
-    """The pod with Ready=False since its node is not ready; None where it is not Ready."""
+    """Return the pod with Ready=False since its node is not ready; None where it is not Ready."""
     ready = get_condition(pod.status.conditions, "Ready")
     if ready is None or ready.status != "True":
         return None

@@ -1,8 +1,8 @@
-"""What controllers put into a node's metadata: the old architecture labels and the watch TTL. Pure."""
+"""The metadata of a node that controllers keep: the beta labels and the TTL annotation. Pure."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from machinery.api.pb import core
 
@@ -17,13 +17,13 @@ _TTL_MAX: Final = 300
 
 
 def ttl_seconds(nodes: int) -> int:
-    """How long kubelets may keep secrets and config maps, by the cluster's size."""
+    """Return how long kubelets may cache secrets and config maps, by the number of nodes."""
     return next((seconds for most, seconds in _TTL_STEPS if nodes <= most), _TTL_MAX)
 
 
-def patch(node: core.Node, nodes: int) -> dict[str, Any]:
-    """The merge patch of metadata that the node needs; empty where it is right."""
-    metadata: dict[str, Any] = {}
+def patch(node: core.Node, nodes: int) -> dict[str, object]:
+    """Return the merge patch of metadata that the node needs, {} where it needs no change."""
+    metadata: dict[str, object] = {}
     ttl = str(ttl_seconds(nodes))
     if node.metadata.annotations.get(TTL_ANNOTATION) != ttl:
         metadata["annotations"] = {TTL_ANNOTATION: ttl}

@@ -1,4 +1,4 @@
-"""Which taints a node's conditions ask for. Pure."""
+"""The taints of a node for its conditions. Pure."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _OURS_NO_EXECUTE: Final = frozenset({NOT_READY, UNREACHABLE})
 
 
 def _no_schedule(node: core.Node) -> set[str]:
-    wanted = set()
+    keys = set()
     for condition in node.status.conditions:
         key = _BY_CONDITION.get(condition.type, {}).get(condition.status)
         if key:
-            wanted.add(key)
+            keys.add(key)
     if node.spec.unschedulable:
-        wanted.add(UNSCHEDULABLE)
-    return wanted
+        keys.add(UNSCHEDULABLE)
+    return keys
 
 
 def _no_execute(node: core.Node) -> set[str]:
@@ -59,10 +59,10 @@ def _changed(
 
 
 def plan_no_schedule(node: core.Node, now: meta.Time) -> Sequence[core.Taint] | None:
-    """All taints of the node with NoSchedule as its conditions ask, or None where nothing changes."""
+    """Return all taints of the node, with NoSchedule for its conditions; None for no change."""
     return _changed(node.spec.taints, NO_SCHEDULE, _OURS_NO_SCHEDULE, _no_schedule(node), now)
 
 
 def plan_no_execute(node: core.Node, now: meta.Time) -> Sequence[core.Taint] | None:
-    """The same for NoExecute, which evicts: not-ready and unreachable only."""
+    """Return all taints of the node, with NoExecute for not ready or unreachable; None for no change."""
     return _changed(node.spec.taints, NO_EXECUTE, _OURS_NO_EXECUTE, _no_execute(node), now)

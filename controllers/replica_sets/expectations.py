@@ -10,13 +10,13 @@ from typing import Final
 from machinery.api.objects import ObjectKey
 
 EXPECTATION_SECONDS_MAX: Final = 300.0
-"""How long to wait for the watch to show what was made or deleted; then look again all the same."""
+"""How long to wait for the watch to show creations and deletions; later they are ignored."""
 
 
 class Expectations:
-    """What a replica set's last reconciliation made and deleted and the watch has not shown yet.
+    """The pods that the last reconciliations created and deleted, by replica set, until the watch shows it.
 
-    Until it has, the informer's pods are stale, and acting on them would make pods twice.
+    Until then the informer is behind, and a reconciliation would create pods twice.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Which pods a replica set makes or deletes, and its status. Pure.
+"""The pods that a replica set creates or deletes, and its status. Pure.
 
 Source: kube-controller-manager 1.36, pkg/controller/replicaset and controller_utils (ActivePodsWithRanks).
 """
@@ -22,12 +22,12 @@ from machinery.api.selectors import LabelSelector
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 BURST_MAX: Final = 500
-"""Pods made or deleted in one reconciliation."""
+"""Pods created or deleted in one reconciliation."""
 _PHASE_RANK: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def is_active(pod: core.Pod) -> bool:
-    """Whether a pod counts as a replica: not ended, not terminating."""
+    """Report whether a pod counts as a replica: not ended, not terminating."""
     return pod.status.phase not in ("Succeeded", "Failed") and not is_terminating(pod)
 
 
@@ -36,7 +36,7 @@ def is_ready(pod: core.Pod) -> bool:
 
 
 def is_available(pod: core.Pod, min_ready_seconds: int, now_seconds: float) -> bool:
-    """Ready, and for at least minReadySeconds."""
+    """Report whether a pod has been ready for at least minReadySeconds."""
     ready = get_condition(pod.status.conditions, "Ready")
     if ready is None or ready.status != "True":
         return False
@@ -47,16 +47,16 @@ def is_available(pod: core.Pod, min_ready_seconds: int, now_seconds: float) -> b
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
-    """What a replica set does about pods that match, or no longer match, its selector."""
+class ClaimedPods:
+    """The pods that a replica set owns, adopts and releases."""
 
     owned: tuple[core.Pod, ...]
     adopt: tuple[core.Pod, ...]
     release: tuple[core.Pod, ...]
 
 
-def claim(replica_set: apps.ReplicaSet, pods: Iterable[core.Pod]) -> Claims:
-    """Its own pods, orphans that match (to adopt), and own pods that no longer match (to release)."""
+def claim(replica_set: apps.ReplicaSet, pods: Iterable[core.Pod]) -> ClaimedPods:
+    """Return own pods, matching orphans (to adopt) and own pods that no longer match (to release)."""
     selector = LabelSelector.from_message(replica_set.spec.selector)
     owned, adopt, release = [], [], []
     for pod in pods:
@@ -71,7 +71,7 @@ def claim(replica_set: apps.ReplicaSet, pods: Iterable[core.Pod]) -> Claims:
                 release.append(pod)
         elif matches and not is_terminating(replica_set) and is_active(pod):
             adopt.append(pod)
-    return Claims(tuple(owned), tuple(adopt), tuple(release))
+    return ClaimedPods(tuple(owned), tuple(adopt), tuple(release))
 
 
 def _cost(pod: core.Pod) -> int:
@@ -87,16 +87,17 @@ def _ready_since(pod: core.Pod) -> int:
 
 
 def _age_bucket(seconds: int, now: float) -> int:
-    """Ages compare on a logarithmic scale: among old pods it is not always the same that goes."""
+    """Return the age on a logarithmic scale, so that among old pods the order is by uid."""
     return int(math.log2(max(now - seconds, 1))) if seconds else -1
 
 
 def to_delete(
     pods: Sequence[core.Pod], count: int, siblings_on_node: Mapping[str, int], now_seconds: float
 ) -> list[core.Pod]:
-    """The `count` pods that go first: unassigned, pending, unready, cheap, doubled up, young, restarted.
+    """Return the `count` pods to delete.
 
-    `siblings_on_node`: how many active pods of related owners share each node.
+    First are pods that are unassigned, pending, not ready, of low deletion cost, on a node with many related
+    pods, ready for a short time, often restarted, young. `siblings_on_node` counts the active related pods.
     """
 
     def order(pod: core.Pod) -> tuple[float | str, ...]:
@@ -119,7 +120,7 @@ def to_delete(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many pods to make, or which to delete; at most one of the two."""
+    """The number of pods to create, or the pods to delete; at most one of the two."""
 
     create: int = 0
     delete: tuple[core.Pod, ...] = ()
@@ -131,7 +132,7 @@ def plan(
     siblings_on_node: Mapping[str, int],
     now_seconds: float,
 ) -> Plan:
-    """What brings the active pods to spec.replicas."""
+    """Return what brings the active pods to spec.replicas."""
     if is_terminating(replica_set):
         return Plan()
     difference = len(active) - replica_set.spec.replicas
@@ -144,7 +145,7 @@ def plan(
 
 
 def pod_of(replica_set: apps.ReplicaSet) -> core.Pod:
-    """A new pod from the template, owned by the replica set."""
+    """Return a new pod from the template, owned by the replica set."""
     template = replica_set.spec.template
     pod = core.Pod()
     pod.metadata.namespace = replica_set.metadata.namespace
@@ -165,9 +166,9 @@ def status_of(
     *,
     terminating: bool = False,
 ) -> apps.ReplicaSetStatus:
-    """The status for these pods; `failure` is why the last making or deleting failed, or "".
+    """Return the status for these pods; `failure` is why a creation or deletion failed, or "".
 
-    `terminating`: whether pods on their way out are counted (DeploymentReplicaSetTerminatingReplicas).
+    `terminating`: whether terminating pods are counted (DeploymentReplicaSetTerminatingReplicas).
     """
     active = [pod for pod in pods if is_active(pod)]
     template = LabelSelector.parse(
@@ -195,3 +196,14 @@ def status_of(
                 type="ReplicaFailure", status="True", reason=reason, message=failure, lastTransitionTime=now
             )
     return status
+
+
+def recheck_seconds(
+    replica_set: apps.ReplicaSet, pods: Sequence[core.Pod], now_seconds: float
+) -> float | None:
+    """Return after how many seconds to reconcile again, since ready pods become available by time alone."""
+    least = replica_set.spec.minReadySeconds
+    waits = any(
+        is_active(pod) and is_ready(pod) and not is_available(pod, least, now_seconds) for pod in pods
+    )
+    return least or None if waits else None

@@ -182,7 +182,7 @@ async def run_manager(process: Process, options: Options) -> None:
         process.step = "create the service account default of the namespace default"
         for controller in controllers:
             if isinstance(controller, ServiceAccountController):
-                await controller.wait_first_made()
+                await controller.wait_first_created()
         await process.announce()
         await process.stopping.wait()
         tasks.cancel_scope.cancel()

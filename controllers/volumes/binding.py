@@ -42,7 +42,7 @@ RESYNC_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class ClaimView:
-    """All that the decision for one claim looks at.
+    """The objects that the decision for one claim depends on.
 
     `volume` is the one that `spec.volumeName` names; `candidates` are all volumes that refer to this claim,
     and the unreserved ones of its class.
@@ -92,7 +92,7 @@ def best_match(view: ClaimView) -> core.PersistentVolume | None:
 
 
 def _bind_volume(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim) -> Step | None:
-    """The write that the volume's side of the binding still needs."""
+    """Return the write that the volume still needs for the binding."""
     bound = bound_copy(volume, claim)
     if bound is not volume:
         return UpdateVolume(bound)
@@ -106,7 +106,7 @@ def _bind_volume(volume: core.PersistentVolume, claim: core.PersistentVolumeClai
 
 
 def _bind_claim(claim: core.PersistentVolumeClaim, volume: core.PersistentVolume) -> Step | None:
-    """The write that the claim's side of the binding still needs."""
+    """Return the write that the claim still needs for the binding."""
     annotations = claim.metadata.annotations
     if claim.spec.volumeName != volume.metadata.name or BIND_COMPLETED not in annotations:
         new = _copy_claim(claim)
@@ -194,7 +194,7 @@ def _unbound_claim(view: ClaimView) -> Step | None:
 
 
 def _wait(claim: core.PersistentVolumeClaim, pods: Sequence[str]) -> Step:
-    """Nothing can be done for a claim whose pod has no node: say for what it waits."""
+    """Return the event that says what a claim whose pod has no node waits for."""
     if not pods:
         reason, note = "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
     else:
@@ -224,7 +224,7 @@ def _ask_provisioner(claim: core.PersistentVolumeClaim, provisioner: str) -> Ste
 
 
 def next_claim_step(view: ClaimView) -> Step | None:
-    """The next write or event for a claim; None when it is as it should be."""
+    """Return the next write or event for a claim, None when it needs no change."""
     claim = view.claim
     if BIND_COMPLETED in claim.metadata.annotations:
         return _bound_claim(view)
@@ -233,16 +233,16 @@ def next_claim_step(view: ClaimView) -> Step | None:
     if not claim.spec.volumeName:
         return _unbound_claim(view)
     if view.volume is None:
-        return None  # the user asked for a volume that may still come
+        return None  # the named volume may be created later
     if not view.volume.spec.HasField("claimRef") or is_bound_to(view.volume, claim):
         return _bind_volume(view.volume, claim) or _bind_claim(claim, view.volume)
     return None
 
 
 def next_volume_step(volume: core.PersistentVolume, claim: core.PersistentVolumeClaim | None) -> Step | None:
-    """The next write for a volume by itself: Available, Released, or deleted as its policy says.
+    """Return the next write for a volume by itself: Available, Released, or deleted by its policy.
 
-    A volume whose claim exists is bound from the claim's side. `claim` is what its reference names now.
+    A volume whose claim exists is bound with the claim. `claim` has the name in the volume's reference now.
     """
     if not volume.spec.HasField("claimRef") or not volume.spec.claimRef.uid:
         return _set_phase(volume, "Available")

@@ -1,4 +1,4 @@
-"""Which claims a pod uses. Pure."""
+"""The claims that a pod uses. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from machinery.api.pb import core
 
 
 def claims_of(pod: core.Pod) -> list[str]:
-    """Names of the claims that a pod uses, generated ones of ephemeral volumes included."""
+    """Return the names of the claims that a pod uses, with those of its ephemeral volumes."""
     found = []
     for volume in pod.spec.volumes:
         source = volume.volumeSource
@@ -18,7 +18,7 @@ def claims_of(pod: core.Pod) -> list[str]:
 
 
 def waits_with(pod: core.Pod) -> list[str]:
-    """The claims (ns/name) that wait with a pod for its node; none once it has one."""
+    """Return the claims (ns/name) that wait for a pod's node, [] once it has one."""
     if pod.spec.nodeName:
         return []
     return [f"{pod.metadata.namespace}/{name}" for name in claims_of(pod)]

@@ -10,7 +10,7 @@ from machinery.api.pb import core
 
 
 def uses(pod: core.Pod, claim: core.PersistentVolumeClaim) -> bool:
-    """Whether the pod keeps the claim alive: it is on a node and has not ended."""
+    """Report whether the pod protects the claim: it is on a node and has not ended."""
     return (
         pod.metadata.namespace == claim.metadata.namespace
         and bool(pod.spec.nodeName)

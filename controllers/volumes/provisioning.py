@@ -1,4 +1,4 @@
-"""What the provisioner `delayed.nominee.dev` does with a claim. Pure.
+"""The decisions of the provisioner `delayed.nominee.dev`. Pure.
 
 It behaves as an external provisioner built on sig-storage-lib-external-provisioner: it acts on claims that
 name it, for WaitForFirstConsumer only once a node is selected; when that node is gone it gives the claim up
@@ -21,15 +21,15 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class ParameterError(ValueError):
-    """A storage class parameter that is no good; the text names it."""
+    """An invalid parameter of a storage class; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The class's parameters: how long a volume takes, and how many tries fail first.
+    """The class's parameters: how long provisioning takes, and how many attempts fail first.
 
-    `topology` says what a volume is tied to: the selected node ("node", the default), its zone ("zone"), or
-    nothing ("none").
+    `topology` is what a volume is restricted to: the selected node ("node", the default), its zone ("zone"),
+    or nothing ("none").
     """
 
     delay_seconds: float = 0.0
@@ -38,7 +38,7 @@ class Parameters:
 
     @classmethod
     def of(cls, storage_class: storage.StorageClass) -> Parameters:
-        """ParameterError names the parameter."""
+        """Return the parameters of a class. Raises: ParameterError, which names the parameter."""
         given = dict(storage_class.parameters)
         delay = _seconds("parameters.delay", given.pop("delay", "0"))
         failures = given.pop("failures", "0")
@@ -52,7 +52,7 @@ class Parameters:
         return cls(delay, int(failures), topology)
 
     def for_claim(self, claim: core.PersistentVolumeClaim) -> Parameters:
-        """With the delay that the claim's annotation asks for; ParameterError names the annotation."""
+        """Return them with the delay of the claim's annotation. Raises: ParameterError, which names it."""
         text = claim.metadata.annotations.get(names.PROVISIONING_DELAY)
         if text is None:
             return self
@@ -68,12 +68,12 @@ def _seconds(what: str, text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """Not ours, not yet, or done."""
+    """Do nothing: the claim is another provisioner's, not ready, or done."""
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The selected node is gone: drop the annotation so that the pod is scheduled anew."""
+    """The selected node is gone: drop the annotation so that the pod is scheduled again."""
 
     claim: core.PersistentVolumeClaim
     note: str
@@ -81,7 +81,7 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class Provision:
-    """Make the volume."""
+    """Create the volume."""
 
     parameters: Parameters
     volume: core.PersistentVolume
@@ -89,7 +89,7 @@ class Provision:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The class's parameters, or the claim's annotation, are no good."""
+    """The class's parameters or the claim's annotation are invalid."""
 
     note: str
 
@@ -108,7 +108,7 @@ def decide(
     *,
     volume_exists: bool,
 ) -> Decision:
-    """What to do for a claim; `node` is the selected one, None where there is no such node."""
+    """Return the decision for a claim; `node` is the selected one, None where there is no such node."""
     if storage_class is None or storage_class.provisioner != names.DELAYED_PROVISIONER:
         return Nothing()
     if claim.spec.volumeName or volume_exists or claim.metadata.HasField("deletionTimestamp"):
@@ -131,7 +131,7 @@ def decide(
 
 
 def without_selected_node(claim: core.PersistentVolumeClaim) -> core.PersistentVolumeClaim:
-    """The claim as it is given back to the scheduler."""
+    """Return the claim without its node, as it is given back to the scheduler."""
     new = core.PersistentVolumeClaim()
     new.CopyFrom(claim)
     new.metadata.annotations.pop(SELECTED_NODE, None)
@@ -153,7 +153,7 @@ def volume_for(
     node: core.Node | None,
     parameters: Parameters,
 ) -> core.PersistentVolume:
-    """The volume of a claim, bound to it from the start."""
+    """Return the volume of a claim, with a reference to it."""
     volume = core.PersistentVolume()
     volume.metadata.name = volume_name(claim)
     volume.metadata.annotations[names.PROVISIONED_BY] = names.DELAYED_PROVISIONER

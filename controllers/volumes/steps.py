@@ -1,18 +1,17 @@
-"""What a volume controller may do next: one write or one event at a time."""
+"""The steps of a volume controller: one write or one event at a time. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from machinery.api.pb import core
 
 
 @dataclass(frozen=True, slots=True)
 class RecordEvent:
-    """Record an event about a claim or volume, then look again after a while (0: no need)."""
+    """Record an event about a claim or volume, then reconcile it again after `again_seconds` (0: never)."""
 
-    regarding: Any
+    regarding: core.PersistentVolumeClaim | core.PersistentVolume
     type: str
     reason: str
     note: str

@@ -13,7 +13,7 @@ EPOCH = 1_700_000_000
 
 
 def stamp(seconds: int) -> str:
-    """RFC 3339 of EPOCH plus seconds."""
+    """Return the RFC 3339 time of EPOCH plus seconds."""
     return rfc3339(float(EPOCH + seconds))
 
 
@@ -59,7 +59,7 @@ def pod(
     conditions: Sequence[Mapping[str, Any]] = (),
     **spec: Any,
 ) -> core.Pod:
-    """A pod of one container; `ready_since` and `created` in seconds after EPOCH."""
+    """Return a pod of one container; `ready_since` and `created` in seconds after EPOCH."""
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": namespace,
@@ -87,7 +87,7 @@ def pod(
 
 
 def owned_by(uid: str, *, kind: str = "ReplicaSet", name: str = "web", block: bool = True) -> dict[str, Any]:
-    """A controller's owner reference."""
+    """Return a controller's owner reference."""
     return {
         "apiVersion": "apps/v1" if kind == "ReplicaSet" else "v1",
         "kind": kind,
@@ -216,7 +216,7 @@ def volume(
 
 
 def lease(name: str, renewed: int) -> coordination.Lease:
-    """A node's lease, renewed so many seconds after EPOCH."""
+    """Return a node's lease, renewed so many seconds after EPOCH."""
     return codec.from_json(
         coordination.Lease,
         {

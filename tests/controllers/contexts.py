@@ -1,4 +1,4 @@
-"""What a controller under test is given, over an API and a clock of the test's."""
+"""The dependencies of a controller under test, over a fake API server and a simulated clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.fake_api import FakeApi
 
 
 def context_of(api: FakeApi, clock: FakeClock, *, root_ca: str = "") -> Context:
-    """Its informers are not running yet."""
+    """Return the context of a controller; its informers do not run yet."""
     client = cast("Client", api)
     return Context(
         client=client,

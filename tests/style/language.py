@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,20 +17,20 @@ _BREAK = r"(?:[ _]?|\s*\n\s*(?:#+ ?)?)"
 
 @dataclass(frozen=True, slots=True)
 class BannedWords:
-    """The banned words as one pattern, with a replacement for each."""
+    """The banned words as one pattern, with a replacement for each, and the terms that may contain them."""
 
     pattern: re.Pattern[str]
+    allowed: re.Pattern[str]
     replacements: dict[str, str]
     exact: frozenset[str]
-    allowed: frozenset[str]
-    """Identifiers that may contain a banned word."""
 
     def find(self, path: str, text: str) -> Iterator[Finding]:
         """Yield a finding for each banned word of a text, also as a part of an identifier."""
+        allowed = [match.span() for match in self.allowed.finditer(text)]
         for match in self.pattern.finditer(text):
-            if not _is_word(text, match.start(), match.end()):
+            if any(start <= match.start() and match.end() <= end for start, end in allowed):
                 continue
-            if _identifier(text, match.start(), match.end()) in self.allowed:
+            if not _is_word(text, match.start(), match.end()):
                 continue
             word = self._word(match.group())
             if word in self.exact and match.group() != match.group().lower():
@@ -45,18 +45,14 @@ class BannedWords:
 
 
 def read_banned_words(file: Path = WORDS_FILE) -> BannedWords:
-    """Read the banned words from a TOML file with the tables `words` and `exact`."""
+    """Read the banned words from a TOML file with the tables `words`, `allowed` and `exact`."""
     tables = tomllib.loads(file.read_text())
     words: dict[str, str] = {**tables["words"], **tables["exact"]}
-    parts = "|".join(word.replace(" ", _BREAK) for word in words)
-    allowed = frozenset(tables["allowed"]["identifiers"])
-    return BannedWords(re.compile(parts, re.IGNORECASE), words, frozenset(tables["exact"]), allowed)
+    return BannedWords(_pattern(words), _pattern(tables["allowed"]), words, frozenset(tables["exact"]))
 
 
-def _identifier(text: str, start: int, end: int) -> str:
-    """Return the identifier that text[start:end] is a part of."""
-    before, after = re.search(r"\w*$", text[:start]), re.match(r"\w*", text[end:])
-    return (before.group() if before else "") + text[start:end] + (after.group() if after else "")
+def _pattern(words: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(word.replace(" ", _BREAK) for word in words), re.IGNORECASE)
 
 
 def _is_word(text: str, start: int, end: int) -> bool:

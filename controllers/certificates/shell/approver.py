@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from controllers.certificates.requests import Subresource, parse, permissions, waits_for_approval
+from controllers.certificates.requests import Subresource, approved, parse, permissions, waits_for_approval
 from controllers.shell.controller import Context, Controller
 from machinery.api import kinds
 from machinery.api.objects import ObjectKey
@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 APPROVE_BEFORE = failpoints.declare("controllers.certificates.approve.before")
 REFUSED_SECONDS: Final = 30.0
-"""After which a request is looked at again whose user was not allowed to have it approved."""
-_MESSAGES: Final[dict[Subresource, str]] = {
-    "selfnodeclient": "Auto approving self kubelet client certificate after SubjectAccessReview.",
-    "nodeclient": "Auto approving kubelet client certificate after SubjectAccessReview.",
-}
+"""After which a request is reconciled again whose user is not allowed to have it approved."""
 
 
 class Approver(Controller):
@@ -45,18 +41,12 @@ class Approver(Controller):
         for subresource in asked:
             if await self.client.may(_review(request.spec, subresource)):
                 await APPROVE_BEFORE.hit(request=key.name)
-                await self._approve(request, _MESSAGES[subresource])
+                await self.client.update(approved(request, subresource), subresource="approval")
                 return None
         if not asked:
             return None
         self.log.debug("the request's user may not have it approved", request=key.name, tried=asked)
         return REFUSED_SECONDS
-
-    async def _approve(self, request: certificates.CertificateSigningRequest, message: str) -> None:
-        new = certificates.CertificateSigningRequest()
-        new.CopyFrom(request)
-        new.status.conditions.add(type="Approved", status="True", reason="AutoApproved", message=message)
-        await self.client.update(new, subresource="approval")
 
 
 def _review(

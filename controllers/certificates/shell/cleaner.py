@@ -14,7 +14,7 @@ PERIOD_SECONDS: Final = 3600.0
 
 
 class Cleaner(Runner):
-    """Looks at all requests every hour."""
+    """Deletes old requests, once an hour."""
 
     name = "certificatesigningrequest-cleaner-controller"
 

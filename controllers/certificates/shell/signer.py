@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from controllers.certificates.requests import parse, problem, waits_for_certificate
+from controllers.certificates.requests import failed, parse, problem, waits_for_certificate
 from controllers.certificates.signing import Authority, SigningError, lifetime, moment, sign
 from controllers.shell.controller import Context, Controller
 from machinery.api import kinds
 from machinery.api.objects import ObjectKey
 from machinery.api.pb import certificates
 from machinery.runtime import failpoints
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 
 SIGN_BEFORE = failpoints.declare("controllers.certificates.sign.before")
 
@@ -41,7 +45,7 @@ def load_authority(options: SigningOptions) -> Authority:
         ) from None
     if certificate.public_key() != key.public_key():
         raise SigningError(f"the key {options.key} is not the one of the certificate {options.certificate}")
-    return Authority(certificate, key)
+    return Authority(certificate, cast("CertificateIssuerPrivateKeyTypes", key))
 
 
 class Signer(Controller):
@@ -63,10 +67,8 @@ class Signer(Controller):
         request = self._requests.get_by_key(key)
         if self._options is None or request is None or not waits_for_certificate(request):
             return None
-        new = certificates.CertificateSigningRequest()
-        new.CopyFrom(request)
         try:
-            self._answer(new, self._options)
+            new = self._answer(request, self._options)
         except (SigningError, ValueError) as error:
             self.log.error("the request cannot be signed", request=key.name, error=str(error))
             return None
@@ -74,24 +76,26 @@ class Signer(Controller):
         await self.client.update(new, subresource="status")
         return None
 
-    def _answer(self, request: certificates.CertificateSigningRequest, options: SigningOptions) -> None:
-        """Set the request's certificate in place, or the condition that says why it gets none."""
+    def _answer(
+        self, request: certificates.CertificateSigningRequest, options: SigningOptions
+    ) -> certificates.CertificateSigningRequest:
+        """Return the request with its certificate, or with the condition that says why it gets none."""
         from cryptography import x509
 
         spec = request.spec
-        asked, names = parse(request)
-        refused = problem(spec, names)
-        if refused:
-            request.status.conditions.add(
-                type="Failed", status="True", reason="SignerValidationFailure", message=refused
-            )
-            return
+        parsed, names = parse(request)
+        refusal = problem(spec, names)
+        if refusal:
+            return failed(request, refusal)
         seconds = spec.expirationSeconds if spec.HasField("expirationSeconds") else None
-        request.status.certificate = sign(
-            asked,
+        new = certificates.CertificateSigningRequest()
+        new.CopyFrom(request)
+        new.status.certificate = sign(
+            parsed,
             spec.usages,
             self._authority,
             lasts=lifetime(seconds, timedelta(seconds=options.seconds_max)),
             now=moment(self.clock.now()),
             serial=x509.random_serial_number(),
         )
+        return new

@@ -1,10 +1,12 @@
-"""The resource claim controller: a key is a pod whose claims are to be made, or a claim to look after."""
+"""The resource claim controller: a key is a pod whose claims must be created, or a claim."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
 from controllers.devices import reservations, templates
+from controllers.finalizers import without_finalizer
+from controllers.planned_events import PlannedEvent
 from controllers.shell.controller import Context, Worker
 from machinery.api import kinds
 from machinery.api.claim_templates import claim_from
@@ -16,6 +18,8 @@ Claim = devices.ResourceClaim
 
 
 class Key(NamedTuple):
+    """A pod or a claim."""
+
     what: Literal["pod", "claim"]
     key: ObjectKey
 
@@ -24,6 +28,8 @@ class Key(NamedTuple):
 
 
 class ResourceClaimController(Worker[Key]):
+    """Creates claims from templates for pods, and frees or deletes them when their pods have ended."""
+
     name = "resource-claim"
     component = "resource_claim"
 
@@ -42,7 +48,7 @@ class ResourceClaimController(Worker[Key]):
             on_update=lambda _old, new: self._claim_changed(new),
             on_delete=lambda claim, _stale: self._claim_gone(claim),
         )
-        self.templates.add_handler(on_add=self._template_came)
+        self.templates.add_handler(on_add=self._template_created)
 
     def _pod_changed(self, pod: core.Pod) -> None:
         if not pod.spec.resourceClaims and not pod.status.HasField("extendedResourceClaimStatus"):
@@ -62,41 +68,41 @@ class ResourceClaimController(Worker[Key]):
         self.queue.add(Key("claim", key_of(claim)))
 
     def _claim_gone(self, claim: Claim) -> None:
-        """A pod that still needs it gets another."""
+        """Queue the pod of a deleted claim: one that still needs it gets another."""
         name, _ = reservations.owning_pod(claim)
         if name:
             self.queue.add(Key("pod", ObjectKey(claim.metadata.namespace, name)))
 
-    def _template_came(self, template: devices.ResourceClaimTemplate) -> None:
+    def _template_created(self, template: devices.ResourceClaimTemplate) -> None:
         for pod in self.pods.list(template.metadata.namespace):
             if templates.waits_for_claims(pod):
                 self.queue.add(Key("pod", key_of(pod)))
 
     async def reconcile(self, key: Key) -> float | None:
         if key.what == "pod":
-            await self._make_claims(key.key)
+            await self._create_claims(key.key)
         else:
-            await self._look_after(key.key)
+            await self._reconcile_claim(key.key)
         return None
 
     # Pods
 
-    async def _make_claims(self, key: ObjectKey) -> None:
+    async def _create_claims(self, key: ObjectKey) -> None:
         pod = self.pods.get(key.name, key.namespace)
         if pod is None or templates.is_done(pod) or pod.metadata.HasField("deletionTimestamp"):
             return
         named: dict[str, str] = {}
-        known = {s.name: s.resourceClaimName for s in pod.status.resourceClaimStatuses}
+        in_status = {s.name: s.resourceClaimName for s in pod.status.resourceClaimStatuses}
         for reference in pod.spec.resourceClaims:
             if not reference.HasField("resourceClaimTemplateName"):
                 continue
-            found = self.claims.get(known.get(reference.name, ""), key.namespace)
+            found = self.claims.get(in_status.get(reference.name, ""), key.namespace)
             if found is not None:
                 if not is_controlled_by(found, pod):
                     text = f"{key_of(found)} was not created for pod {key} (pod is not owner)"
-                    self._cannot(pod, reference.name, f"ResourceClaim {text}")
+                    self._record_failure(pod, reference.name, f"ResourceClaim {text}")
                 continue
-            claim = await self._make(pod, reference)
+            claim = await self._create(pod, reference)
             if claim is not None:
                 named[reference.name] = claim.metadata.name
         if named:
@@ -104,74 +110,65 @@ class ResourceClaimController(Worker[Key]):
             await self.client.patch(kinds.POD, key.name, key.namespace, patch, subresource="status")
         await self._reserve(pod)
 
-    async def _make(self, pod: core.Pod, reference: core.PodResourceClaim) -> Claim | None:
-        """The claim that was made before, or a new one; None when it cannot be made."""
-        found = templates.made_for(pod, reference.name, self.claims.by_index("owner", pod.metadata.uid))
+    async def _create(self, pod: core.Pod, reference: core.PodResourceClaim) -> Claim | None:
+        """Return the claim that was created before, or a new one; None when it cannot be created."""
+        found = templates.created_for(pod, reference.name, self.claims.by_index("owner", pod.metadata.uid))
         if found is not None:
             return found
         name = reference.resourceClaimTemplateName
         template = self.templates.get(name, pod.metadata.namespace)
         if template is None:
             missing = f'resourceclaimtemplate.resource.k8s.io "{name}" not found'
-            self._cannot(pod, reference.name, f'resource claim template "{name}": {missing}')
-            return None  # its coming brings the pod back
+            self._record_failure(pod, reference.name, f'resource claim template "{name}": {missing}')
+            return None  # the pod is queued when the template is created
         try:
             return await self.client.create(claim_from(template, pod, reference.name))
         except StatusError as error:
-            self._cannot(pod, reference.name, f"create ResourceClaim : {error.message}")
+            self._record_failure(pod, reference.name, f"create ResourceClaim : {error.message}")
             raise
 
-    def _cannot(self, pod: core.Pod, reference: str, text: str) -> None:
-        self.recorder.event(
-            pod, "Warning", "FailedResourceClaimCreation", action="",
-            note=f"PodResourceClaim {reference}: {text}",
-        )  # fmt: skip
+    def _record_failure(self, pod: core.Pod, reference: str, text: str) -> None:
+        note = f"PodResourceClaim {reference}: {text}"
+        self.record(pod, PlannedEvent("FailedResourceClaimCreation", note, "Warning"))
 
     async def _reserve(self, pod: core.Pod) -> None:
-        """For a pod that was put on its node by something else than the scheduler."""
+        """Reserve the claims of a pod that was bound without the scheduler."""
         for name in templates.claim_names(pod):
             claim = self.claims.get(name, pod.metadata.namespace)
-            if claim is None or not reservations.reserves_itself(pod, claim):
-                continue
-            new = Claim()
-            new.CopyFrom(claim)
-            new.status.reservedFor.add(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
-            await self.client.update(new, subresource="status")
+            new = reservations.reserved_for(pod, claim) if claim is not None else None
+            if new is not None:
+                await self.client.update(new, subresource="status")
 
     # Claims
 
-    async def _look_after(self, key: ObjectKey) -> None:
+    async def _reconcile_claim(self, key: ObjectKey) -> None:
         claim = self.claims.get(key.name, key.namespace)
         if claim is None:
             return
         live = [
             reference.uid for reference in claim.status.reservedFor if await self._is_live(claim, reference)
         ]
-        plan = reservations.plan(claim, lambda reference: reference.uid in live, self._owner_is_done(claim))
+        name, _ = reservations.owning_pod(claim)
+        owner = self.pods.get(name, key.namespace) if name else None
+        plan = reservations.plan(
+            claim, lambda reference: reference.uid in live, reservations.owner_is_done(claim, owner)
+        )
         if plan.status is not None:
             claim = await self.client.update(plan.status, subresource="status")
-        if plan.drops_finalizer and reservations.FINALIZER in claim.metadata.finalizers:
-            await self.client.update(reservations.without_finalizer(claim))
+        freed = without_finalizer(claim, reservations.FINALIZER) if plan.drops_finalizer else None
+        if freed is not None:
+            await self.client.update(freed)
         if plan.deletes:
             await self.client.delete(kinds.RESOURCE_CLAIM, key.name, key.namespace)
 
     async def _is_live(self, claim: Claim, reference: devices.ResourceClaimConsumerReference) -> bool:
-        """Consumers that are no pods are somebody else's business; an unknown pod is asked for."""
-        if reference.resource != "pods" or reference.apiGroup:
-            return True
+        """Report whether a consumer lives; ask the API server for a pod that the informer does not have."""
         namespace = claim.metadata.namespace
-        pod = self.pods.get(reference.name, namespace)
-        if pod is None:
+        pod = self.pods.get(reference.name, namespace) if reservations.is_pod(reference) else None
+        if pod is None and reservations.is_pod(reference):
             try:
                 pod = await self.client.get(kinds.POD, reference.name, namespace)
             except StatusError as error:
                 if not is_not_found(error):
                     raise
-                return False
-        return bool(pod.metadata.uid == reference.uid) and not templates.is_done(pod)
-
-    def _owner_is_done(self, claim: Claim) -> bool:
-        """Of the pod it was made for; a pod that is gone is the garbage collector's business."""
-        name, uid = reservations.owning_pod(claim)
-        pod = self.pods.get(name, claim.metadata.namespace) if name else None
-        return pod is not None and (pod.metadata.uid != uid or templates.is_done(pod))
+        return reservations.is_live(reference, pod)

@@ -1,25 +1,27 @@
-"""Eviction by the taints of devices: pods that use a device with a NoExecute taint go.
+"""Eviction by the taints of devices: pods that use a device with a NoExecute taint end.
 
-At once, or when their claim's toleration ends; who goes is decided in `taints`. A taint without a time (the
-API server fills it in) counts from when this process first saw it. Source: kube-controller-manager 1.36,
-device-taint-eviction-controller (KEP-5055); DeviceTaintRules are not looked at.
+They end at once, or when their claim's toleration ends (`taints`). A taint without a time (the API server
+sets it) counts from when this process first saw it. Source: kube-controller-manager 1.36,
+device-taint-eviction-controller (KEP-5055); DeviceTaintRules are not supported.
 """
 
 from __future__ import annotations
 
 from cachetools import FIFOCache
 
-from controllers.devices import taints, templates
+from controllers.devices import reservations, taints, templates
+from controllers.planned_events import PlannedEvent
 from controllers.shell.controller import Context, Controller
 from controllers.shell.disruption_target import disrupt
 from machinery.api import kinds
-from machinery.api.objects import ObjectKey, is_controlled_by
+from machinery.api.objects import ObjectKey
 from machinery.api.pb import core, devices
 from machinery.runtime import failpoints
 from machinery.runtime.clock import to_time
 
 EVICT_BEFORE = failpoints.declare("controllers.device_taint_eviction.before")
-FIRST_SEEN_MAX = 10_000  # taints without a time that are remembered
+FIRST_SEEN_MAX = 10_000
+"""Limit of the taints without a time whose first sight is recorded."""
 
 
 class DeviceTaintEviction(Controller):
@@ -34,10 +36,10 @@ class DeviceTaintEviction(Controller):
         self.claims = context.informers.of(kinds.RESOURCE_CLAIM)
         self.slices = context.informers.of(kinds.RESOURCE_SLICE)
         self._tainted: taints.Taints = {}
-        self._is_stale = True  # slices have changed since
+        self._is_stale = True  # slices have changed since `_tainted` was computed
         self._first_seen: FIFOCache[tuple[taints.Device, str, str], float] = FIFOCache(FIRST_SEEN_MAX)
-        self._waiting: set[str] = set()  # uids of pods that are to go later
-        self._evicted: set[str] = set()  # uids of pods whose end the watch has not shown yet
+        self._waiting: set[str] = set()  # uids of pods that will be evicted later
+        self._evicted: set[str] = set()  # uids of pods whose deletion the watch has not shown yet
         if not context.gates.enabled("DRADeviceTaints"):
             return
         self.pods.add_handler(
@@ -74,9 +76,9 @@ class DeviceTaintEviction(Controller):
                 self.queue.add(ObjectKey(claim.metadata.namespace, consumer.name))
 
     def _slices_changed(self, *versions: devices.ResourceSlice, gone: bool = False) -> None:
-        """Any of its pool's devices may have other taints now.
+        """Queue the users of a pool whose devices may have other taints now.
 
-        A new generation hides the slices of older ones, and one that goes may show them again.
+        A new generation hides the slices of older ones; its deletion may show them again.
         """
         self._is_stale = True
         pools = {(each.spec.driver, each.spec.pool.name) for each in versions}
@@ -96,7 +98,7 @@ class DeviceTaintEviction(Controller):
         if ends is None:
             if uid in self._waiting:
                 self._waiting.discard(uid)
-                self._tell(pod, "Cancelling deletion")
+                self._record_eviction(pod, "Cancelling deletion")
             return None
         left = ends - self.clock.now()
         if left > 0:
@@ -109,7 +111,7 @@ class DeviceTaintEviction(Controller):
         return None
 
     def _ends_at(self, pod: core.Pod) -> float | None:
-        """When the first of its claims ends it."""
+        """Return when the pod must end, the earliest time of its claims."""
         if self._is_stale:
             self._tainted, self._is_stale = taints.executing(self.slices.list()), False
         if not self._tainted:
@@ -117,7 +119,7 @@ class DeviceTaintEviction(Controller):
         times = []
         for name in templates.claim_names(pod):
             claim = self.claims.get(name, pod.metadata.namespace)
-            if claim is not None and _is_used_by(claim, pod):
+            if claim is not None and reservations.is_used_by(claim, pod):
                 times.append(taints.ends_at(claim, self._tainted, self._first_seen_at))
         return min((time for time in times if time is not None), default=None)
 
@@ -125,25 +127,15 @@ class DeviceTaintEviction(Controller):
         key = device, taint.key, taint.value
         return self._first_seen.setdefault(key, self.clock.now())
 
-    def _tell(self, pod: core.Pod, note: str) -> None:
+    def _record_eviction(self, pod: core.Pod, note: str) -> None:
         namespace, name, uid = pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
         reference = core.ObjectReference(kind="Pod", apiVersion="v1", namespace=namespace, name=name, uid=uid)
-        self.recorder.event(reference, "Normal", "DeviceTaintManagerEviction", action="", note=note)
+        self.record(reference, PlannedEvent("DeviceTaintManagerEviction", note))
 
     async def _evict(self, pod: core.Pod) -> None:
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         await EVICT_BEFORE.hit(pod=key)
-        self._tell(pod, "Marking for deletion")
+        self._record_eviction(pod, "Marking for deletion")
         now = to_time(self.clock.now())
         message = "Device Taint manager: deleting due to NoExecute taint"
         await disrupt(self.client, pod, now, reason="DeletionByDeviceTaintManager", message=message)
-
-
-def _is_used_by(claim: devices.ResourceClaim, pod: core.Pod) -> bool:
-    """Allocated, and reserved for this very pod; one made for another pod of the name is not its own."""
-    if not claim.status.HasField("allocation"):
-        return False
-    if all(consumer.uid != pod.metadata.uid for consumer in claim.status.reservedFor):
-        return False
-    named = {r.resourceClaimName for r in pod.spec.resourceClaims if r.HasField("resourceClaimName")}
-    return claim.metadata.name in named or is_controlled_by(claim, pod)

@@ -7,25 +7,24 @@ from collections.abc import Sequence
 from controllers.disruption.budget import (
     Scale,
     SyncError,
+    budget_events,
     failed_status,
+    failure_event,
     not_deleted,
+    not_deleted_event,
     recheck_seconds,
+    scale_of,
+    selects,
     stale_disruption,
     status_of,
-    unmanaged,
+    without_stale_disruption,
 )
 from controllers.shell.controller import Context, Controller
 from machinery.api import kinds
-from machinery.api.objects import ObjectKey, controller_of, set_condition
+from machinery.api.objects import ObjectKey, controller_of
 from machinery.api.pb import core, policy
-from machinery.api.selectors import LabelSelector
 from machinery.runtime.clock import to_time
 from machinery.wire.codec import to_json
-
-_UNMANAGED = (
-    "The budget selects pods that no controller owns, and it is given as maxUnavailable or a percentage, so "
-    "its status cannot be right. Set spec.minAvailable to an integer to count such pods."
-)
 
 
 class Disruption(Controller):
@@ -59,36 +58,22 @@ class Disruption(Controller):
 
     def _pod_changed(self, pod: core.Pod) -> None:
         for budget in self.budgets.list(pod.metadata.namespace):
-            if self._selects(budget, pod):
+            if selects(budget, pod):
                 self._enqueue(budget)
 
     def _namespace_changed(self, namespace: str) -> None:
         for budget in self.budgets.list(namespace):
             self._enqueue(budget)
 
-    @staticmethod
-    def _selects(budget: policy.PodDisruptionBudget, pod: core.Pod) -> bool:
-        return budget.spec.HasField("selector") and LabelSelector.from_message(budget.spec.selector).matches(
-            pod.metadata.labels
-        )
-
     def _scale_of(self, pod: core.Pod) -> Scale | None:
         owner = controller_of(pod)
-        if owner is None:
-            return None
-        if owner.kind == "ReplicaSet":
-            replica_set = self.sets.get(owner.name, pod.metadata.namespace)
-            if replica_set is not None and replica_set.metadata.uid == owner.uid:
-                return Scale(owner.uid, replica_set.spec.replicas)
-            return None
-        kind = kinds.by_kind(owner.apiVersion, owner.kind)
-        return Scale(owner.uid, None, kind.group_resource if kind else f"{owner.apiVersion} {owner.kind}")
+        return scale_of(pod, self.sets.get(owner.name, pod.metadata.namespace) if owner is not None else None)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
-        budget: policy.PodDisruptionBudget | None = self.budgets.get(key.name, key.namespace)
+        budget = self.budgets.get(key.name, key.namespace)
         if budget is None:
             return None
-        pods = [pod for pod in self.pods.list(key.namespace) if self._selects(budget, pod)]
+        pods = [pod for pod in self.pods.list(key.namespace) if selects(budget, pod)]
         scales = {pod.metadata.uid: self._scale_of(pod) for pod in pods}
         now = to_time(self.clock.now())
         problem = ""
@@ -102,32 +87,24 @@ class Disruption(Controller):
             new.CopyFrom(budget)
             new.status.CopyFrom(status)
             await self.client.update(new, subresource="status")
-            # Only what is new is told, once it is written: the write has the budget looked at again.
+            # Events follow a write only: the write makes the watch queue the budget again.
             if problem:
-                note = f"Failed to calculate the number of expected pods: {problem}"
-                self._tell(budget, "Warning", "CalculateExpectedPodCountFailed", note)
+                self.record(budget, failure_event(problem))
             else:
-                self._tell_of_pods(budget, pods, now.seconds)
+                self._record_events(budget, pods, now.seconds)
         return recheck_seconds(status, now.seconds)
 
-    def _tell(self, about: object, type_: str, reason: str, note: str) -> None:
-        self.recorder.event(about, type_, reason, action="", note=note)
-
-    def _tell_of_pods(
+    def _record_events(
         self, budget: policy.PodDisruptionBudget, pods: Sequence[core.Pod], now_seconds: float
     ) -> None:
-        namespace = budget.metadata.namespace
-        if not pods:
-            self._tell(budget, "Normal", "NoPods", "No matching pods found")
-        if unmanaged(budget, pods):
-            self._tell(budget, "Warning", "UnmanagedPods", _UNMANAGED)
+        for event in budget_events(budget, pods):
+            self.record(budget, event)
         for pod in not_deleted(budget, pods, now_seconds):
-            note = f"Pod was expected by PDB {namespace}/{budget.metadata.name} to be deleted but it wasn't"
-            self._tell(pod, "Warning", "NotDeleted", note)
+            self.record(pod, not_deleted_event(budget))
 
 
 class StaleDisruption(Controller):
-    """Takes DisruptionTarget back from pods that were to be disrupted and still live two minutes later."""
+    """Sets DisruptionTarget=False on pods that were not deleted within two minutes."""
 
     name = "disruption-controller-stale-pods"
     component = "controllermanager"
@@ -143,15 +120,13 @@ class StaleDisruption(Controller):
             self._enqueue(pod)
 
     async def reconcile(self, key: ObjectKey) -> float | None:
-        pod: core.Pod | None = self.pods.get(key.name, key.namespace)
+        pod = self.pods.get(key.name, key.namespace)
         wait = stale_disruption(pod, self.clock.now()) if pod is not None else None
         if pod is None or wait is None:
             return None
         if wait > 0:
             return wait
-        new = core.Pod()
-        new.CopyFrom(pod)
-        void = core.PodCondition(type="DisruptionTarget", status="False")
-        if set_condition(new.status.conditions, void, to_time(self.clock.now())):
+        new = without_stale_disruption(pod, to_time(self.clock.now()))
+        if new is not None:
             await self.client.update(new, subresource="status")
         return None

@@ -9,6 +9,7 @@ from controllers.endpoints.pods import has_endpoints
 from controllers.endpoints.shell.members import ServicePods
 from controllers.endpoints.subsets import CONTROLLER, MANAGED_BY_LABEL, desired
 from controllers.endpoints.trigger_time import TriggerTimes
+from controllers.planned_events import PlannedEvent
 from controllers.shell.controller import Context, Controller, namespace_ends
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_not_found
@@ -19,7 +20,7 @@ from machinery.runtime import failpoints
 WRITE_BEFORE = failpoints.declare("controllers.endpoints.write.before")
 
 STALE_SECONDS: Final = 0.05
-"""After which a Service is looked at again whose Endpoints the informer does not show yet."""
+"""After which a Service is reconciled again whose Endpoints the informer does not show yet."""
 
 
 class EndpointsController(Controller):
@@ -88,6 +89,6 @@ class EndpointsController(Controller):
                 reason, what = "FailedToCreateEndpoint", f"Failed to create endpoint for service {key}"
             else:
                 reason, what = "FailedToUpdateEndpoint", f"Failed to update endpoint {key}"
-            self.recorder.event(new, "Warning", reason, action="", note=f"{what}: {error}")
+            self.record(new, PlannedEvent(reason, f"{what}: {error}", "Warning"))
             raise
         self._pending.wrote(key, made)

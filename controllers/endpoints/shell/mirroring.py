@@ -5,6 +5,7 @@ from __future__ import annotations
 from controllers.endpoints.filling import Writes
 from controllers.endpoints.mirroring import CONTROLLER, is_mirrored, plan
 from controllers.endpoints.shell.own_slices import STALE_SECONDS, OwnSlices
+from controllers.planned_events import PlannedEvent
 from controllers.shell.controller import Context, Controller
 from machinery.api import kinds
 from machinery.api.errors import StatusError
@@ -48,11 +49,11 @@ class EndpointSliceMirroringController(Controller):
             return None
         writes, warnings = plan(endpoints, own)
         for each in warnings:
-            self.recorder.event(endpoints, "Warning", each.reason, action="", note=each.note)
+            self.record(endpoints, each)
         try:
             await self._slices.write(key, writes)
         except StatusError as error:
             note = f"Error mirroring EndpointSlices for Endpoints {key}: {error}"
-            self.recorder.event(endpoints, "Warning", "FailedToUpdateEndpointSlices", action="", note=note)
+            self.record(endpoints, PlannedEvent("FailedToUpdateEndpointSlices", note, "Warning"))
             raise
         return None

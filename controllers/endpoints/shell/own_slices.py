@@ -19,7 +19,7 @@ from machinery.runtime import failpoints
 
 WRITE_BEFORE = failpoints.declare("controllers.endpoint_slices.write.before")
 STALE_SECONDS: Final = 0.05
-"""After which a key is looked at again whose objects the informer does not show yet."""
+"""After which a key is reconciled again whose objects the informer does not show yet."""
 
 
 class OwnSlices:

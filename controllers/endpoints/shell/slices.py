@@ -9,6 +9,7 @@ from controllers.endpoints.shell.members import ServicePods
 from controllers.endpoints.shell.own_slices import STALE_SECONDS, OwnSlices
 from controllers.endpoints.slices import CONTROLLER, plan
 from controllers.endpoints.trigger_time import TriggerTimes, annotate
+from controllers.planned_events import PlannedEvent
 from controllers.shell.controller import Context, Controller
 from machinery.api import kinds
 from machinery.api.errors import StatusError
@@ -16,7 +17,7 @@ from machinery.api.objects import ObjectKey, is_terminating, key_of
 from machinery.api.pb import core
 
 NODE_MISSING_SECONDS: Final = 1.0
-"""After which a Service is looked at again that has a pod on a node which does not exist."""
+"""After which a Service is reconciled again that has a pod on a node which does not exist."""
 
 
 class EndpointSliceController(Controller):
@@ -69,4 +70,4 @@ class EndpointSliceController(Controller):
 
     def _failed(self, service: core.Service, problem: str) -> None:
         note = f"Error updating Endpoint Slices for Service {key_of(service)}: {problem}"
-        self.recorder.event(service, "Warning", "FailedToUpdateEndpointSlices", action="", note=note)
+        self.record(service, PlannedEvent("FailedToUpdateEndpointSlices", note, "Warning"))

@@ -1,12 +1,14 @@
-"""The garbage collector's shell: deletes objects whose owners are gone, in whichever order was asked for.
+"""The garbage collector's shell: deletes objects whose owners are gone, and orphans or deletes dependents.
 
-It knows the kinds of `COLLECTED` from its informers, and finds dependents by their owners' uids.
+It has informers for the kinds of `COLLECTED`, and finds dependents by their owners' uids.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
+
+from google.protobuf.message import Message
 
 from controllers.garbage.ownership import (
     ORPHAN,
@@ -24,16 +26,17 @@ from controllers.garbage.ownership import (
 from controllers.shell.controller import Context, Worker
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_not_found
-from machinery.api.kinds import Kind
+from machinery.api.kinds import Kind, Object
 from machinery.api.objects import is_terminating
 from machinery.api.pb import meta
+from machinery.client.informer import Informer
 from machinery.patch.patch_type import PatchType
 from machinery.runtime import failpoints
 
 DELETE_BEFORE = failpoints.declare("controllers.garbage.delete.before")
 ORPHAN_BEFORE = failpoints.declare("controllers.garbage.orphan.before")
 
-COLLECTED: Final[tuple[Kind[Any], ...]] = (
+COLLECTED: Final[tuple[Kind[Message], ...]] = (
     kinds.NODE,
     kinds.POD,
     kinds.CONFIG_MAP,
@@ -58,9 +61,9 @@ COLLECTED: Final[tuple[Kind[Any], ...]] = (
 
 
 class ObjectReference(NamedTuple):
-    """One object of some kind."""
+    """An object's kind, namespace and name."""
 
-    kind: Kind[Any]
+    kind: Kind[Message]
     namespace: str
     name: str
 
@@ -68,19 +71,21 @@ class ObjectReference(NamedTuple):
         return f"{self.kind.kind} {self.namespace}/{self.name}"
 
 
-def _reference(obj: Any) -> ObjectReference:
-    return ObjectReference(kinds.of(obj), obj.metadata.namespace, obj.metadata.name)
+def _reference(obj: Object) -> ObjectReference:
+    return ObjectReference(kinds.of(cast("Message", obj)), obj.metadata.namespace, obj.metadata.name)
 
 
 class GarbageCollector(Worker[ObjectReference]):
-    """Looks at objects whose owners go or wait, one at a time."""
+    """Reconciles objects whose owners are gone or wait for their dependents."""
 
     name = "garbage-collector-controller"
     component = "garbage-collector-controller"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._informers = {kind: context.informers.of(kind) for kind in COLLECTED}
+        self._informers: dict[Kind[Message], Informer[Any]] = {
+            kind: context.informers.of(kind) for kind in COLLECTED
+        }
         for informer in self._informers.values():
             informer.add_handler(
                 on_add=self._changed,
@@ -88,51 +93,51 @@ class GarbageCollector(Worker[ObjectReference]):
                 on_delete=lambda obj, _stale: self._gone(obj),
             )
 
-    # --- what the watches say ---
+    # --- events of the watches ---
 
-    def _changed(self, obj: Any) -> None:
+    def _changed(self, obj: Object) -> None:
         if is_terminating(obj):
             if waits_for_dependents(obj) or orphans_dependents(obj):
                 self.queue.add(_reference(obj))
             self._queue_waiting_owners(obj)
         elif obj.metadata.ownerReferences and any(
-            self._seen(reference, obj.metadata.namespace) is not Owner.SOLID
+            self._cached_state(reference, obj.metadata.namespace) is not Owner.SOLID
             for reference in obj.metadata.ownerReferences
         ):
             self.queue.add(_reference(obj))
 
-    def _updated(self, old: Any, new: Any) -> None:
+    def _updated(self, old: Object, new: Object) -> None:
         self._changed(new)
         if old.metadata.ownerReferences != new.metadata.ownerReferences:
-            # An owner may have waited for this object only: for a reference that is gone or no longer blocks.
+            # An owner may have waited for a reference of this object that is gone or no longer blocks.
             self._queue_waiting_owners(old)
 
-    def _gone(self, obj: Any) -> None:
+    def _gone(self, obj: Object) -> None:
         for dependent in self._dependents(obj.metadata.uid):
             self.queue.add(_reference(dependent))
         self._queue_waiting_owners(obj)
 
-    def _queue_waiting_owners(self, obj: Any) -> None:
+    def _queue_waiting_owners(self, obj: Object) -> None:
         for reference in obj.metadata.ownerReferences:
             owner = self._owner(reference, obj.metadata.namespace)
             if owner is not None and waits_for_dependents(owner):
                 self.queue.add(_reference(owner))
 
-    # --- looking things up ---
+    # --- look-ups ---
 
-    def _dependents(self, uid: str) -> list[Any]:
+    def _dependents(self, uid: str) -> list[Object]:
         return [obj for informer in self._informers.values() for obj in informer.by_index("owner", uid)]
 
-    def _owner(self, reference: meta.OwnerReference, namespace: str) -> Any | None:
-        """The owner as the informers know it."""
+    def _owner(self, reference: meta.OwnerReference, namespace: str) -> Object | None:
+        """Return the owner as the informers have it."""
         kind = kinds.by_kind(reference.apiVersion, reference.kind)
         if kind is None or kind not in self._informers:
             return None
-        found = self._informers[kind].get(reference.name, namespace if kind.namespaced else "")
-        return found if found is not None and found.metadata.uid == reference.uid else None
+        owner: Object | None = self._informers[kind].get(reference.name, namespace if kind.namespaced else "")
+        return owner if owner is not None and owner.metadata.uid == reference.uid else None
 
-    def _seen(self, reference: meta.OwnerReference, namespace: str) -> Owner:
-        """What the informers say of an owner; ABSENT may only mean that they are behind."""
+    def _cached_state(self, reference: meta.OwnerReference, namespace: str) -> Owner:
+        """Return the state of an owner in the informers; ABSENT may mean that they are behind."""
         kind = kinds.by_kind(reference.apiVersion, reference.kind)
         if kind is None or (kind.namespaced and not namespace):
             return Owner.SOLID
@@ -141,18 +146,18 @@ class GarbageCollector(Worker[ObjectReference]):
             return Owner.ABSENT
         return Owner.WAITING if waits_for_dependents(owner) else Owner.SOLID
 
-    async def _states(self, obj: Any) -> dict[str, Owner]:
-        """What is true of each owner, by uid; asks the API server before it says that one is absent."""
+    async def _states(self, obj: Object) -> dict[str, Owner]:
+        """Return the state of each owner, by uid; ask the API server before one counts as absent."""
         states = {}
         namespace = obj.metadata.namespace
         for reference in obj.metadata.ownerReferences:
-            state = self._seen(reference, namespace)
+            state = self._cached_state(reference, namespace)
             if state is Owner.ABSENT:
-                state = await self._asked(reference, namespace)
+                state = await self._live_state(reference, namespace)
             states[reference.uid] = state
         return states
 
-    async def _asked(self, reference: meta.OwnerReference, namespace: str) -> Owner:
+    async def _live_state(self, reference: meta.OwnerReference, namespace: str) -> Owner:
         kind = kinds.by_kind(reference.apiVersion, reference.kind)
         assert kind is not None
         owner = await self._get(ObjectReference(kind, namespace if kind.namespaced else "", reference.name))
@@ -160,20 +165,20 @@ class GarbageCollector(Worker[ObjectReference]):
             return Owner.ABSENT
         return Owner.WAITING if waits_for_dependents(owner) else Owner.SOLID
 
-    async def _get(self, key: ObjectReference) -> Any | None:
+    async def _get(self, key: ObjectReference) -> Object | None:
         try:
-            return await self.client.get(key.kind, key.name, key.namespace)
+            return cast("Object", await self.client.get(key.kind, key.name, key.namespace))
         except StatusError as error:
             if is_not_found(error):
                 return None
             raise
 
-    # --- what is done ---
+    # --- reconciliation ---
 
     async def reconcile(self, key: ObjectReference) -> float | None:
-        known = self._informers[key.kind].get(key.name, key.namespace)
+        cached = self._informers[key.kind].get(key.name, key.namespace)
         obj = await self._get(key)
-        if obj is None or (known is not None and known.metadata.uid != obj.metadata.uid):
+        if obj is None or (cached is not None and cached.metadata.uid != obj.metadata.uid):
             return None
         states = await self._states(obj)
         dependents = self._dependents(obj.metadata.uid)
@@ -197,33 +202,34 @@ class GarbageCollector(Worker[ObjectReference]):
                 await self._drop_finalizer(obj, ORPHAN)
         return None
 
-    def _queue_all(self, objects: Iterable[Any]) -> None:
+    def _queue_all(self, objects: Iterable[Object]) -> None:
         for obj in objects:
             self.queue.add(_reference(obj))
 
-    async def _delete(self, obj: Any, policy: str) -> None:
+    async def _delete(self, obj: Object, policy: str) -> None:
         key = _reference(obj)
         await self.client.delete(
             key.kind,
             key.name,
             key.namespace,
             uid=obj.metadata.uid,
-            # What gained an owner meanwhile must stay.
+            # An object that got an owner meanwhile must not be deleted.
             resource_version=obj.metadata.resourceVersion,
             propagation_policy=policy,
         )
 
-    async def _unblock_owners(self, obj: Any) -> Any:
+    async def _unblock_owners(self, obj: Object) -> Object:
         """Set blockOwnerDeletion of the object's owner references to false; return the object as written."""
         blocking = [r.uid for r in obj.metadata.ownerReferences if r.blockOwnerDeletion]
         references = [{"uid": uid, "blockOwnerDeletion": False} for uid in blocking]
         key = _reference(obj)
         change = {"metadata": {"ownerReferences": references, "uid": obj.metadata.uid}}
-        return await self.client.patch(
+        written = await self.client.patch(
             key.kind, key.name, key.namespace, change, patch_type=PatchType.STRATEGIC
         )
+        return cast("Object", written)
 
-    async def _drop_references(self, obj: Any, uids: frozenset[str]) -> None:
+    async def _drop_references(self, obj: Object, uids: frozenset[str]) -> None:
         gone = [{"$patch": "delete", "uid": uid} for uid in sorted(uids)]
         key = _reference(obj)
         change = {"metadata": {"ownerReferences": gone, "uid": obj.metadata.uid}}
@@ -233,7 +239,7 @@ class GarbageCollector(Worker[ObjectReference]):
             if not is_not_found(error):
                 raise
 
-    async def _drop_finalizer(self, obj: Any, finalizer: str) -> None:
+    async def _drop_finalizer(self, obj: Object, finalizer: str) -> None:
         key = _reference(obj)
         left = [name for name in obj.metadata.finalizers if name != finalizer]
         change = {"metadata": {"resourceVersion": obj.metadata.resourceVersion, "finalizers": left or None}}

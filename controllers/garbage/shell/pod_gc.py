@@ -1,4 +1,4 @@
-"""The pod garbage collector's shell: looks at all pods every now and then, and deletes what is garbage."""
+"""The pod garbage collector's shell: checks all pods periodically, and deletes those that are garbage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DELETE_BEFORE = failpoints.declare("controllers.pod_gc.delete.before")
 
 
 class PodGarbageCollector(Runner):
-    """Ends pods that nobody else will end."""
+    """Ends pods that no kubelet and no controller will end."""
 
     name = "pod-garbage-collector-controller"
     component = "pod-garbage-collector-controller"
@@ -54,13 +54,13 @@ class PodGarbageCollector(Runner):
         await self._end(too_many_ended(pods, self._ended_pods_max))
         await self._end(out_of_service(pods, nodes))
         named = self.pods.index_values("node")
-        missing = self._quarantine.look(named, nodes.__contains__, self.clock.monotonic())
+        missing = self._quarantine.missing_nodes(named, nodes.__contains__, self.clock.monotonic())
         gone = [name for name in missing if not await self._exists(name)]
         await self._end(on_nodes(pods, gone), node_gone=True)
         await self._end(unscheduled_terminating(pods))
 
     async def _exists(self, node: str) -> bool:
-        """Asks the API server: what this process knows may be old."""
+        """Ask the API server whether a node exists: the informer may be behind."""
         try:
             await self.client.get(kinds.NODE, node)
         except StatusError as error:

@@ -1,8 +1,9 @@
-"""Eviction by NoExecute taints: pods that do not tolerate them go, at once or after tolerationSeconds."""
+"""Eviction by NoExecute taints: deletes pods that do not tolerate them, or after tolerationSeconds."""
 
 from __future__ import annotations
 
 from controllers.nodes.eviction import seconds_to_live
+from controllers.planned_events import PlannedEvent
 from controllers.shell.controller import Context, Controller
 from controllers.shell.disruption_target import disrupt
 from machinery.api import kinds
@@ -16,9 +17,9 @@ EVICT_BEFORE = failpoints.declare("controllers.taint_eviction.before")
 
 
 class TaintEviction(Controller):
-    """Deletes pods from nodes whose NoExecute taints they do not (or no longer) tolerate.
+    """Deletes pods from nodes whose NoExecute taints they do not, or no longer, tolerate.
 
-    A pod's time runs from the moment this process first saw it under its node's taints.
+    tolerationSeconds counts from when this process first saw the pod on the tainted node.
     """
 
     name = "taint-eviction-controller"
@@ -60,7 +61,7 @@ class TaintEviction(Controller):
         uid, now = pod.metadata.uid, self.clock.monotonic()
         if seconds is None:
             if self._since.pop(uid, None) is not None:
-                self._tell(pod, "Cancelling deletion of Pod")
+                self._record_eviction(pod, "Cancelling deletion of Pod")
             return None
         if seconds > 0:
             remaining = self._since.setdefault(uid, now) + seconds - now
@@ -70,16 +71,16 @@ class TaintEviction(Controller):
         self._since.pop(uid, None)
         return None
 
-    def _tell(self, pod: core.Pod, what: str) -> None:
+    def _record_eviction(self, pod: core.Pod, action: str) -> None:
         namespace, name = pod.metadata.namespace, pod.metadata.name
         # Upstream's reference has neither uid nor resourceVersion.
         reference = core.ObjectReference(kind="Pod", apiVersion="v1", namespace=namespace, name=name)
-        note = f"{what} {namespace}/{name}"
-        self.recorder.event(reference, "Normal", "TaintManagerEviction", action="", note=note)
+        note = f"{action} {namespace}/{name}"
+        self.record(reference, PlannedEvent("TaintManagerEviction", note))
 
     async def _evict(self, pod: core.Pod) -> None:
         await EVICT_BEFORE.hit(pod=f"{pod.metadata.namespace}/{pod.metadata.name}")
-        self._tell(pod, "Marking for deletion Pod")
+        self._record_eviction(pod, "Marking for deletion Pod")
         now = to_time(self.clock.now())
         message = "Taint manager: deleting due to NoExecute taint"
         await disrupt(self.client, pod, now, reason="DeletionByTaintManager", message=message)

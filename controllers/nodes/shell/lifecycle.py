@@ -9,6 +9,7 @@ import anyio
 from controllers.nodes import metadata
 from controllers.nodes.health import NodeHealth, observe, unknown_status, unready_pod
 from controllers.nodes.taints import plan_no_execute, plan_no_schedule
+from controllers.planned_events import PlannedEvent
 from controllers.shell.controller import Context, Controller
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_conflict, is_not_found
@@ -26,7 +27,7 @@ UNKNOWN_BEFORE = failpoints.declare("controllers.node_unknown.before")
 
 
 class NodeLifecycle(Controller):
-    """Taints nodes as their conditions say, and makes those Unknown whose kubelet is silent."""
+    """Taints nodes for their conditions, and sets conditions to Unknown when a kubelet is silent."""
 
     name = "node-lifecycle-controller"
     component = "node-controller"
@@ -46,28 +47,28 @@ class NodeLifecycle(Controller):
         self._monitor_seconds = monitor_seconds
         self._grace_seconds = grace_seconds
         self._health: dict[str, NodeHealth] = {}  # by node uid, as are the next two
-        self._known: dict[str, str] = {}  # names
-        self._unreadied: set[str] = set()  # nodes whose pods are marked since they became not ready
+        self._names: dict[str, str] = {}  # node names
+        self._unreadied: set[str] = set()  # nodes that are not ready and whose pods were set to Ready=False
 
-    def _tell(self, uid: str, name: str, reason: str, note: str) -> None:
+    def _record_node(self, uid: str, name: str, reason: str, note: str) -> None:
         # Upstream's reference to a node has no resourceVersion.
         node = core.ObjectReference(kind="Node", apiVersion="v1", name=name, uid=uid)
-        self.recorder.event(node, "Normal", reason, action="", note=note)
+        self.record(node, PlannedEvent(reason, note))
 
-    def _take_stock(self) -> None:
-        """Greets new nodes and forgets those that are gone."""
+    def _update_nodes(self) -> None:
+        """Record events for new and deleted nodes, and drop the state of deleted ones."""
         present = {node.metadata.uid: node.metadata.name for node in self.nodes.list()}
         for uid, name in present.items():
-            if uid not in self._known:
+            if uid not in self._names:
                 note = f"Node {name} event: Registered Node {name} in Controller"
-                self._tell(uid, name, "RegisteredNode", note)
-        for uid, name in self._known.items():
+                self._record_node(uid, name, "RegisteredNode", note)
+        for uid, name in self._names.items():
             if uid not in present:
                 note = f"Node {name} event: Removing Node {name} from Controller"
-                self._tell(uid, name, "RemovingNode", note)
+                self._record_node(uid, name, "RemovingNode", note)
                 self._health.pop(uid, None)
                 self._unreadied.discard(uid)
-        self._known = present
+        self._names = present
 
     async def run(self) -> None:
         async with anyio.create_task_group() as tasks:
@@ -76,7 +77,7 @@ class NodeLifecycle(Controller):
 
     async def _monitor(self) -> None:
         while True:
-            self._take_stock()
+            self._update_nodes()
             for node in self.nodes.list():
                 try:
                     await self._check(node)
@@ -96,20 +97,20 @@ class NodeLifecycle(Controller):
                 was_ready = condition_is(node.status.conditions, "Ready")
                 node = await self.client.update(silent, subresource="status")
                 if was_ready:
-                    self._tell(uid, name, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+                    self._record_node(uid, name, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
         if condition_is(node.status.conditions, "Ready"):
             self._unreadied.discard(uid)
         elif uid not in self._unreadied:
-            # Once: a kubelet that lives may know better later.
+            # Once: a kubelet that runs again reports its pods itself.
             await self._unready_pods(name)
             self._unreadied.add(uid)
         await self._taint(node, plan_no_execute(node, to_time(self.clock.now())))
 
     async def _is_silent(self, node: core.Node, health: NodeHealth) -> bool:
-        """Asks the API server for the lease before a node is given up: what was not seen may only be late.
+        """Report whether the lease is old in the API server too: the informer may be behind.
 
-        While the API server cannot be reached no kubelet can renew, which says nothing of any node: its time
-        begins anew then. (Upstream's controllers lose their own lease in such a case, and start afresh.)
+        While the API server cannot be reached no kubelet can renew its lease, so the grace period starts
+        again. (Upstream's controllers lose their own lease in such a case, and restart.)
         """
         name, now = node.metadata.name, self.clock.monotonic()
         try:
@@ -128,7 +129,7 @@ class NodeLifecycle(Controller):
             unready = unready_pod(pod, to_time(self.clock.now()))
             if unready is None:
                 continue
-            self.recorder.event(pod, "Warning", "NodeNotReady", action="", note="Node is not ready")
+            self.record(pod, PlannedEvent("NodeNotReady", "Node is not ready", "Warning"))
             try:
                 await self.client.update(unready, subresource="status")
             except StatusError as error:

@@ -1,7 +1,7 @@
 """Counts what each ResourceQuota's namespace uses; the API server charges what it admits to the same status.
 
-Source: kube-controller-manager 1.36, resourcequota-controller. Pods and claims that go, or change what they
-use or which scopes take them in, are noticed soon, objects of other kinds when the quota is counted again.
+A quota is counted again soon after a pod or claim is deleted or changes its usage or its scopes; objects of
+other kinds are counted periodically. Source: kube-controller-manager 1.36, resourcequota-controller.
 """
 
 from __future__ import annotations
@@ -9,24 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from controllers.quotas.usage import bounds_differ, is_charged, measured_kinds, recounted, used
+from google.protobuf.message import Message
+
+from controllers.quotas.usage import is_charged, limits_differ, measured_kinds, recounted, used
 from controllers.shell.controller import Context, Controller
 from machinery.api import kinds
 from machinery.api.kinds import Kind
-from machinery.api.objects import ObjectKey
+from machinery.api.objects import ObjectKey, metadata_of
 from machinery.api.pb import core
+from machinery.client.informer import Informer
 from machinery.resources import quota
 
 RESYNC_SECONDS = 300.0
 """Upstream's --resource-quota-sync-period."""
 UNWATCHED_SECONDS = 10.0
-"""How old a count of a kind that is not watched may be."""
+"""The period of counting kinds that are not watched."""
 COALESCE_SECONDS = 0.25
-"""Many pods that end together are one count."""
+"""How long changes are gathered, so that pods that end together are counted once."""
 _WATCHED = (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM, kinds.RESOURCE_CLAIM)
 
 
 class QuotaController(Controller):
+    """Keeps the status of each ResourceQuota."""
+
     name = "resourcequota-controller"
     workers = 2
 
@@ -35,9 +40,11 @@ class QuotaController(Controller):
         self.quotas = context.informers.of(kinds.RESOURCE_QUOTA)
         self.quotas.add_handler(
             on_add=self._enqueue,
-            on_update=lambda old, new: self._enqueue(new) if bounds_differ(new) else None,
+            on_update=lambda old, new: self._enqueue(new) if limits_differ(new) else None,
         )
-        self.informers = {kind: context.informers.of(kind) for kind in _WATCHED}
+        self.informers: dict[Kind[Message], Informer[Any]] = {
+            kind: context.informers.of(kind) for kind in _WATCHED
+        }
         for informer in self.informers.values():
             informer.add_handler(
                 on_add=self._added,
@@ -45,19 +52,20 @@ class QuotaController(Controller):
                 on_delete=lambda obj, _stale: self._changed(obj),
             )
 
-    def _updated(self, old: Any, new: Any) -> None:
+    def _updated(self, old: Message, new: Message) -> None:
         if len(self.quotas) and (
-            old.metadata.generation != new.metadata.generation or quota.may_recount(kinds.of(new), old, new)
+            metadata_of(old).generation != metadata_of(new).generation
+            or quota.may_recount(kinds.of(new), old, new)
         ):
             self._changed(new)
 
-    def _added(self, obj: Any) -> None:
+    def _added(self, obj: Message) -> None:
         self._changed(obj, unless=lambda found: is_charged(found, obj))
 
-    def _changed(self, obj: Any, unless: Callable[[core.ResourceQuota], bool] = lambda _: False) -> None:
+    def _changed(self, obj: Message, unless: Callable[[core.ResourceQuota], bool] = lambda _: False) -> None:
         if not len(self.quotas):
             return
-        for found in self.quotas.list(obj.metadata.namespace):
+        for found in self.quotas.list(metadata_of(obj).namespace):
             if unless(found):
                 continue
             self.queue.add_after(ObjectKey(found.metadata.namespace, found.metadata.name), COALESCE_SECONDS)
@@ -66,7 +74,7 @@ class QuotaController(Controller):
         found = self.quotas.get(key.name, key.namespace)
         if found is None:
             return None
-        objects: dict[Kind[Any], Iterable[Any]] = {}
+        objects: dict[Kind[Message], Iterable[Message]] = {}
         again = RESYNC_SECONDS
         for kind in measured_kinds(found):
             if kind in self.informers:

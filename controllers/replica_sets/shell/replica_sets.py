@@ -8,17 +8,9 @@ from typing import TypeVar
 
 import anyio
 
+from controllers.planned_events import PlannedEvent
 from controllers.replica_sets.expectations import Expectations
-from controllers.replica_sets.replicas import (
-    Plan,
-    claim,
-    is_active,
-    is_available,
-    is_ready,
-    plan,
-    pod_of,
-    status_of,
-)
+from controllers.replica_sets.replicas import Plan, claim, is_active, plan, pod_of, recheck_seconds, status_of
 from controllers.shell.controller import Context, Controller, namespace_ends
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_not_found
@@ -43,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class ReplicaSetController(Controller):
-    """Keeps spec.replicas pods of each replica set."""
+    """Creates and deletes pods until each replica set has spec.replicas."""
 
     name = "replicaset-controller"
     component = "replicaset-controller"
@@ -58,7 +50,7 @@ class ReplicaSetController(Controller):
         self._expected = Expectations()
         self._terminating = context.gates.enabled("DeploymentReplicaSetTerminatingReplicas")
 
-    # --- what pods say ---
+    # --- events of pods ---
 
     def _set_of(self, pod: core.Pod) -> ObjectKey | None:
         owner = controller_of(pod)
@@ -73,7 +65,7 @@ class ReplicaSetController(Controller):
             self.queue.add(key)
         elif controller_of(pod) is None:
             for replica_set in self.sets.list(pod.metadata.namespace):
-                self._enqueue(replica_set)  # it may want to adopt the orphan
+                self._enqueue(replica_set)  # it may adopt the orphan
 
     def _pod_updated(self, old: core.Pod, new: core.Pod) -> None:
         if new.metadata.HasField("deletionTimestamp"):
@@ -99,7 +91,7 @@ class ReplicaSetController(Controller):
         if key is not None:
             self._expected.deleted(key, pod.metadata.uid)
 
-    # --- what is done about it ---
+    # --- reconciliation ---
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         replica_set = self.sets.get(key.name, key.namespace)
@@ -122,12 +114,7 @@ class ReplicaSetController(Controller):
         await self._write_status(replica_set, pods, str(failure) if failure else "")
         if failure is not None:
             raise failure
-        # Ready pods become available by time alone.
-        waits = any(is_ready(pod) and not self._available(replica_set, pod) for pod in pods if is_active(pod))
-        return replica_set.spec.minReadySeconds or None if waits else None
-
-    def _available(self, replica_set: apps.ReplicaSet, pod: core.Pod) -> bool:
-        return is_available(pod, replica_set.spec.minReadySeconds, self.clock.now())
+        return recheck_seconds(replica_set, pods, self.clock.now())
 
     async def _adopt_and_release(
         self, replica_set: apps.ReplicaSet, adopt: Sequence[core.Pod], release: Sequence[core.Pod]
@@ -159,7 +146,7 @@ class ReplicaSetController(Controller):
             await self._in_growing_batches(list(work.delete), lambda pod: self._delete_pod(replica_set, pod))
 
     async def _in_growing_batches(self, items: Sequence[_T], call: Callable[[_T], Awaitable[None]]) -> None:
-        """1, 2, 4, ... at a time, so that what always fails (a quota, say) fails once and not 500 times."""
+        """Call for 1, 2, 4, ... items at a time, so that an exhausted quota fails once, not 500 times."""
         done, size = 0, 1
         while done < len(items):
             batch = items[done : done + size]
@@ -187,14 +174,13 @@ class ReplicaSetController(Controller):
         except StatusError as error:
             if namespace_ends(error):
                 return
-            note = f"Error creating: {error}"
-            self.recorder.event(replica_set, "Warning", "FailedCreate", action="", note=note)
+            self.record(replica_set, PlannedEvent("FailedCreate", f"Error creating: {error}", "Warning"))
             raise
         if resource_version_of(pod) > resource_version_number(self.pods.resource_version):
             self._expected.expect(key, self.clock.monotonic(), created=pod.metadata.uid)
         await CREATE_AFTER.hit(replica_set=str(key))
         note = f"Created pod: {pod.metadata.name}"
-        self._tell_of_pod(replica_set, "SuccessfulCreate", note, pod)
+        self._record_pod(replica_set, "SuccessfulCreate", note, pod)
 
     async def _delete_pod(self, replica_set: apps.ReplicaSet, pod: core.Pod) -> None:
         key = key_of(replica_set)
@@ -207,14 +193,13 @@ class ReplicaSetController(Controller):
             self._expected.deleted(key, pod.metadata.uid)
             if is_not_found(error):
                 return
-            note = f"Error deleting: {error}"
-            self.recorder.event(replica_set, "Warning", "FailedDelete", action="", note=note)
+            self.record(replica_set, PlannedEvent("FailedDelete", f"Error deleting: {error}", "Warning"))
             raise
         note = f"Deleted pod: {pod.metadata.name}"
-        self._tell_of_pod(replica_set, "SuccessfulDelete", note, pod)
+        self._record_pod(replica_set, "SuccessfulDelete", note, pod)
 
-    def _tell_of_pod(self, replica_set: apps.ReplicaSet, reason: str, note: str, pod: core.Pod) -> None:
-        # Events that differ in `related` are not taken for repetitions of one another.
+    def _record_pod(self, replica_set: apps.ReplicaSet, reason: str, note: str, pod: core.Pod) -> None:
+        # Events that differ in `related` are not aggregated.
         self.recorder.event(replica_set, "Normal", reason, action="", note=note, related=pod)
 
     async def _write_status(

@@ -15,7 +15,7 @@ DEFAULT_NAMESPACE = "default"
 
 
 class ServiceAccountController(Controller):
-    """Makes the account that pods have where they name none, and creates it again when it is deleted."""
+    """Creates the account that pods have where they name none, and creates it again when it is deleted."""
 
     name = "serviceaccount-controller"
 
@@ -23,16 +23,16 @@ class ServiceAccountController(Controller):
         super().__init__(context)
         self.namespaces = self.watch(kinds.NAMESPACE)
         self.accounts = context.informers.of(kinds.SERVICE_ACCOUNT)
-        self._first_made = anyio.Event()
+        self._first_created = anyio.Event()
         self.accounts.add_handler(on_add=self._seen, on_delete=lambda account, _stale: self._gone(account))
 
-    async def wait_first_made(self) -> None:
-        """Return as soon as the namespace default has its account: before, its pods are refused."""
-        await self._first_made.wait()
+    async def wait_first_created(self) -> None:
+        """Return as soon as the namespace default has its account; until then its pods are rejected."""
+        await self._first_created.wait()
 
     def _seen(self, account: core.ServiceAccount) -> None:
         if (account.metadata.namespace, account.metadata.name) == (DEFAULT_NAMESPACE, DEFAULT_ACCOUNT):
-            self._first_made.set()
+            self._first_created.set()
 
     def _gone(self, account: core.ServiceAccount) -> None:
         if account.metadata.name == DEFAULT_ACCOUNT:

@@ -8,20 +8,10 @@ from controllers.shell.controller import Context, Controller
 from machinery.api import kinds
 from machinery.api.objects import ObjectKey, is_terminating, key_of
 from machinery.api.pb import networking
-from machinery.runtime.clock import rfc3339
-
-FINALIZER = "networking.k8s.io/service-cidr-finalizer"
-READY, TERMINATING = "Ready", "Terminating"
-READY_MESSAGE = "Kubernetes Service CIDR is ready"
-HELD_MESSAGE = (
-    "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR"
-)
-GRACE_SECONDS = 10.0
-"""For every API server to hear that a range is going before its last address may be given."""
 
 
 class ServiceCIDRController(Controller):
-    """Keeps one range at a time."""
+    """Sets finalizer and status of each range, and ends ranges that are deleted and not in use."""
 
     name = "service-cidr-controller"
     workers = 1
@@ -30,13 +20,13 @@ class ServiceCIDRController(Controller):
         super().__init__(context)
         self.ranges = self.watch(kinds.SERVICE_CIDR)
         self.ranges.add_handler(
-            on_add=self._overlapping, on_delete=lambda found, _stale: self._overlapping(found)
+            on_add=self._overlapping, on_delete=lambda service_cidr, _stale: self._overlapping(service_cidr)
         )
         self.addresses = context.informers.of(kinds.IP_ADDRESS)
-        self.addresses.add_handler(on_delete=lambda found, _stale: self._address_gone(found))
+        self.addresses.add_handler(on_delete=lambda service_cidr, _stale: self._address_gone(service_cidr))
 
     def _overlapping(self, changed: networking.ServiceCIDR) -> None:
-        """A range that comes or goes may free or hold those that it overlaps."""
+        """Queue the ranges that overlap one which was created or deleted."""
         for each in self.ranges.list():
             if protection.overlaps(each, changed):
                 self.queue.add(key_of(each))
@@ -47,48 +37,31 @@ class ServiceCIDRController(Controller):
                 self.queue.add(key_of(each))
 
     async def reconcile(self, key: ObjectKey) -> float | None:
-        found = self.ranges.get(key.name)
-        if found is None:
+        service_cidr = self.ranges.get(key.name)
+        if service_cidr is None:
             return None
-        if is_terminating(found):
-            return await self._end(found)
-        if FINALIZER not in found.metadata.finalizers:
-            patch = {"metadata": {"finalizers": [FINALIZER]}}
+        if is_terminating(service_cidr):
+            return await self._end(service_cidr)
+        if protection.FINALIZER not in service_cidr.metadata.finalizers:
+            patch = {"metadata": {"finalizers": [protection.FINALIZER]}}
             await self.client.patch(kinds.SERVICE_CIDR, key.name, "", patch)
-        if not _says(found, "True", None):
-            await self._report(key.name, "True", "", READY_MESSAGE)
+        await self._patch_status(key.name, protection.ready_patch(service_cidr, self.clock.now()))
         return None
 
-    async def _end(self, found: networking.ServiceCIDR) -> float | None:
-        name = found.metadata.name
+    async def _end(self, service_cidr: networking.ServiceCIDR) -> float | None:
+        name = service_cidr.metadata.name
         others = [each for each in self.ranges.list() if each.metadata.name != name]
-        if not protection.may_be_deleted(found, others, self.addresses.list()):
-            if not _says(found, "False", TERMINATING):
-                await self._report(name, "False", TERMINATING, HELD_MESSAGE)
+        if not protection.may_be_deleted(service_cidr, others, self.addresses.list()):
+            await self._patch_status(name, protection.held_patch(service_cidr, self.clock.now()))
             return None
-        left = GRACE_SECONDS - (self.clock.now() - found.metadata.deletionTimestamp.seconds)
+        left = protection.GRACE_SECONDS - (self.clock.now() - service_cidr.metadata.deletionTimestamp.seconds)
         if left > 0:
             return left
-        freed = without_finalizer(found, FINALIZER)
+        freed = without_finalizer(service_cidr, protection.FINALIZER)
         if freed is not None:
             await self.client.update(freed)
         return None
 
-    async def _report(self, name: str, status: str, reason: str, message: str) -> None:
-        condition = {
-            "type": READY,
-            "status": status,
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": rfc3339(self.clock.now()),
-        }
-        patch = {"status": {"conditions": [condition]}}
-        await self.client.patch(kinds.SERVICE_CIDR, name, "", patch, subresource="status")
-
-
-def _says(found: networking.ServiceCIDR, status: str, reason: str | None) -> bool:
-    """Whether the condition Ready has this status, and reason unless None."""
-    return any(
-        each.type == READY and each.status == status and reason in (None, each.reason)
-        for each in found.status.conditions
-    )
+    async def _patch_status(self, name: str, patch: dict[str, object] | None) -> None:
+        if patch is not None:
+            await self.client.patch(kinds.SERVICE_CIDR, name, "", patch, subresource="status")

@@ -59,7 +59,7 @@ class ClaimController(Controller):
         ]
         volume = self.volumes.get(claim.spec.volumeName) if claim.spec.volumeName else None
         if written is not None:
-            # What was just written may not have come back through the watch.
+            # The watch may not have shown the last write.
             candidates = [v for v in candidates if v.metadata.name != written.metadata.name] + [written]
             if claim.spec.volumeName == written.metadata.name:
                 volume = written
@@ -94,7 +94,7 @@ class ClaimController(Controller):
 
 
 class VolumeController(Controller):
-    """Keeps phases of volumes whose claims are gone or not yet there, and reclaims them."""
+    """Keeps phases of volumes without a claim, and reclaims them."""
 
     name = "persistentvolume-phases"
     component = "persistentvolume-controller"
@@ -106,13 +106,13 @@ class VolumeController(Controller):
         self.claims.add_handler(on_delete=lambda claim, _stale: self._claim_gone(claim))
 
     async def _claim(self, reference: core.ObjectReference) -> core.PersistentVolumeClaim | None:
-        """The claim of a reference; asks the API server before it says that there is none.
+        """Return the claim of a reference; ask the API server where the informer does not have it.
 
-        The claim may be newer than what this process has seen: its volume must not go for that.
+        The informer may be behind: the volume of a new claim must not be deleted.
         """
         if not reference.uid:
             return None
-        claim: core.PersistentVolumeClaim | None = self.claims.get(reference.name, reference.namespace)
+        claim = self.claims.get(reference.name, reference.namespace)
         if claim is not None and claim.metadata.uid == reference.uid:
             return claim
         try:

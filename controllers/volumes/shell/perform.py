@@ -1,4 +1,4 @@
-"""Does a volume controller's step, and hands back the object as the API server has it now."""
+"""Performs the steps of the volume controllers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AFTER = failpoints.declare("controllers.bind_volume.after")
 async def perform(
     step: Step, client: Client, recorder: EventRecorder
 ) -> core.PersistentVolumeClaim | core.PersistentVolume | None:
-    """The updated claim or volume, or None where the step changed neither. Raises StatusError."""
+    """Perform a step; return the updated claim or volume, if any. Raises: StatusError."""
     if isinstance(step, RecordEvent):
         _record(step, recorder)
         return None

@@ -1,4 +1,4 @@
-"""Protection of what is in use: a claim goes when no pod uses it, a volume when it is not bound.
+"""Protection of volumes in use: a claim is deleted when no pod uses it, a volume when it is not bound.
 
 Source: kube-controller-manager 1.36, pvc-protection-controller and pv-protection-controller.
 """
@@ -16,7 +16,7 @@ from machinery.api.pb import core
 
 
 class ClaimProtection(Controller):
-    """Takes the finalizer from claims that are being deleted and that no pod uses."""
+    """Removes the finalizer from claims that are being deleted and that no pod uses."""
 
     name = "pvc-protection"
     workers = 1
@@ -47,7 +47,7 @@ class ClaimProtection(Controller):
 
 
 class VolumeProtection(Controller):
-    """Takes the finalizer from volumes that are being deleted and are not bound."""
+    """Removes the finalizer from volumes that are being deleted and are not bound."""
 
     name = "pv-protection"
     workers = 1

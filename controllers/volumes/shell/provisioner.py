@@ -1,4 +1,4 @@
-"""The shell of the provisioner `delayed.nominee.dev`: waits, makes volumes, and gives claims up."""
+"""The shell of the provisioner `delayed.nominee.dev`: waits, creates volumes, and gives claims back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RETRY_SECONDS = 1.0
 
 
 class Provisioner(Controller):
-    """Makes a volume for each claim of a `delayed.nominee.dev` class, after the class's delay."""
+    """Creates a volume for each claim of a `delayed.nominee.dev` class, after the class's delay."""
 
     name = "provisioner"
     component = names.DELAYED_PROVISIONER
@@ -44,8 +44,8 @@ class Provisioner(Controller):
         self._began.pop(uid, None)
         self._failed.pop(uid, None)
 
-    def _forget_the_gone(self) -> None:
-        """A key has no uid: what was begun for any claim that is gone is dropped."""
+    def _forget_deleted(self) -> None:
+        """Drop the state of deleted claims; a key has no uid."""
         if not self._began and not self._failed:
             return
         living = {claim.metadata.uid for claim in self.claims.list()}
@@ -55,7 +55,7 @@ class Provisioner(Controller):
     async def reconcile(self, key: ObjectKey) -> float | None:
         claim = self.claims.get(key.name, key.namespace)
         if claim is None:
-            self._forget_the_gone()
+            self._forget_deleted()
             return None
         selected = claim.metadata.annotations.get(SELECTED_NODE, "")
         decision = decide(

@@ -1,4 +1,4 @@
-"""Certificate signing requests as tables: who may have one approved, what signers refuse, what is signed."""
+"""Certificate signing requests as tables: approval, the rules of signers, certificates."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ def _files(directory: Path, key: Any) -> tuple[Path, Path]:
         (("Approved",), True, 3601, True),
     ],
 )
-def test_old_requests_go(
+def test_when_requests_are_garbage(
     conditions: Sequence[str], certificate: bool, age_seconds: int, garbage: bool
 ) -> None:
     asked, now = _request(conditions=conditions), NOW.timestamp()
@@ -335,7 +335,7 @@ def test_upstreams_older_names_of_controllers() -> None:
 
 
 class Api(FakeApi):
-    """Lets the users in `allowed` have certificates approved."""
+    """Allows the users in `allowed` to have certificates approved."""
 
     allowed: frozenset[tuple[str, str]] = frozenset()
 
@@ -392,7 +392,7 @@ async def test_a_kubelets_request_is_approved_and_signed(
     assert made.not_valid_after_utc == NOW + timedelta(seconds=900)
 
 
-async def test_who_is_not_allowed_waits(tmp_path: Path) -> None:
+async def test_a_request_of_a_user_without_permission_waits(tmp_path: Path) -> None:
     api = Api()
     api.put(_request(user="mallory"))
     async with _controllers(api, tmp_path) as clock:

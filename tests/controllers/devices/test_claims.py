@@ -1,4 +1,4 @@
-"""Claims from templates, and what becomes of claims when their pods end: tables."""
+"""Claims from templates, and the writes for claims whose pods have ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from controllers.devices import reservations, templates
 from machinery.api.claim_templates import POD_CLAIM_NAME, claim_from
-from machinery.api.pb import devices
+from machinery.api.pb import core, devices
 from tests.controllers.builders import owned_by, pod
 from tests.support.devices import allocation, claim, template, using
 
@@ -34,7 +34,7 @@ def test_a_long_name_leaves_room_for_its_random_end() -> None:
     assert made.metadata.generateName == "p" * 57 + "-"
 
 
-def test_a_claim_that_was_made_before_is_found() -> None:
+def test_a_claim_that_was_created_before_is_found() -> None:
     who = pod("p", uid="uid-p")
     marked = {POD_CLAIM_NAME: "gpu"}
     ours = claim("p-gpu-x", ownerReferences=MINE, annotations=marked)
@@ -43,8 +43,8 @@ def test_a_claim_that_was_made_before_is_found() -> None:
         claim("b", ownerReferences=MINE, annotations={POD_CLAIM_NAME: "other"}),
         claim("c", ownerReferences=[owned_by("uid-q", kind="Pod", name="q")], annotations=marked),
     ]
-    assert templates.made_for(who, "gpu", [*others, ours]) is ours
-    assert templates.made_for(who, "gpu", others) is None
+    assert templates.created_for(who, "gpu", [*others, ours]) is ours
+    assert templates.created_for(who, "gpu", others) is None
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_all_names_of_a_pods_claims() -> None:
         ({"deleted": True, "node": "n1"}, False),
     ],
 )
-def test_when_a_pod_is_done(fields: dict[str, Any], done: bool) -> None:
+def test_a_pod_is_done_when_it_ended_or_never_starts(fields: dict[str, Any], done: bool) -> None:
     assert templates.is_done(pod("p", **fields)) is done
 
 
@@ -90,13 +90,13 @@ def reserved(*users: str, finalizer: bool = True, **metadata: Any) -> devices.Re
 
 
 def plan(what: devices.ResourceClaim, *live: str, owner_is_done: bool = False) -> str:
-    """What is to be done, in words."""
+    """Describe the planned writes: consumers and allocation of the status, finalizer, deletion."""
     found = reservations.plan(what, lambda reference: reference.name in live, owner_is_done)
     words = []
     if found.status is not None:
         names = [r.name for r in found.status.status.reservedFor]
         kept = "allocated" if found.status.status.HasField("allocation") else "free"
-        words.append(f"{','.join(names) or 'nobody'} {kept}")
+        words.append(f"{','.join(names) or 'unused'} {kept}")
     words += ["finalizer"] if found.drops_finalizer else []
     words += ["delete"] if found.deletes else []
     return "; ".join(words)
@@ -106,43 +106,67 @@ def test_a_claim_in_use_is_left_alone() -> None:
     assert plan(reserved("p"), "p") == ""
 
 
-def test_who_has_ended_is_taken_out() -> None:
+def test_a_pod_that_has_ended_is_no_longer_a_consumer() -> None:
     assert plan(reserved("p", "q"), "q") == "q allocated"
 
 
 def test_the_last_user_frees_the_devices() -> None:
-    assert plan(reserved("p")) == "nobody free; finalizer"
+    assert plan(reserved("p")) == "unused free; finalizer"
 
 
-def test_an_allocation_of_somebody_elses_stays() -> None:
-    assert plan(reserved("p", finalizer=False)) == "nobody allocated"
+def test_a_claim_without_the_finalizer_stays_allocated() -> None:
+    assert plan(reserved("p", finalizer=False)) == "unused allocated"
 
 
-def test_an_allocated_claim_that_nobody_uses_yet_stays() -> None:
+def test_an_allocated_claim_without_consumers_stays_allocated() -> None:
     assert plan(reserved()) == ""
 
 
 def test_a_claim_that_is_being_deleted_is_freed() -> None:
     gone_at = "2026-01-01T00:00:00Z"
-    assert plan(reserved(deletionTimestamp=gone_at)) == "nobody free; finalizer"
+    assert plan(reserved(deletionTimestamp=gone_at)) == "unused free; finalizer"
     assert plan(reserved("p", deletionTimestamp=gone_at), "p") == ""
 
 
-def test_the_claim_of_a_pod_that_is_done_goes() -> None:
-    assert plan(reserved("p", ownerReferences=MINE), owner_is_done=True) == "nobody free; finalizer; delete"
+def test_the_claim_of_a_pod_that_has_ended_is_deleted() -> None:
+    assert plan(reserved("p", ownerReferences=MINE), owner_is_done=True) == "unused free; finalizer; delete"
     assert plan(claim("c", ownerReferences=MINE), owner_is_done=True) == "delete"
     assert plan(reserved("q", ownerReferences=MINE), "q", owner_is_done=True) == ""
 
 
-def test_whose_a_claim_is() -> None:
+def test_the_owning_pod_of_a_claim() -> None:
     assert reservations.owning_pod(claim("c", ownerReferences=MINE)) == ("p", "uid-p")
     assert reservations.owning_pod(claim("c", ownerReferences=[owned_by("u")])) == ("", "")
     assert reservations.owning_pod(claim("c")) == ("", "")
 
 
-def test_a_pod_on_a_node_reserves_what_is_allocated() -> None:
+def test_the_controller_reserves_claims_of_pods_bound_without_the_scheduler() -> None:
     on_node = pod("p", uid="uid-p", node="n1")
-    assert reservations.reserves_itself(on_node, reserved("q"))
-    assert not reservations.reserves_itself(on_node, reserved("p"))
-    assert not reservations.reserves_itself(on_node, claim("c"))
-    assert not reservations.reserves_itself(pod("p", uid="uid-p"), reserved("q"))
+    assert reservations.needs_reservation(on_node, reserved("q"))
+    assert not reservations.needs_reservation(on_node, reserved("p"))
+    assert not reservations.needs_reservation(on_node, claim("c"))
+    assert not reservations.needs_reservation(pod("p", uid="uid-p"), reserved("q"))
+
+
+@pytest.mark.parametrize(
+    ("resource", "found", "live"),
+    [
+        ("pods", pod("p", uid="uid-p"), True),
+        ("pods", pod("p", uid="uid-p", phase="Failed"), False),
+        ("pods", pod("p", uid="uid-other"), False),
+        ("pods", None, False),
+        ("widgets", None, True),
+    ],
+)
+def test_which_consumers_are_live(resource: str, found: core.Pod | None, live: bool) -> None:
+    reference = devices.ResourceClaimConsumerReference(resource=resource, name="p", uid="uid-p")
+    assert reservations.is_live(reference, found) is live
+
+
+def test_the_owner_of_a_claim_is_done_when_it_ended_or_was_replaced() -> None:
+    of = claim("c", ownerReferences=MINE)
+    uid = MINE[0]["uid"]
+    assert not reservations.owner_is_done(of, pod("p", uid=uid))
+    assert not reservations.owner_is_done(of, None), "the garbage collector deletes it"
+    assert reservations.owner_is_done(of, pod("p", uid=uid, phase="Succeeded"))
+    assert reservations.owner_is_done(of, pod("p", uid="uid-other"))

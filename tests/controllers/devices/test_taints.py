@@ -1,4 +1,4 @@
-"""Pods whose devices get NoExecute taints: when they go, and that they do (KEP-5055)."""
+"""Eviction of pods whose devices get NoExecute taints, and its time (KEP-5055)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tainted(*taints: Mapping[str, Any], generation: int = 1, name: str = "pool")
 
 
 def user(*tolerations: Mapping[str, Any], by: str = "uid-p") -> devices.ResourceClaim:
-    """A claim that has the device, and is used by pod p."""
+    """Return a claim that has the device and is reserved for pod p."""
     found = allocation(("pool", "gpu"))
     found["devices"]["results"][0]["tolerations"] = list(tolerations)
     consumers = [{"resource": "pods", "name": "p", "uid": by}]
@@ -65,7 +65,7 @@ def tolerates(seconds: int | None = None, **fields: Any) -> dict[str, Any]:
         ([taint(), taint("late", added=ADDED + 50)], [tolerates(60, key="dying")], 50),
     ],
 )
-def test_when_users_of_a_device_have_to_go(
+def test_when_pods_that_use_a_tainted_device_must_end(
     taints: list[dict[str, Any]], tolerations: list[dict[str, Any]], after: float | None
 ) -> None:
     found = ends_at(user(*tolerations), executing([tainted(*taints)]), lambda device, taint: 0.0)
@@ -107,7 +107,7 @@ def is_gone(api: FakeApi) -> bool:
     return ObjectKey("default", "p") not in api.objects[kinds.POD]
 
 
-async def test_a_pod_goes_when_its_device_is_tainted_and_says_why() -> None:
+async def test_a_pod_is_deleted_with_a_condition_when_its_device_is_tainted() -> None:
     api, clock = FakeApi(), FakeClock(ADDED)
     for obj in (tainted(), user(), running_pod()):
         api.put(obj)
@@ -134,7 +134,7 @@ async def test_a_pod_stays_for_as_long_as_its_claim_tolerates_the_taint() -> Non
         await api.until(lambda: is_gone(api))
 
 
-async def test_a_taint_that_is_taken_away_in_time_changes_nothing() -> None:
+async def test_a_taint_that_is_removed_in_time_cancels_the_eviction() -> None:
     api, clock = FakeApi(), FakeClock(ADDED)
     for obj in (tainted(taint()), user(tolerates(60)), running_pod()):
         api.put(obj)
@@ -155,7 +155,9 @@ async def test_a_taint_that_is_taken_away_in_time_changes_nothing() -> None:
         (user(), running_pod(), {"DRADeviceTaints": False}),
     ],
 )
-async def test_who_does_not_go(claims: devices.ResourceClaim, who: core.Pod, gates: dict[str, bool]) -> None:
+async def test_pods_that_are_not_evicted(
+    claims: devices.ResourceClaim, who: core.Pod, gates: dict[str, bool]
+) -> None:
     api, clock = FakeApi(), FakeClock(ADDED)
     for obj in (tainted(taint()), claims, who):
         api.put(obj)

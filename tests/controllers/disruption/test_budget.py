@@ -1,4 +1,4 @@
-"""How many pods a disruption budget lets go, and when a disruption is void."""
+"""How many evictions a PodDisruptionBudget allows, and when a DisruptionTarget condition is stale."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _scales(pods: Sequence[core.Pod], replicas: int | None) -> dict[str, Scale |
         ({}, 5, 0, 0),
     ],
 )
-def test_how_many_must_be_healthy(
+def test_expected_and_desired_pods(
     spec: Mapping[str, Any], replicas: int, expected: int, desired: int
 ) -> None:
     pods = _pods(3, ready=3)
@@ -77,7 +77,7 @@ def test_scales_of_several_controllers_add_up_and_bare_pods_do_not_count() -> No
         (Scale("set", None, "jobs.batch"), "jobs.batch does not implement the scale subresource"),
     ],
 )
-def test_without_a_scale_nothing_can_be_said(scale: Scale | None, message: str) -> None:
+def test_a_budget_without_a_scale_cannot_be_computed(scale: Scale | None, message: str) -> None:
     pods = _pods(1, ready=1)
     with pytest.raises(SyncError) as error:
         status_of(budget(maxUnavailable=1), pods, {"set0": scale}, NOW)
@@ -102,7 +102,7 @@ def test_without_a_scale_nothing_can_be_said(scale: Scale | None, message: str) 
         (budget(maxUnavailable=1), _pods(3, ready=3), 1, "SufficientPods"),
     ],
 )
-def test_how_many_may_go(
+def test_allowed_disruptions(
     of: policy.PodDisruptionBudget, pods: list[core.Pod], allowed: int, reason: str
 ) -> None:
     status = status_of(of, pods, _scales(pods, 3), NOW)
@@ -152,5 +152,5 @@ def _target(since: int, **more: str) -> list[dict[str, str]]:
         (pod(conditions=[{"type": "DisruptionTarget", "status": "False"}]), None),
     ],
 )
-def test_when_a_disruption_is_void(of: core.Pod, wait: float | None) -> None:
+def test_when_a_disruption_target_is_stale(of: core.Pod, wait: float | None) -> None:
     assert stale_disruption(of, NOW.seconds) == wait

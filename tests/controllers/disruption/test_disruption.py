@@ -1,4 +1,4 @@
-"""What the disruption controller tells: what is new, once."""
+"""The events of the disruption controller: one for each new status."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.controllers.builders import pod
 KEY = ObjectKey("default", "budget")
 
 
-class Known:
-    """An informer, as far as the controller looks."""
+class FakeInformer:
+    """Stands in for an informer."""
 
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, Any] = {}
@@ -37,21 +37,21 @@ class Known:
 
 
 class World:
-    """Client, informers, recorder and log at once."""
+    """Stands in for the client, the informers, the recorder and the log."""
 
     def __init__(self) -> None:
-        self.known: dict[Kind[Any], Known] = {}
-        self.told: list[str] = []
+        self.known: dict[Kind[Any], FakeInformer] = {}
+        self.reasons: list[str] = []
         self.conflicts = 0
 
     def of(self, what: Any) -> Any:
-        return self.known.setdefault(what, Known()) if isinstance(what, Kind) else self
+        return self.known.setdefault(what, FakeInformer()) if isinstance(what, Kind) else self
 
     def bind(self, **_: Any) -> World:
         return self
 
     def event(self, about: Any, type_: str, reason: str, **_: Any) -> None:
-        self.told.append(reason)
+        self.reasons.append(reason)
 
     async def update(self, obj: Any, *, subresource: str) -> Any:
         if self.conflicts:
@@ -81,25 +81,25 @@ def controller(world: World) -> Disruption:
     return Disruption(context)
 
 
-async def test_that_there_are_no_pods_is_told_once(world: World) -> None:
+async def test_a_budget_without_pods_has_one_event(world: World) -> None:
     it = controller(world)
     await it.reconcile(KEY)
     await it.reconcile(KEY)  # as its own write makes it
-    assert world.told == ["NoPods"]
+    assert world.reasons == ["NoPods"]
     world.put(pod("p", labels={"app": "web"}, ready=True))
     await it.reconcile(KEY)
-    assert world.told == ["NoPods"]
+    assert world.reasons == ["NoPods"]
     world.of(kinds.POD).objects.clear()
     await it.reconcile(KEY)
     await it.reconcile(KEY)
-    assert world.told == ["NoPods", "NoPods"], "they have come and gone"
+    assert world.reasons == ["NoPods", "NoPods"], "the pods were created and deleted"
 
 
-async def test_what_could_not_be_written_is_not_told_yet(world: World) -> None:
+async def test_a_status_that_was_not_written_has_no_event(world: World) -> None:
     it = controller(world)
     world.conflicts = 1
     with pytest.raises(StatusError):
         await it.reconcile(KEY)
-    assert world.told == []
+    assert world.reasons == []
     await it.reconcile(KEY)
-    assert world.told == ["NoPods"]
+    assert world.reasons == ["NoPods"]

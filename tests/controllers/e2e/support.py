@@ -1,4 +1,4 @@
-"""etcd, the API server and the controllers, and waiting for what becomes of objects."""
+"""Runs etcd, the API server and the controllers, and waits for conditions of objects."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ QUICK = (
 
 @dataclass
 class Lab:
-    """A running cluster without kubelets and scheduler: the test is both."""
+    """A running cluster without kubelets and scheduler, which the test replaces."""
 
     cluster: Cluster
     client: Client
 
     async def create(self, *objects: M) -> M:
-        """Creates objects in order; the last one as it was made."""
+        """Create objects in order; return the last one as stored."""
         made = objects[-1]
         for obj in objects:
             made = await retry_unavailable(partial(self.client.create, obj))
@@ -49,7 +49,7 @@ class Lab:
             raise
 
     async def object(self, kind: Kind[M], name: str, good: Callable[[M], bool]) -> M:
-        """The object, as soon as it is there and good."""
+        """Wait until the object exists and `good` holds, and return it."""
         found = await eventually(lambda: self.get(kind, name), lambda obj: obj is not None and good(obj))
         assert found is not None
         return found
@@ -61,11 +61,11 @@ class Lab:
         return list((await retry_unavailable(lambda: self.client.list(kind))).items)
 
     async def listed(self, kind: Kind[M], good: Callable[[list[M]], bool]) -> list[M]:
-        """All objects of a kind, as soon as they are good together."""
+        """Wait until `good` holds for all objects of a kind, and return them."""
         return await eventually(lambda: self.all(kind), good)
 
     async def event(self, reason: str, name: str, note: str = "") -> events.Event:
-        """The first event about an object with a reason, and with `note` in what it says."""
+        """Wait for an event about an object with a reason, and with `note` in its note."""
 
         def of(found: list[events.Event]) -> list[events.Event]:
             about = [e for e in found if e.reason == reason and e.regarding.name == name]
@@ -74,7 +74,7 @@ class Lab:
         return of(await self.listed(kinds.EVENTS_EVENT, lambda found: bool(of(found))))[0]
 
     async def run_pod(self, pod: core.Pod, node: str, *, ready: bool = True) -> core.Pod:
-        """Binds a pod and reports it as running, as scheduler and kubelet do."""
+        """Bind a pod and report it as running, as scheduler and kubelet do."""
         await self.client.bind(pod.metadata.namespace, pod.metadata.name, node)
         status: dict[str, Any] = {"phase": "Running"}
         if ready:
@@ -85,13 +85,13 @@ class Lab:
         )
 
     def arm(self, point: str, action: str) -> None:
-        """Arms a failpoint of the running controllers."""
+        """Arm a failpoint of the running controllers."""
         self.cluster.failpoint("controllers", point, action)
 
 
 @asynccontextmanager
 async def running(cluster: Cluster, *arguments: str) -> AsyncIterator[Lab]:
-    """A lab with the controllers' quick settings, and these."""
+    """Start a lab with the controllers' quick settings, and these arguments."""
     cluster.arguments("controllers", *QUICK, *arguments)
     await cluster.start("etcd", "apiserver", "controllers")
     async with cluster.client() as client:

@@ -1,4 +1,4 @@
-"""Deployments over real processes: a controller that dies amid a rollout, and one that finds what it left."""
+"""Deployments over real processes: a controller that dies during a rollout, and its next start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ async def _sets(lab: Lab, count: int) -> list[apps.ReplicaSet]:
 
 
 @pytest.mark.parametrize("moment", [pytest.param("before", marks=pytest.mark.slow), "after"])
-async def test_killed_while_it_makes_the_new_set_it_makes_one(cluster: Cluster, moment: str) -> None:
+async def test_a_controller_killed_while_it_creates_the_new_set_creates_one(
+    cluster: Cluster, moment: str
+) -> None:
     async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
         lab.arm(f"controllers.deployment.create.{moment}", "crash")
         await lab.create(_fresh(replicas=2))
@@ -36,17 +38,17 @@ async def test_killed_while_it_makes_the_new_set_it_makes_one(cluster: Cluster, 
         await cluster.start("controllers")
         (made,) = await _sets(lab, 1)
         await lab.object(kinds.REPLICA_SET, made.metadata.name, lambda s: s.status.replicas == 2)
-        told = await lab.object(kinds.DEPLOYMENT, "web", lambda d: d.status.updatedReplicas == 2)
+        reported = await lab.object(kinds.DEPLOYMENT, "web", lambda d: d.status.updatedReplicas == 2)
         owner = controller_of(made)
         assert owner is not None
-        assert owner.uid == told.metadata.uid
-        progressing = get_condition(told.status.conditions, "Progressing")
+        assert owner.uid == reported.metadata.uid
+        progressing = get_condition(reported.status.conditions, "Progressing")
         assert progressing is not None
         assert progressing.status == "True"
         assert len(await lab.all(kinds.POD)) == 2
 
 
-async def test_a_set_that_matches_is_adopted_and_one_that_is_not_its_own_is_walked_round(
+async def test_a_matching_orphan_is_adopted_and_a_name_collision_avoided(
     cluster: Cluster,
 ) -> None:
     async with running(cluster, "--node-monitor-grace-period", "60s") as lab:
@@ -63,11 +65,11 @@ async def test_a_set_that_matches_is_adopted_and_one_that_is_not_its_own_is_walk
             kinds.REPLICA_SET, orphan.metadata.name, lambda s: bool(s.metadata.ownerReferences)
         )
         assert adopted.metadata.ownerReferences[0].uid == again.metadata.uid
-        # The name that the next template hashes to is taken by somebody else's set.
+        # The name that the next template hashes to is taken by another owner's set.
         changed = _fresh(replicas=0, image="v2")
         stored = await lab.client.get(kinds.DEPLOYMENT, "web", "default")
         stored.spec.template.CopyFrom(changed.spec.template)
-        # Whatever the controller has told in its status meanwhile.
+        # The controller may have written the status meanwhile.
         stored.metadata.ClearField("resourceVersion")
         dry = await lab.client.update(stored, dry_run=True)
         foreign = new_set(dry)

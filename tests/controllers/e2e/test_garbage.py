@@ -13,7 +13,7 @@ from tests.controllers.e2e.support import Lab, running
 from tests.support.cluster import Cluster
 
 
-async def test_dependents_go_after_their_owner(cluster: Cluster) -> None:
+async def test_dependents_are_deleted_after_their_owner(cluster: Cluster) -> None:
     async with running(cluster) as lab:
         await lab.create(replica_set(replicas=2))
         await lab.listed(kinds.POD, lambda pods: len(pods) == 2)
@@ -22,7 +22,7 @@ async def test_dependents_go_after_their_owner(cluster: Cluster) -> None:
         await lab.listed(kinds.POD, lambda pods: not pods)
 
 
-async def test_dependents_go_before_an_owner_that_waits(cluster: Cluster) -> None:
+async def test_dependents_are_deleted_before_an_owner_that_waits(cluster: Cluster) -> None:
     async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
         await lab.create(node())
         await lab.create(replica_set(replicas=1))
@@ -64,7 +64,7 @@ async def test_only_the_owners_uid_counts(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-async def test_a_namespace_goes_with_its_content(cluster: Cluster, killed: bool) -> None:
+async def test_a_namespace_is_deleted_with_its_content(cluster: Cluster, killed: bool) -> None:
     async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
         await lab.create(codec.from_json(core.Namespace, {"metadata": {"name": "team"}}))
         await lab.create(node())
@@ -103,7 +103,7 @@ async def _own(lab: Lab, dependent: str, *owners: core.ConfigMap) -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3])
-async def test_a_circle_of_owners_goes(cluster: Cluster, size: int) -> None:
+async def test_a_cycle_of_owners_is_deleted(cluster: Cluster, size: int) -> None:
     async with running(cluster) as lab:
         made = [await lab.create(_config_map(f"c{i}")) for i in range(size)]
         for i, one in enumerate(made):
@@ -113,7 +113,7 @@ async def test_a_circle_of_owners_goes(cluster: Cluster, size: int) -> None:
             await lab.gone(kinds.CONFIG_MAP, one.metadata.name)
 
 
-async def test_an_owner_that_waits_goes_when_its_dependent_has_another_owner(cluster: Cluster) -> None:
+async def test_a_waiting_owner_is_deleted_when_its_dependent_has_another_owner(cluster: Cluster) -> None:
     async with running(cluster) as lab:
         goes, stays = await lab.create(_config_map("goes")), await lab.create(_config_map("stays"))
         await lab.create(_config_map("dependent"))

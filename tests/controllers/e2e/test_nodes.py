@@ -56,10 +56,10 @@ async def test_a_new_node_loses_its_registration_taint_and_gets_its_metadata(clu
         assert not event.regarding.resourceVersion
 
 
-async def test_a_silent_node_is_unknown_and_its_pods_go_when_they_tolerate_it_no_longer(
+async def test_a_silent_node_is_unknown_and_its_pods_are_evicted_after_their_toleration(
     cluster: Cluster,
 ) -> None:
-    # Nobody renews this node's lease: it is held until the pods are there.
+    # No kubelet renews this node's lease: the controller is held until the pods exist.
     async with running(cluster, "--failpoints", f"{UNKNOWN}=pause") as lab:
         await lab.create(node(conditions=[condition("Ready"), condition("MemoryPressure", "False")]))
         await lab.object(kinds.NODE, "n1", lambda n: not n.spec.taints)
@@ -104,15 +104,15 @@ async def test_a_silent_node_is_unknown_and_its_pods_go_when_they_tolerate_it_no
         assert not marked.regarding.resourceVersion
 
 
-async def test_a_node_that_speaks_again_keeps_its_pods(cluster: Cluster) -> None:
+async def test_a_node_that_sends_heartbeats_again_keeps_its_pods(cluster: Cluster) -> None:
     async with running(cluster) as lab:
         await lab.create(node())
         patient = await lab.create(pod("patient", tolerations=_tolerations(3600)))
         await lab.run_pod(patient, "n1")
         heartbeats = itertools.count(EPOCH)
 
-        async def speak() -> set[str]:
-            """A heartbeat whenever the node is given up; what was told of the pod."""
+        async def beat() -> set[str]:
+            """Send a heartbeat when the node is Unknown; return the notes of the eviction's events."""
             found = await lab.get(kinds.NODE, "n1")
             assert found is not None
             if ("unreachable", "NoExecute") in _taints(found):
@@ -120,17 +120,17 @@ async def test_a_node_that_speaks_again_keeps_its_pods(cluster: Cluster) -> None
                 await lab.client.patch(
                     kinds.NODE, "n1", "", {"status": {"conditions": [beat]}}, subresource="status"
                 )
-            told = await lab.all(kinds.EVENTS_EVENT)
-            return {event.note for event in told if event.reason == "TaintManagerEviction"}
+            recorded = await lab.all(kinds.EVENTS_EVENT)
+            return {event.note for event in recorded if event.reason == "TaintManagerEviction"}
 
-        await eventually(speak, lambda notes: "Cancelling deletion of Pod default/patient" in notes)
+        await eventually(beat, lambda notes: "Cancelling deletion of Pod default/patient" in notes)
         found = await lab.get(kinds.POD, "patient")
         assert found is not None
         assert not found.metadata.HasField("deletionTimestamp")
 
 
 @pytest.mark.slow  # and a machine that is slow too loses them rightly; the core is in ../test_node_health.py
-async def test_nodes_are_not_lost_because_the_api_server_was(cluster: Cluster) -> None:
+async def test_nodes_stay_ready_while_the_api_server_is_down(cluster: Cluster) -> None:
     async with running(cluster, "--node-monitor-grace-period", "2s") as lab:
         await lab.create(node(), lease("n1", 0))
 
@@ -166,7 +166,9 @@ async def test_nodes_are_not_lost_because_the_api_server_was(cluster: Cluster) -
         "controllers.pod_gc.delete.before",
     ],
 )
-async def test_killed_anywhere_pods_of_a_lost_node_go(cluster: Cluster, point: str) -> None:
+async def test_a_controller_killed_anywhere_still_evicts_pods_of_a_lost_node(
+    cluster: Cluster, point: str
+) -> None:
     # The first taint that is changed is the one of the registration.
     action = "1*off->crash" if "taint_node" in point else "crash"
     trust = ("--node-monitor-grace-period", "1h") if "pod_gc" in point else ()
@@ -187,7 +189,7 @@ async def test_killed_anywhere_pods_of_a_lost_node_go(cluster: Cluster, point: s
             assert ("unreachable", "NoExecute") in _taints(found)
 
 
-async def test_pods_of_a_deleted_node_fail_and_go(cluster: Cluster) -> None:
+async def test_pods_of_a_deleted_node_fail_and_are_deleted(cluster: Cluster) -> None:
     async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
         await lab.create(node())
         await lab.event("RegisteredNode", "n1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controllers.service_cidrs.shell.service_cidrs import FINALIZER
+from controllers.service_cidrs.protection import FINALIZER
 from machinery.api import kinds
 from machinery.api.pb import core, networking
 from tests.controllers.e2e.support import running

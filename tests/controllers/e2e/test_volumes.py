@@ -20,7 +20,7 @@ BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 
 
 async def _select(lab: Lab, name: str = "data") -> None:
-    """Does the scheduler's part: the claim's node is chosen."""
+    """Select the claim's node, as the scheduler does."""
     await lab.client.patch(
         kinds.PERSISTENT_VOLUME_CLAIM, name, "default", {"metadata": {"annotations": SELECTED}}
     )
@@ -45,8 +45,10 @@ async def test_an_external_provisioners_volume_is_bound_in_the_recorded_order(cl
             "data",
             lambda c: c.metadata.annotations.get(PROVISIONER) == "example.com/none",
         )
-        told = await lab.event("ExternalProvisioning", "data")
-        assert told.note.startswith("Waiting for a volume to be created either by the external provisioner '")
+        event = await lab.event("ExternalProvisioning", "data")
+        assert event.note.startswith(
+            "Waiting for a volume to be created either by the external provisioner '"
+        )
 
         def claim_written(old: core.PersistentVolumeClaim, new: core.PersistentVolumeClaim) -> None:
             added = {key.rpartition("/")[2] for key in new.metadata.annotations} - {
@@ -90,7 +92,7 @@ async def _value(value: int) -> int:
     return value
 
 
-async def test_a_free_volume_is_bound_and_kept_when_its_claim_goes(cluster: Cluster) -> None:
+async def test_a_free_volume_is_bound_and_released_when_its_claim_is_deleted(cluster: Cluster) -> None:
     async with running(cluster) as lab:
         await lab.create(storage_class("static", wait=False, provisioner="kubernetes.io/no-provisioner"))
         for name, size in (("big", "10Gi"), ("small", "2Gi"), ("tiny", "500Mi")):
@@ -113,7 +115,7 @@ async def test_a_claim_in_use_outlives_its_deletion(cluster: Cluster) -> None:
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
         await lab.run_pod(await lab.create(pod("user", volumes=volumes)), "n1")
         await lab.client.delete(kinds.PERSISTENT_VOLUME_CLAIM, "data", "default")
-        await lab.create(pod("later"))  # what comes after has been seen after
+        await lab.create(pod("later"))  # events of one watch are in order
         kept = await lab.object(
             kinds.PERSISTENT_VOLUME_CLAIM, "data", lambda c: c.metadata.HasField("deletionTimestamp")
         )
@@ -124,7 +126,7 @@ async def test_a_claim_in_use_outlives_its_deletion(cluster: Cluster) -> None:
         await lab.listed(kinds.PERSISTENT_VOLUME, lambda volumes: not volumes)
 
 
-async def test_the_provisioner_fails_as_often_as_its_class_asks(cluster: Cluster) -> None:
+async def test_the_provisioner_fails_as_often_as_its_class_requires(cluster: Cluster) -> None:
     async with running(cluster) as lab:
         await lab.create(node(), storage_class(failures="1", delay="50ms"), claim())
         await _select(lab)
@@ -138,7 +140,7 @@ async def test_the_provisioner_fails_as_often_as_its_class_asks(cluster: Cluster
         assert (await lab.event("ProvisioningSucceeded", "data")).type == "Normal"
 
 
-async def test_a_claim_whose_node_goes_is_given_back(cluster: Cluster) -> None:
+async def test_a_claim_whose_node_is_deleted_is_given_back(cluster: Cluster) -> None:
     async with running(cluster) as lab:
         await lab.create(node(), storage_class(delay="1h"), claim())
         await _select(lab)
@@ -163,7 +165,7 @@ async def test_a_claim_whose_node_goes_is_given_back(cluster: Cluster) -> None:
         "controllers.bind_volume.after",
     ],
 )
-async def test_killed_anywhere_it_makes_one_volume(cluster: Cluster, point: str) -> None:
+async def test_a_provisioner_killed_anywhere_creates_one_volume(cluster: Cluster, point: str) -> None:
     async with running(cluster) as lab:
         await lab.create(node(), storage_class(delay="20ms"), claim())
         lab.arm(point, "crash")

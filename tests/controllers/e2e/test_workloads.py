@@ -25,7 +25,7 @@ def _owned(pods: list[core.Pod], owner: apps.ReplicaSet) -> list[core.Pod]:
     return [p for p in pods if (o := controller_of(p)) is not None and o.uid == owner.metadata.uid]
 
 
-async def test_pods_are_made_scaled_and_counted(cluster: Cluster) -> None:
+async def test_pods_are_created_scaled_and_counted(cluster: Cluster) -> None:
     async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
         await lab.create(node())
         made = await lab.create(replica_set(replicas=3))
@@ -41,8 +41,8 @@ async def test_pods_are_made_scaled_and_counted(cluster: Cluster) -> None:
         created = await lab.listed(
             kinds.EVENTS_EVENT, lambda found: sum(e.reason == "SuccessfulCreate" for e in found) == 3
         )
-        told = {e.note for e in created if e.reason == "SuccessfulCreate"}
-        assert told == {f"Created pod: {p.metadata.name}" for p in pods}
+        notes = {e.note for e in created if e.reason == "SuccessfulCreate"}
+        assert notes == {f"Created pod: {p.metadata.name}" for p in pods}
 
         await _scale(lab, 2)
         left = await lab.listed(
@@ -52,7 +52,7 @@ async def test_pods_are_made_scaled_and_counted(cluster: Cluster) -> None:
         assert going == [pods[0].metadata.name]  # the one that is not ready
 
 
-async def test_a_quota_bounds_and_frees(cluster: Cluster) -> None:
+async def test_a_quota_limits_pods_until_one_is_deleted(cluster: Cluster) -> None:
     async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
         bounds = core.ResourceQuota()
         bounds.metadata.name, bounds.metadata.namespace = "q", "default"
@@ -90,7 +90,7 @@ async def test_a_pod_that_becomes_terminating_moves_to_that_quota(cluster: Clust
         await lab.object(kinds.RESOURCE_QUOTA, "terminating", lambda q: q.status.used["pods"].string == "1")
 
 
-async def test_orphans_are_adopted_and_strangers_released(cluster: Cluster) -> None:
+async def test_orphans_are_adopted_and_pods_that_no_longer_match_released(cluster: Cluster) -> None:
     async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
         bounds = core.ResourceQuota()
         bounds.metadata.name, bounds.metadata.namespace = "q", "default"
@@ -128,7 +128,9 @@ async def test_pods_become_available_by_time_alone(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_killed_while_making_pods_it_makes_no_pod_twice(cluster: Cluster, moment: str) -> None:
+async def test_a_controller_killed_while_creating_pods_creates_none_twice(
+    cluster: Cluster, moment: str
+) -> None:
     async with running(cluster) as lab:
         # One, then two, then four: it dies amid the second batch.
         lab.arm(CREATED + moment, "1*off->crash")
@@ -141,7 +143,7 @@ async def test_killed_while_making_pods_it_makes_no_pod_twice(cluster: Cluster, 
         assert len(await lab.all(kinds.POD)) == 7
 
 
-async def test_a_set_whose_pods_are_refused_says_so(cluster: Cluster) -> None:
+async def test_a_set_whose_pods_are_rejected_has_a_condition(cluster: Cluster) -> None:
     async with running(cluster) as lab:
         broken = replica_set(replicas=1)
         broken.spec.template.spec.priorityClassName = "no-such-class"
@@ -155,7 +157,7 @@ async def test_a_set_whose_pods_are_refused_says_so(cluster: Cluster) -> None:
         assert event.type == "Warning"
 
 
-async def test_a_budget_lets_go_as_many_as_it_may(cluster: Cluster) -> None:
+async def test_a_budget_allows_as_many_evictions_as_it_may(cluster: Cluster) -> None:
     async with running(cluster, "--node-monitor-grace-period", "1h") as lab:
         await lab.create(node())
         await lab.create(replica_set(replicas=3))
@@ -204,7 +206,7 @@ async def test_a_budget_over_what_cannot_be_scaled_allows_nothing(cluster: Clust
         await lab.event("CalculateExpectedPodCountFailed", "budget")
 
 
-async def test_a_set_in_a_namespace_that_ends_is_quiet(cluster: Cluster) -> None:
+async def test_a_set_in_a_terminating_namespace_records_no_event(cluster: Cluster) -> None:
     async with running(cluster, "--controllers", "replicaset-controller") as lab:
         space = core.Namespace()
         space.metadata.name = "ending"
@@ -213,7 +215,7 @@ async def test_a_set_in_a_namespace_that_ends_is_quiet(cluster: Cluster) -> None
         made.metadata.namespace = "ending"
         await lab.create(made)
         await lab.client.delete(kinds.NAMESPACE, "ending")
-        # Nobody empties it: the namespace controller does not run.
+        # It keeps its content: the namespace controller does not run.
         await lab.client.patch(kinds.REPLICA_SET, "web", "ending", {"spec": {"replicas": 2}})
 
         async def read() -> apps.ReplicaSet:

@@ -42,7 +42,7 @@ def service(
 def backend(
     number: int, *ips: str, ready: bool = True, on: str = "n1", phase: str = "Running", **more: Any
 ) -> core.Pod:
-    """A pod of the Service `web` with the address 10.0.0.`number`, or with these."""
+    """Return a pod of the Service `web` with the address 10.0.0.`number`, or with these."""
     made = pod(f"p{number:04}", uid=f"u{number}", node=on, ready=ready, phase=phase, **more)
     for ip in ips or (f"10.0.{number // 250}.{number % 250 + 1}",):
         made.status.podIPs.add(ip=ip)

@@ -9,10 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
-from controllers.endpoints.mirroring import Warned, is_mirrored, plan
+from controllers.endpoints.mirroring import is_mirrored, plan
 from controllers.endpoints.pending_writes import PendingWrites
 from controllers.endpoints.shell.members import ServicePods
 from controllers.endpoints.subsets import desired, desired_subsets, repacked, truncate
+from controllers.planned_events import PlannedEvent
 from controllers.shell.manager import TABLE, Options
 from machinery.api import kinds
 from machinery.api.objects import ObjectKey
@@ -149,7 +150,7 @@ def test_no_more_than_a_thousand_addresses(
     assert [(len(s.addresses), len(s.notReadyAddresses)) for s in subsets] == left
 
 
-def test_endpoints_over_capacity_say_so_and_are_written_once() -> None:
+def test_endpoints_over_capacity_are_annotated_and_written_once() -> None:
     pods = [backend(number) for number in range(1001)]
     made = desired(service(), pods, None, EPOCH)
     assert made is not None
@@ -256,11 +257,16 @@ def test_what_a_mirror_leaves_out() -> None:
     writes, warnings = plan(_endpoints(_subset(*many), _subset("bad", port=81)), [])
     assert [len(each.endpoints) for each in writes.create] == [1000]
     assert warnings == [
-        Warned("InvalidIPAddress", "Skipped 1 invalid IP addresses when mirroring to EndpointSlices"),
-        Warned(
+        PlannedEvent(
+            "InvalidIPAddress",
+            "Skipped 1 invalid IP addresses when mirroring to EndpointSlices",
+            "Warning",
+        ),
+        PlannedEvent(
             "TooManyAddressesToMirror",
             "A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset."
             " 3 addresses were skipped",
+            "Warning",
         ),
     ]
 
@@ -359,7 +365,7 @@ async def test_changes_of_many_pods_are_gathered(pods: int, seconds: float) -> N
         tasks.cancel_scope.cancel()
 
 
-async def test_what_a_client_changes_is_put_right() -> None:
+async def test_changes_of_another_client_are_reconciled() -> None:
     api = Api()
     api.put(backend(0, labels={"app": "web"}))
     api.put(service())

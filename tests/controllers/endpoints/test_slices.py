@@ -144,7 +144,7 @@ def test_both_families_of_a_dual_stack_service() -> None:
     assert found == {"IPv4": ["10.0.0.1", "10.0.0.2"], "IPv6": ["fd00::1"]}
 
 
-def test_slices_of_a_family_that_the_service_lost_go() -> None:
+def test_slices_of_a_removed_family_are_deleted() -> None:
     dual = service(ipFamilies=["IPv4", "IPv6"])
     existing = _made(dual, [backend(0, "10.0.0.1", "fd00::1")])
     writes = _plan(service(), [backend(0, "10.0.0.1", "fd00::1")], existing).writes
@@ -226,7 +226,7 @@ def test_labels_follow_the_service() -> None:
     assert _plan(reserved, [backend(0)], existing).writes.is_empty
 
 
-def test_slices_of_a_service_that_was_made_again_go() -> None:
+def test_slices_of_a_recreated_service_are_deleted() -> None:
     existing = _made(service(), [backend(0)])
     again = service()
     again.metadata.uid = "another"
@@ -234,7 +234,7 @@ def test_slices_of_a_service_that_was_made_again_go() -> None:
     assert _counts(writes) == (1, 0, 1)
 
 
-def test_a_service_that_goes_gets_no_slice() -> None:
+def test_a_terminating_service_gets_no_slice() -> None:
     goes = service()
     goes.metadata.deletionTimestamp.seconds = EPOCH
     assert _plan(goes, [backend(0)]).writes.is_empty

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from controllers.garbage.namespace_status import conditions, with_conditions, without_content_finalizer
+from controllers.garbage.namespace_status import (
+    RemainingContent,
+    conditions,
+    with_conditions,
+    without_content_finalizer,
+)
 from controllers.garbage.ownership import (
     Action,
     Delete,
@@ -27,6 +32,7 @@ from controllers.garbage.pod_gc import (
     too_many_ended,
     unscheduled_terminating,
 )
+from machinery.api import kinds
 from machinery.api.objects import get_condition
 from machinery.api.pb import core
 from machinery.runtime.clock import to_time
@@ -48,7 +54,7 @@ def _names(pods: Sequence[core.Pod]) -> list[str]:
     ("threshold", "gone"),
     [(0, []), (4, []), (3, ["evicted"]), (2, ["evicted", "oldest"]), (1, ["evicted", "oldest", "a"])],
 )
-def test_ended_pods_beyond_the_threshold_go_oldest_first(threshold: int, gone: list[str]) -> None:
+def test_ended_pods_beyond_the_threshold_are_deleted_oldest_first(threshold: int, gone: list[str]) -> None:
     pods = [
         pod("b", uid="1", created=5, phase="Failed"),
         pod("a", uid="2", created=5, phase="Succeeded"),
@@ -80,18 +86,18 @@ def test_pods_that_end_without_a_kubelet() -> None:
 def test_a_missing_node_is_in_quarantine_first() -> None:
     quarantine, here = Quarantine(40.0), {"here"}
     named = ["here", "gone", "late"]
-    assert quarantine.look(named, here.__contains__, 0.0) == []
+    assert quarantine.missing_nodes(named, here.__contains__, 0.0) == []
     here.add("late")
-    assert quarantine.look(named, here.__contains__, 39.0) == []
+    assert quarantine.missing_nodes(named, here.__contains__, 39.0) == []
     here.remove("late")
-    assert quarantine.look(named, here.__contains__, 40.0) == ["gone"]
-    assert quarantine.look(named, here.__contains__, 79.0) == ["gone"]
-    assert quarantine.look(named, here.__contains__, 80.0) == ["gone", "late"]
-    assert quarantine.look([], here.__contains__, 81.0) == []
-    assert quarantine.look(["gone"], here.__contains__, 82.0) == []  # pods name it again
+    assert quarantine.missing_nodes(named, here.__contains__, 40.0) == ["gone"]
+    assert quarantine.missing_nodes(named, here.__contains__, 79.0) == ["gone"]
+    assert quarantine.missing_nodes(named, here.__contains__, 80.0) == ["gone", "late"]
+    assert quarantine.missing_nodes([], here.__contains__, 81.0) == []
+    assert quarantine.missing_nodes(["gone"], here.__contains__, 82.0) == []  # pods name it again
 
 
-def test_a_lost_pod_is_marked_failed() -> None:
+def test_a_pod_is_marked_failed_before_its_deletion() -> None:
     lost = pod(phase="Running")
     lost.metadata.generation = 2
     marked = failed(lost, NOW, node_gone=True)
@@ -155,7 +161,7 @@ CIRCLE.metadata.finalizers.append("foregroundDeletion")
         (_owned(finalizers=["other"], deleted=True), [BLOCKING], Keep()),
     ],
 )  # fmt: skip
-def test_what_becomes_of_an_object(of: core.Pod, dependents: list[Any], action: Action) -> None:
+def test_the_action_for_an_object_by_its_owners(of: core.Pod, dependents: list[Any], action: Action) -> None:
     def state(reference: Any) -> Owner:
         return {"solid": SOLID, "waiting": WAITING}.get(reference.uid, ABSENT)
 
@@ -180,12 +186,12 @@ def _rows(namespace: core.Namespace) -> dict[str, tuple[str, str]]:
     return {c.type: (c.status, c.reason) for c in namespace.status.conditions}
 
 
-def test_a_namespace_says_what_is_left() -> None:
+def test_a_namespace_reports_its_remaining_content() -> None:
     rows = conditions({"pods.": 2, "configmaps.": 1}, {"x/y": 1})
-    told = with_conditions(_namespace(), rows, NOW)
-    assert told is not None
-    found = {c.type: c for c in told.status.conditions}
-    assert _rows(told) == {
+    updated = with_conditions(_namespace(), rows, NOW)
+    assert updated is not None
+    found = {c.type: c for c in updated.status.conditions}
+    assert _rows(updated) == {
         "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered"),
         "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions"),
         "NamespaceDeletionContentFailure": ("False", "ContentDeleted"),
@@ -195,17 +201,17 @@ def test_a_namespace_says_what_is_left() -> None:
     assert found["NamespaceContentRemaining"].message == (
         "Some resources are remaining: configmaps. has 1 resource instances, pods. has 2 resource instances"
     )
-    assert with_conditions(told, rows, NOW) is None
-    emptied = with_conditions(told, conditions({}, {}), NOW)
+    assert with_conditions(updated, rows, NOW) is None
+    emptied = with_conditions(updated, conditions({}, {}), NOW)
     assert emptied is not None
     assert _rows(emptied)["NamespaceContentRemaining"] == ("False", "ContentRemoved")
     assert _rows(emptied)["NamespaceFinalizersRemaining"] == ("False", "ContentHasNoFinalizers")
 
 
-def test_a_failure_to_delete_is_told() -> None:
-    told = with_conditions(_namespace(), conditions({"pods.": 1}, {}, "refused"), NOW)
-    assert told is not None
-    assert _rows(told)["NamespaceDeletionContentFailure"] == ("True", "ContentDeletionFailed")
+def test_a_failure_to_delete_is_reported() -> None:
+    updated = with_conditions(_namespace(), conditions({"pods.": 1}, {}, "refused"), NOW)
+    assert updated is not None
+    assert _rows(updated)["NamespaceDeletionContentFailure"] == ("True", "ContentDeletionFailed")
 
 
 def test_a_namespace_is_finalized_once() -> None:
@@ -213,3 +219,22 @@ def test_a_namespace_is_finalized_once() -> None:
     assert done is not None
     assert list(done.spec.finalizers) == ["mine"]
     assert without_content_finalizer(done) is None
+
+
+def test_remaining_content_is_counted_and_looked_at_after_half_its_grace_period() -> None:
+    left = RemainingContent()
+    assert left.recheck_seconds() is None
+    ending = pod("ending", node="n1", deleted=True)
+    ending.metadata.deletionTimestamp.seconds = EPOCH + 20
+    ending.metadata.finalizers.append("x/y")
+    left.add(kinds.POD, pod("bare"), EPOCH)
+    assert left.recheck_seconds() == 1
+    left.add(kinds.POD, ending, EPOCH)
+    assert left.recheck_seconds() == 10
+    left.add(kinds.POD, pod("running", node="n1", terminationGracePeriodSeconds=60), EPOCH)
+    assert left.recheck_seconds() == 15, "never more"
+    left.fail("refused")
+    left.fail("refused again")
+    assert (dict(left.by_resource), dict(left.by_finalizer)) == ({"pods.": 3}, {"x/y": 1})
+    found = {c.type: c for c in left.conditions()}
+    assert found["NamespaceDeletionContentFailure"].message == "refused"

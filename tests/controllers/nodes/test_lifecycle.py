@@ -1,4 +1,4 @@
-"""The node life cycle controller with a clock of the test's: whose silence counts."""
+"""The node life cycle controller with a simulated clock: when a silent kubelet counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRACE_SECONDS = 10.0
 
 
 class Api(FakeApi):
-    """An API server that can be away."""
+    """An API server that can be unavailable."""
 
     away = False
 
@@ -35,7 +35,7 @@ class Api(FakeApi):
         return condition_is(found.status.conditions, "Ready")
 
 
-async def test_nodes_are_not_lost_because_the_api_server_was() -> None:
+async def test_nodes_stay_ready_while_the_api_server_is_down() -> None:
     api, clock = Api(), FakeClock()
     api.put(node())
     api.put(lease("n1", 0))
@@ -60,7 +60,7 @@ async def test_nodes_are_not_lost_because_the_api_server_was() -> None:
             assert api.ready, "no kubelet could renew while it was away"
             api.away = False
             await pass_by(8)
-            assert api.ready, "its time began anew"
+            assert api.ready, "the grace period started again"
             api.put(lease("n1", 1))
             await pass_by(8)
             assert api.ready, "it was heard of"

@@ -53,7 +53,7 @@ def test_taints_follow_conditions(
     assert _names(plan_no_execute(made, NOW)) == no_execute
 
 
-def test_taints_say_since_when() -> None:
+def test_taints_have_the_time_they_were_added() -> None:
     planned = plan_no_execute(node(conditions=[condition("Ready", "Unknown")], taints=[REGISTERED]), NOW)
     assert planned is not None
     assert [t.HasField("timeAdded") for t in planned] == [False, True]
@@ -90,7 +90,7 @@ def test_how_long_a_pod_may_stay(
     assert seconds_to_live(pod(tolerations=tolerations), taints) == seconds
 
 
-def test_a_node_lives_as_long_as_its_lease_or_status_changes() -> None:
+def test_a_node_is_healthy_while_its_lease_or_status_changes() -> None:
     beat = [condition("Ready", lastHeartbeatTime=stamp(0))]
     health = observe(None, node(conditions=beat), lease("n1", 0), 10.0)
     assert health.changed_at == 10.0
@@ -130,7 +130,7 @@ def test_a_ready_pod_becomes_unready_once() -> None:
     ("nodes", "seconds"),
     [(1, 0), (100, 0), (101, 15), (500, 15), (501, 30), (1000, 30), (2000, 60), (2001, 300)],
 )
-def test_kubelets_look_less_often_in_big_clusters(nodes: int, seconds: int) -> None:
+def test_the_ttl_grows_with_the_number_of_nodes(nodes: int, seconds: int) -> None:
     assert ttl_seconds(nodes) == seconds
 
 

@@ -1,4 +1,4 @@
-"""What a quota's namespace uses: tables."""
+"""What a namespace uses of its quota, as tables."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def _asking(name: str, cpu: str, **fields: Any) -> core.Pod:
         ({"count/unknown.example.com": "1"}, []),
     ],
 )  # fmt: skip
-def test_which_kinds_a_quota_bounds(hard: dict[str, str], plurals: list[str]) -> None:
+def test_which_kinds_a_quota_limits(hard: dict[str, str], plurals: list[str]) -> None:
     assert sorted(kind.plural for kind in measured_kinds(_quota(hard))) == plurals
 
 
-def test_pods_that_ended_use_only_a_place() -> None:
+def test_ended_pods_count_for_count_pods_only() -> None:
     bounds = _quota({"pods": "9", "count/pods": "9", "requests.cpu": "9", "count/unknown.example.com": "1"})
     pods = [_asking("a", "500m"), _asking("b", "1"), _asking("c", "1", phase="Succeeded")]
     total = used(bounds, {kinds.POD: pods})

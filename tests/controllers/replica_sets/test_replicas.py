@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from controllers.replica_sets.expectations import EXPECTATION_SECONDS_MAX, Expectations
-from controllers.replica_sets.replicas import BURST_MAX, claim, is_available, plan, pod_of, to_delete
+from controllers.replica_sets.replicas import (
+    BURST_MAX,
+    claim,
+    is_available,
+    plan,
+    pod_of,
+    recheck_seconds,
+    to_delete,
+)
 from controllers.replica_sets.replicas import status_of as replicas_status
 from machinery.api.objects import ObjectKey, get_condition
 from machinery.api.pb import core
@@ -18,7 +26,7 @@ MINE = [owned_by("set")]
 KEY = ObjectKey("default", "web")
 
 
-def test_which_pods_are_a_sets() -> None:
+def test_the_pods_that_a_set_owns_adopts_and_releases() -> None:
     of = replica_set(uid="set")
     pods = [
         pod("own", labels=WEB, owners=MINE),
@@ -49,7 +57,7 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
         (pod(uid="b", node="n1", phase="Running"), pod(uid="a", node="n1", phase="Running", ready=True)),
         (pod(uid="b", annotations={COST: "-1"}), pod(uid="a")),
         (pod(uid="b"), pod(uid="a", annotations={COST: "1"})),
-        (pod(uid="b", node="crowded"), pod(uid="a", node="n1")),
+        (pod(uid="b", node="n2"), pod(uid="a", node="n1")),
         (pod(uid="b", node="n1", ready=True, ready_since=990), pod(uid="a", node="n1", ready=True)),
         (pod(uid="b", restarts=2), pod(uid="a", restarts=1)),
         (pod(uid="b", created=990), pod(uid="a", created=0)),
@@ -57,8 +65,8 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
         (pod(uid="a", created=1), pod(uid="b", created=30)),
     ],
 )
-def test_which_of_two_pods_goes(first: core.Pod, second: core.Pod) -> None:
-    siblings = {"crowded": 3, "n1": 1}
+def test_which_of_two_pods_is_deleted_first(first: core.Pod, second: core.Pod) -> None:
+    siblings = {"n2": 3, "n1": 1}
     for pods in ([first, second], [second, first]):
         gone = to_delete(pods, 1, siblings, float(EPOCH + 1000))
         assert gone == [first]
@@ -76,7 +84,7 @@ def test_which_of_two_pods_goes(first: core.Pod, second: core.Pod) -> None:
         (0, 700, False, 0, BURST_MAX),
     ],
 )
-def test_how_many_pods_are_made_or_deleted(
+def test_how_many_pods_are_created_or_deleted(
     wanted: int, there: int, deleted: bool, create: int, delete: int
 ) -> None:
     pods = [pod(f"p{number}", uid=f"{number}") for number in range(there)]
@@ -84,7 +92,7 @@ def test_how_many_pods_are_made_or_deleted(
     assert (work.create, len(work.delete)) == (create, delete)
 
 
-def test_a_new_pod_is_its_templates_and_its_sets() -> None:
+def test_a_new_pod_has_the_template_and_its_owner() -> None:
     made = pod_of(replica_set(uid="set"))
     assert made.metadata.generateName == "web-"
     assert dict(made.metadata.labels) == WEB
@@ -114,7 +122,7 @@ def test_status_counts_pods() -> None:
     assert replicas_status(of, pods, "", NOW, terminating=True).terminatingReplicas == 1
 
 
-def test_a_failure_is_told_as_long_as_it_lasts() -> None:
+def test_a_failure_is_reported_as_long_as_it_lasts() -> None:
     of = replica_set(uid="set", replicas=1)
     status = replicas_status(of, [], "no", NOW)
     failure = get_condition(status.conditions, "ReplicaFailure")
@@ -154,3 +162,14 @@ def test_expectations_hold_until_the_watch_has_shown_them() -> None:
     assert expected.satisfied(KEY, EXPECTATION_SECONDS_MAX + 1)
     expected.forget(KEY)
     assert expected.satisfied(KEY, 0.0)
+
+
+def test_a_ready_pod_is_looked_at_again_until_it_is_available() -> None:
+    of = replica_set(uid="set", replicas=1)
+    of.spec.minReadySeconds = 30
+    ready = pod(ready=True, ready_since=990)
+    assert recheck_seconds(of, [ready], NOW.seconds) == 30
+    assert recheck_seconds(of, [ready], NOW.seconds + 30) is None
+    assert recheck_seconds(of, [pod()], NOW.seconds) is None
+    of.spec.minReadySeconds = 0
+    assert recheck_seconds(of, [ready], NOW.seconds) is None

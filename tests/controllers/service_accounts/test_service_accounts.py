@@ -1,4 +1,4 @@
-"""Each namespace has its default account and the authority, and has them again when somebody takes them."""
+"""Each namespace has its default account and the authority, also after a client deletes or changes them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_the_controllers_are_ready_once_pods_of_the_namespace_default_can_
     is_ready = anyio.Event()
 
     async def wait() -> None:
-        await controller.wait_first_made()
+        await controller.wait_first_created()
         is_ready.set()
 
     async with anyio.create_task_group() as tasks:
@@ -94,7 +94,7 @@ async def test_the_controllers_are_ready_once_pods_of_the_namespace_default_can_
         tasks.cancel_scope.cancel()
 
 
-async def test_what_somebody_writes_there_is_written_over() -> None:
+async def test_a_changed_config_map_is_overwritten() -> None:
     api = Api()
     api.namespace("a")
     other = core.ConfigMap()

@@ -1,4 +1,4 @@
-"""When a range of Services' addresses may go, and what the controller says of it meanwhile."""
+"""When a ServiceCIDR may be deleted, and its condition until then."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from controllers.service_cidrs.protection import may_be_deleted
-from controllers.service_cidrs.shell.service_cidrs import FINALIZER, GRACE_SECONDS, ServiceCIDRController
+from controllers.service_cidrs.protection import FINALIZER, GRACE_SECONDS, may_be_deleted
+from controllers.service_cidrs.shell.service_cidrs import ServiceCIDRController
 from machinery.api.objects import ObjectKey
 from machinery.api.pb import networking
 from machinery.runtime.clock import FakeClock
@@ -47,7 +47,7 @@ def address(name: str, managed_by: str = "ipallocator.k8s.io") -> networking.IPA
         (["fd00::/64"], ["10.1.0.5"], False),
     ],
 )
-def test_which_range_may_go(others: list[str], given: list[str], may: bool) -> None:
+def test_which_range_may_be_deleted(others: list[str], given: list[str], may: bool) -> None:
     found = [cidr(f"other-{number}", text) for number, text in enumerate(others)]
     leaving = cidr("leaving", "10.1.0.0/24")
     assert may_be_deleted(leaving, found, [address(each) for each in given]) is may
@@ -63,7 +63,7 @@ def test_both_families_must_be_left_with_a_range() -> None:
 
 
 class Api(FakeApi):
-    """Records patches and updates, without effect."""
+    """Records patches and updates."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Api(FakeApi):
 
 
 async def writes_of(*objects: Any, now: float = 1000.0) -> tuple[list[tuple[str, Any]], float | None]:
-    """What reconciling the range `x` writes, and when it wants to look again."""
+    """Reconcile the range `x`; return its writes and the seconds until the next reconciliation."""
     api, clock = Api(), FakeClock(now)
     for each in objects:
         api.put(each)
@@ -104,7 +104,7 @@ async def test_a_new_range_is_protected_and_ready() -> None:
     assert await writes_of(done) == ([], None)
 
 
-async def test_a_range_in_use_stays_and_says_so() -> None:
+async def test_a_range_in_use_is_kept_and_reported() -> None:
     held = cidr("x", "10.1.0.0/24", going_since=900)
     writes, _ = await writes_of(held, address("10.1.0.5"))
     (condition,) = writes[0][1]["status"]["conditions"]
@@ -114,6 +114,6 @@ async def test_a_range_in_use_stays_and_says_so() -> None:
     assert await writes_of(held, address("10.1.0.5")) == ([], None)
 
 
-async def test_a_free_range_goes_after_all_servers_have_heard_of_it() -> None:
+async def test_a_free_range_is_deleted_after_the_grace_period() -> None:
     assert await writes_of(cidr("x", "10.1.0.0/24", going_since=997)) == ([], GRACE_SECONDS - 3)
     assert await writes_of(cidr("x", "10.1.0.0/24", going_since=900)) == ([("update", [])], None)

@@ -1,4 +1,4 @@
-"""A worker goes on with the other objects where one breaks it."""
+"""A worker reconciles the other objects when one raises an unexpected error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Breaking(Worker[str]):
         raise ValueError(key)
 
 
-async def test_one_bad_object_is_one_bad_object() -> None:
+async def test_an_object_that_cannot_be_reconciled_does_not_stop_the_others() -> None:
     worker = Breaking(context_of(FakeApi(), FakeClock()))
     worker.queue.add("bad")
     worker.queue.add("good")

@@ -82,7 +82,7 @@ def test_free_volumes_of_a_waiting_class_are_the_schedulers() -> None:
 
 
 def _binding_steps(of: core.PersistentVolumeClaim, bound_to: core.PersistentVolume) -> list[str]:
-    """Does the steps as an API server would, and names them."""
+    """Perform the steps as an API server would, and name them."""
     steps: list[str] = []
     for _ in range(10):
         step = next_claim_step(_view(of, STATIC, [bound_to]))
@@ -205,7 +205,7 @@ def test_a_volume_that_came_unbound_is_bound_again() -> None:
         ),
     ],
 )
-def test_what_a_claim_without_a_volume_is_told(
+def test_the_event_of_a_claim_without_a_volume(
     of: core.PersistentVolumeClaim, storage_class: storage.StorageClass | None, reason: str
 ) -> None:
     step = next_claim_step(_view(of, storage_class))
@@ -257,7 +257,7 @@ BOUND = claim(uid="u1", volume="pv", phase="Bound")
          None, type(None), ""),
     ],
 )  # fmt: skip
-def test_what_becomes_of_a_volume(
+def test_the_phase_of_a_volume(
     of: core.PersistentVolume, its_claim: core.PersistentVolumeClaim | None, step: type[Step], phase: str
 ) -> None:
     found = next_volume_step(of, its_claim)
@@ -274,7 +274,7 @@ def test_what_becomes_of_a_volume(
         (claim(uid="u1", annotations=CHOSEN), storage_class(), None, False, GiveUp),
         (claim(uid="u1", annotations=CHOSEN), storage_class(), node(), True, Nothing),
         (claim(uid="u1", annotations=OURS), storage_class(wait=False), None, False, Provision),
-        (claim(uid="u1"), storage_class(wait=False), None, False, Nothing),  # nobody was asked
+        (claim(uid="u1"), storage_class(wait=False), None, False, Nothing),  # no provisioner was asked
         (claim(uid="u1", annotations=OURS), storage_class(wait=False, provisioner="x"), None, False, Nothing),
         (claim(uid="u1", annotations=OURS, volume="pv"), storage_class(wait=False), None, False, Nothing),
         (claim(uid="u1", annotations=OURS), None, None, False, Nothing),
@@ -357,7 +357,7 @@ def test_parameters(parameters: Mapping[str, str], expected: Parameters | str) -
         (pod(node="n1"), False),
     ],
 )
-def test_who_uses_a_claim(user: core.Pod, in_use: bool) -> None:
+def test_which_pods_protect_a_claim(user: core.Pod, in_use: bool) -> None:
     assert uses(user, claim()) is in_use
 
 
@@ -366,11 +366,12 @@ def test_an_ephemeral_volume_uses_the_claim_of_its_name() -> None:
     assert uses(user, claim("p-v"))
 
 
-def test_a_finalizer_is_taken_once() -> None:
+def test_a_finalizer_is_removed_once() -> None:
     of = claim()
     assert without_finalizer(of, "x") is None
     of.metadata.finalizers.extend(["x", "y"])
-    assert list(without_finalizer(of, "x").metadata.finalizers) == ["y"]
+    assert (freed := without_finalizer(of, "x")) is not None
+    assert list(freed.metadata.finalizers) == ["y"]
     assert list(of.metadata.finalizers) == ["x", "y"]
 
 
