@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from dataclasses import dataclass
 
-from machinery.client.api_client import CONNECTION_OPTIONS
+from machinery.client.grpc_options import CONNECTION_OPTIONS
 
 REST_MAX = 10_000
 """Watches count; beyond it a connection gets 503."""

@@ -28,7 +28,7 @@ from apiserver.process.compaction import compact_regularly
 from apiserver.storage.channel import EtcdTls, connect
 from apiserver.storage.etcd_storage import EtcdStorage
 from machinery.api import errors
-from machinery.client.api_client import SERVER_OPTIONS
+from machinery.client.grpc_options import SERVER_OPTIONS
 from machinery.runtime import logs
 from machinery.runtime.clock import Clock
 

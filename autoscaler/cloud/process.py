@@ -17,7 +17,7 @@ from autoscaler.cloud.servicer import CloudServicer
 from autoscaler.cloud.state import CloudState, InstanceState
 from autoscaler.cloud.state_file import StateFile, StateFileError
 from autoscaler.cloud.wake_signal import Signal
-from machinery.client.api_client import CONNECTION_OPTIONS
+from machinery.client.grpc_options import CONNECTION_OPTIONS
 from machinery.process.component import Fatal, Process
 
 GRACE_SECONDS = 1.0

@@ -15,7 +15,7 @@ _BASE_LENGTH_MAX = 57  # of a name of 63 characters: a hyphen and five random on
 def claim_from(
     template: devices.ResourceClaimTemplate, pod: core.Pod, reference: str
 ) -> devices.ResourceClaim:
-    """A new claim of the pod; the API server completes its name."""
+    """Return a new claim of the pod; the API server completes its name."""
     claim = devices.ResourceClaim()
     metadata = claim.metadata
     metadata.namespace = pod.metadata.namespace

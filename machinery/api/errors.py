@@ -1,4 +1,4 @@
-"""The Kubernetes Status as an exception, and its way over gRPC.
+"""The Kubernetes Status as an exception, and how gRPC carries it.
 
 The constructors are named as upstream's and word their messages as those do (apimachinery 1.36,
 pkg/api/errors). Over gRPC a Status travels in the rich error details: a `google.rpc.Status` whose details
@@ -30,7 +30,7 @@ OPTIMISTIC_LOCK = (
 
 
 class FailpointError(Exception):
-    """What an armed failpoint with `error("text")` raises; here, so that cores can catch it."""
+    """The error that an armed failpoint with `error("text")` raises; here, so that cores can catch it."""
 
 
 class GroupResource(NamedTuple):
@@ -115,7 +115,7 @@ class StatusError(Exception):
         return tuple(Cause(cause.reason, cause.message, cause.field) for cause in self.details.causes)
 
     def to_message(self) -> meta.Status:
-        """The Status object that says this; `details` only where there are any."""
+        """Return the Status object of this error, with `details` only where it has any."""
         status = meta.Status(status="Failure", message=self.message, reason=self.reason, code=self.code)
         status.metadata.SetInParent()
         if self.details is not None:
@@ -145,6 +145,7 @@ def not_found(resource: Kind[Any] | GroupResource, name: str) -> StatusError:
 
 
 def already_exists(resource: Kind[Any] | GroupResource, name: str) -> StatusError:
+    """Return the error for a name that is taken (409)."""
     return StatusError(
         409,
         "AlreadyExists",
@@ -156,7 +157,7 @@ def already_exists(resource: Kind[Any] | GroupResource, name: str) -> StatusErro
 def generate_name_conflict(
     resource: Kind[Any] | GroupResource, name: str, retry_after_seconds: int = 1
 ) -> StatusError:
-    """A generated name was taken again and again."""
+    """Return the error for a generated name that was taken in each attempt."""
     text = (
         f'{resource.group_resource} "{name}" already exists, the server was not able to generate a unique'
         " name for the object"
@@ -223,6 +224,7 @@ def request_too_large(message: str) -> StatusError:
 def too_many_requests(
     message: str, retry_after_seconds: int = 0, *, causes: Iterable[Cause] = ()
 ) -> StatusError:
+    """Return the error of an overloaded server (429)."""
     return StatusError(
         429,
         "TooManyRequests",
@@ -244,6 +246,7 @@ def service_unavailable(message: str) -> StatusError:
 
 
 def timeout(message: str, retry_after_seconds: int = 0, *, causes: Iterable[Cause] = ()) -> StatusError:
+    """Return the error for a request that took too long (504)."""
     return StatusError(
         504,
         "Timeout",
@@ -316,7 +319,7 @@ def is_timeout(error: BaseException | None) -> TypeGuard[StatusError]:
 
 
 def is_retryable(error: BaseException | None) -> TypeGuard[StatusError]:
-    """The same request may succeed a little later: no answer, overload, or a server that starts or stops."""
+    """Return whether the request may succeed later: no answer, overload, a server that starts or stops."""
     return isinstance(error, StatusError) and (
         error.code in {429, 503, 504} or error.reason in {"ServerTimeout", "InternalError"}
     )
@@ -358,7 +361,7 @@ _HTTP_BY_GRPC = {
 
 
 def grpc_code(error: StatusError) -> grpc.StatusCode:
-    """The gRPC code nearest to an HTTP code (INTERNAL for all other)."""
+    """Return the gRPC code nearest to an HTTP code, INTERNAL for all others."""
     import grpc
 
     name = _GRPC_BY_REASON.get(error.reason) or _GRPC_BY_CODE.get(error.code)
@@ -368,7 +371,7 @@ def grpc_code(error: StatusError) -> grpc.StatusCode:
 
 
 def to_rich_status(error: StatusError) -> bytes:
-    """The serialized google.rpc.Status for the `grpc-status-details-bin` trailer."""
+    """Return the serialized google.rpc.Status for the `grpc-status-details-bin` trailer."""
     from google.rpc import status_pb2  # type: ignore[import-untyped]
 
     rich = status_pb2.Status(code=int(grpc_code(error).value[0]), message=_short(error.message))
@@ -389,9 +392,9 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], error: StatusError)
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError) -> StatusError:
-    """The Status that a failed call carries, or one made from its code where there is none.
+    """Return the Status that a failed call carries, or one made from its gRPC code.
 
-    `from_server(error)` tells which of the two it was.
+    `from_server(error)` returns which of the two it was.
     """
     status = _detail(error)
     if status is not None:
@@ -404,7 +407,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> StatusError:
 
 
 def from_server(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the API server itself answered, rather than the connection failing on the way."""
+    """Return whether the API server itself answered, rather than the connection failing on the way."""
     return _detail(error) is not None
 
 

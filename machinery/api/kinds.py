@@ -87,12 +87,12 @@ class Kind(Generic[M_co]):
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def key_prefix(self, namespace: str = "") -> str:
-        """The etcd prefix of all objects, or of one namespace's, with the trailing slash."""
+        """Return the etcd prefix of all objects, or of one namespace's, with the trailing slash."""
         prefix = f"/registry/{self.storage_prefix or self.plural}/"
         return f"{prefix}{namespace}/" if namespace else prefix
 
     def key(self, namespace: str, name: str) -> str:
-        """The etcd key of one object; namespace is ignored for cluster-scoped kinds."""
+        """Return the etcd key of one object; the namespace is ignored for cluster-scoped kinds."""
         return self.key_prefix(namespace if self.namespaced else "") + name
 
     def __repr__(self) -> str:
@@ -311,7 +311,7 @@ CERTIFICATE_SIGNING_REQUEST = Kind(
     short_names=("csr",), subresources=_subresources("approval", "status"),
 )  # fmt: skip
 
-# Clients look here for what a kind that they do not know might be. There are none.
+# Clients list these to resolve a kind that they do not know. The list is always empty.
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions",
     extensions.CustomResourceDefinition, extensions.CustomResourceDefinitionList, namespaced=False,
@@ -389,22 +389,26 @@ _BY_MESSAGE = {kind.message: kind for kind in KINDS}
 
 
 def by_resource(group: str, version: str, plural: str) -> Kind[Any] | None:
-    """The kind of a request's group, version and plural, or None."""
+    """Return the kind of a request's group, version and plural, or None."""
     return _BY_RESOURCE.get((group, version, plural))
 
 
 def by_kind(api_version: str, kind: str) -> Kind[Any] | None:
-    """The kind of a manifest's apiVersion and kind, or None."""
+    """Return the kind of a manifest's apiVersion and kind, or None."""
     return _BY_KIND.get((api_version, kind))
 
 
 def of(obj: M) -> Kind[M]:
-    """The kind of a message; KeyError for one that is no top-level object."""
+    """Return the kind of a message.
+
+    Raises:
+        KeyError: the message is no top-level object.
+    """
     return _BY_MESSAGE[type(obj)]
 
 
 def by_name(name: str) -> Iterator[Kind[Any]]:
-    """Kinds that a person may mean by `po`, `pods`, `pod`, `Pod` or `pods.v1`; core kinds come first."""
+    """Yield the kinds that a user may mean by `po`, `pods`, `pod`, `Pod` or `pods.v1`, core kinds first."""
     wanted = name.lower()
     for kind in KINDS:
         names = {kind.plural, kind.kind.lower(), kind.group_resource.lower(), *kind.short_names}

@@ -26,14 +26,14 @@ EMPTY = "must be non-empty"
 
 
 def regex_problem(message: str, pattern: str, *examples: str) -> str:
-    """A message with examples and the pattern, spaced as upstream spaces it."""
+    """Return a message with examples and the pattern, spaced as upstream spaces it."""
     listed = ",  or ".join(f"'{example}'" for example in examples)
     listed = f"e.g. {listed}, " if examples else ""
     return f"{message} ({listed}regex used for validation is '{pattern}')"
 
 
 def too_long(length: int, unit: str = "characters") -> str:
-    """The complaint about a text of more than `length` bytes.
+    """Return the message about a text of more than `length` bytes.
 
     Lengths are always in bytes, but only the functions that upstream has moved to its package `content`
     (label keys and values, and what declarative validation checks) say so.
@@ -71,6 +71,7 @@ def qualified_name_problems(value: str) -> list[str]:
 
 
 def label_value_problems(value: str) -> list[str]:
+    """Return the messages about a text that is not a valid label value."""
     problems = []
     if len(value.encode()) > 63:
         problems.append(too_long(63, "bytes"))
@@ -133,7 +134,7 @@ _ESCAPES |= {'"': '\\"', "\\": "\\\\"}
 
 
 def go_quote(text: str) -> str:
-    """The text as Go's `%q` prints it."""
+    """Return the text as Go's `%q` prints it."""
     parts = []
     for char in text:
         code = ord(char)
@@ -161,6 +162,6 @@ def not_supported(path: str, value: str, supported: Iterable[str]) -> str:
 
 
 def aggregate(problems: list[str]) -> str:
-    """Several errors in one text, each once, as Go's aggregate prints them."""
+    """Return several errors in one text, each once, as Go's aggregate prints them."""
     unique = list(dict.fromkeys(problems))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"

@@ -18,7 +18,7 @@ _DIGITS_MAX = 39
 
 
 class ObjectKey(NamedTuple):
-    """Where an object is: namespace ("" for cluster-scoped kinds) and name; printed `ns/name`."""
+    """The key of an object: namespace ("" for cluster-scoped kinds) and name; printed `ns/name`."""
 
     namespace: str
     name: str
@@ -36,13 +36,13 @@ class ObjectKey(NamedTuple):
 
 
 def metadata_of(obj: Object | Message) -> meta.ObjectMeta:
-    """The metadata of a message that is known to be an object, as those of every kind are."""
+    """Return the metadata of a message that is known to be an object, as those of every kind are."""
     metadata: meta.ObjectMeta = obj.metadata  # type: ignore[union-attr]  # Message does not declare it
     return metadata
 
 
 def key_of(obj: Object | Message) -> ObjectKey:
-    """The object's key."""
+    """Return the object's key."""
     metadata: meta.ObjectMeta = obj.metadata  # type: ignore[union-attr]  # as above, without another call
     return ObjectKey(metadata.namespace, metadata.name)
 
@@ -62,12 +62,12 @@ def resource_version_number(text: str) -> int:
 
 
 def is_terminating(obj: Object) -> bool:
-    """Whether deletion has begun (deletionTimestamp is set)."""
+    """Return whether deletion has begun (deletionTimestamp is set)."""
     return obj.metadata.HasField("deletionTimestamp")
 
 
 def controller_of(obj: Object) -> meta.OwnerReference | None:
-    """The owner reference with `controller: true`, or None."""
+    """Return the owner reference with `controller: true`, or None."""
     for reference in obj.metadata.ownerReferences:
         if reference.controller:
             return reference
@@ -75,18 +75,18 @@ def controller_of(obj: Object) -> meta.OwnerReference | None:
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:
-    """Whether `owner` is the object's controller, by uid."""
+    """Return whether `owner` is the object's controller, by uid."""
     reference = controller_of(obj)
     return reference is not None and reference.uid == owner.metadata.uid
 
 
 def is_owned_by(obj: Object, owner: Object) -> bool:
-    """Whether any owner reference names `owner`, by uid."""
+    """Return whether any owner reference names `owner`, by uid."""
     return any(reference.uid == owner.metadata.uid for reference in obj.metadata.ownerReferences)
 
 
 def owner_reference(owner: Any, *, controller: bool = True, block: bool = True) -> meta.OwnerReference:
-    """A reference to `owner`, by default as its controller (metav1.NewControllerRef)."""
+    """Return a reference to `owner`, by default as its controller (metav1.NewControllerRef)."""
     kind = of(owner)
     return meta.OwnerReference(
         apiVersion=kind.api_version,
@@ -116,7 +116,7 @@ C = TypeVar("C", bound=Condition)
 
 
 def get_condition(conditions: Iterable[C], condition_type: str) -> C | None:
-    """The first condition of a type, or None. The shared row itself: copy before changing it."""
+    """Return the first condition of a type, or None. It is the shared row itself: copy before changing it."""
     for condition in conditions:
         if condition.type == condition_type:
             return condition
@@ -124,17 +124,19 @@ def get_condition(conditions: Iterable[C], condition_type: str) -> C | None:
 
 
 def condition_is(conditions: Iterable[Condition], condition_type: str, status: str = "True") -> bool:
-    """Whether the condition exists and has this status."""
+    """Return whether the condition exists and has this status."""
     condition = get_condition(conditions, condition_type)
     return condition is not None and condition.status == status
 
 
 def set_condition(conditions: MutableSequence[C], new: C, now: meta.Time) -> bool:
-    """Adds or replaces the condition of `new.type` in place; True when something changed.
+    """Add or replace the condition of `new.type` in place, and return whether something changed.
 
     The transition time becomes `now` when the status changes (or the condition is new) and is kept
-    otherwise, whatever `new` carries. Source: podutil.UpdatePodCondition, 1.36: a condition that differs
-    only in its transition time is no change; lastProbeTime is replaced.
+    otherwise, whatever `new` carries. A condition that differs only in its transition time is no change;
+    lastProbeTime is replaced.
+
+    Source: podutil.UpdatePodCondition, 1.36.
     """
     old = get_condition(conditions, new.type)
     row: Any = type(new)()
@@ -155,7 +157,7 @@ def set_condition(conditions: MutableSequence[C], new: C, now: meta.Time) -> boo
 
 
 def remove_condition(conditions: MutableSequence[C], condition_type: str) -> bool:
-    """Removes all conditions of a type in place; True when there was one."""
+    """Remove all conditions of a type in place, and return whether there was one."""
     before = len(conditions)
     for index in reversed(range(before)):
         if conditions[index].type == condition_type:

@@ -21,7 +21,7 @@ class SelectorError(ValueError):
 
 
 class Operator(Enum):
-    """How a label is compared; the value is the word or sign of the text form."""
+    """The comparison of a requirement; the value is the word or sign of the text form."""
 
     IN = "in"
     NOT_IN = "notin"
@@ -42,7 +42,7 @@ _ORDERED = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
 
 
 def parse_int64(text: str) -> int | None:
-    """A decimal number as Go's ParseInt(text, 10, 64) reads it, or None."""
+    """Return a decimal number as Go's ParseInt(text, 10, 64) reads it, or None."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -59,7 +59,11 @@ class Requirement:
 
     @classmethod
     def make(cls, key: str, operator: Operator, values: Iterable[str], path: str = "") -> Requirement:
-        """A checked requirement; SelectorError names the field below `path`."""
+        """Return a checked requirement.
+
+        Raises:
+            SelectorError: the requirement is not valid; names the field below `path`.
+        """
         values = tuple(values)
         problems = _requirement_problems(key, operator, values, path)
         if problems:
@@ -67,6 +71,7 @@ class Requirement:
         return cls(key, operator, values)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether an object with these labels fulfills the requirement."""
         value = labels.get(self.key)
         operator = self.operator
         if operator in _ONE_OF:
@@ -161,7 +166,11 @@ class LabelSelector:
 
     @classmethod
     def parse(cls, text: str) -> LabelSelector:
-        """The text form; SelectorError. Requirements are sorted by key."""
+        """Parse the text form; requirements are sorted by key.
+
+        Raises:
+            SelectorError: the text is not a selector.
+        """
         return cls(tuple(sorted(_Parser(text).parse(), key=lambda each: each.key)))
 
     @classmethod
@@ -197,7 +206,7 @@ class LabelSelector:
         return not self.requirements and not self.selects_nothing
 
     def required_value(self, key: str) -> str | None:
-        """The only value that a label may have, or None where the selector does not fix it."""
+        """Return the only value that a label may have, or None where the selector does not fix it."""
         for requirement in self.requirements:
             if requirement.key == key:
                 if requirement.operator in _ONE_OF and len(requirement.values) == 1:
@@ -206,7 +215,7 @@ class LabelSelector:
         return None
 
     def adding(self, *requirements: Requirement) -> LabelSelector:
-        """This selector and more requirements. Nothing stays nothing."""
+        """Return this selector with more requirements; a selector that matches nothing stays one."""
         if self.selects_nothing:
             return self
         return LabelSelector(tuple(sorted((*self.requirements, *requirements), key=lambda each: each.key)))
@@ -407,14 +416,17 @@ class FieldSelector:
         return not self.terms
 
     def required_value(self, field: str) -> str | None:
-        """The only value a field may have (`spec.nodeName=n1`), or None."""
+        """Return the only value a field may have (`spec.nodeName=n1`), or None."""
         for term in self.terms:
             if term.field == field and not term.negated:
                 return term.value
         return None
 
     def transformed(self, convert: Callable[[str, str], tuple[str, str]]) -> FieldSelector:
-        """With each field and value converted; `convert` raises for a field that the kind does not have."""
+        """Return the selector with each field and value converted.
+
+        `convert` raises for a field that the kind does not have.
+        """
         return FieldSelector(
             tuple(FieldTerm(*convert(term.field, term.value), term.negated) for term in self.terms)
         )
@@ -457,7 +469,7 @@ def _unescape(value: str) -> str:
 
 
 def shown_label_selector(message: meta.LabelSelector) -> str:
-    """A selector for people, also one that is none (apimachinery, FormatLabelSelector)."""
+    """Return a selector for people, also where it is not valid (apimachinery, FormatLabelSelector)."""
     try:
         return str(LabelSelector.from_message(message)) or "<none>"
     except SelectorError:

@@ -65,5 +65,5 @@ def _message() -> Any:
 
 
 def read(serialized: bytes) -> Any:
-    """The CheckedExpr in what `Expression.serialize` answers."""
+    """Return the CheckedExpr of the bytes that `Expression.serialize` returns."""
     return _message().FromString(AnyMessage.FromString(serialized).value)

@@ -51,7 +51,7 @@ NONE, ONE, ANY = Span(0, 0), Span(1, 1), Span(0, MOST)
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """What is known of something in a device: the most characters or entries, and what is in it."""
+    """The known size of a value in a device: the most characters or entries, and the sizes inside."""
 
     most: int
     key: Sized | None = None
@@ -94,7 +94,7 @@ class _Call:
 
 
 def worst_cost(checked: Any, *, list_attributes: bool) -> int:
-    """The most that evaluating can cost; `checked` is a CheckedExpr (see `checked.py`)."""
+    """Return the most that evaluating can cost; `checked` is a CheckedExpr (see `checked.py`)."""
     return _Coster(checked, _device(list_attributes)).cost(checked.expr).most
 
 
@@ -398,7 +398,7 @@ class _Coster:
         return None if variable is None else variable.size
 
     def _of_path(self, path: Path) -> Span | None:
-        """The size of something in the device; None for what is none of it."""
+        """Return the size of a value in the device; None for a path that does not lead into it."""
         if not path or path[0] != "device":
             return None
         here: Sized | None = self._device

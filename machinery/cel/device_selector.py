@@ -42,7 +42,11 @@ class DeviceSelector:
         self._error_type = error_type
 
     def matches(self, device: DeviceValue) -> bool:
-        """Whether the device (see `device_value`) matches; EvaluationError when that cannot be said."""
+        """Return whether the device (see `device_value`) matches.
+
+        Raises:
+            EvaluationError: the expression fails for this device.
+        """
         try:
             result = self._program.eval(data={"device": device})
         except RuntimeError as error:
@@ -57,7 +61,11 @@ class DeviceSelector:
 
 @lru_cache(maxsize=_COMPILED_MAX)
 def compile_selector(expression: str, features: Features = Features()) -> DeviceSelector:
-    """The compiled expression, from a cache of the last ones; CompileError."""
+    """Return the compiled expression, from a cache of the last ones.
+
+    Raises:
+        CompileError: the expression does not compile.
+    """
     from machinery.cel import environment  # the library loads with the first expression
 
     compiled = _checked(expression, features, environment)
@@ -101,7 +109,11 @@ def _checked(expression: str, features: Features, environment: Any) -> Any:
 
 
 def device_value(driver: str, device: devices.Device, features: Features = Features()) -> DeviceValue:
-    """What expressions see of a device: attributes and capacity by domain, then by name. EvaluationError."""
+    """Return the device as expressions see it: attributes and capacity by domain, then by name.
+
+    Raises:
+        EvaluationError: an attribute has no value.
+    """
     attributes: dict[str, dict[str, Any]] = {}
     for name, attribute in device.attributes.items():
         domain, _, identifier = name.rpartition("/")

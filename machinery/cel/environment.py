@@ -44,7 +44,7 @@ def _declared(function: Function, overloads: list[Overload]) -> Any:
 
 
 def _implemented(function: Function) -> Any:
-    """One overload per number of parameters, of any type but what tells kinds of messages apart."""
+    """Return one overload per number of parameters; the types are dynamic."""
     overloads = []
     for count, how in function.implementations.items():
         like = next(o for o in function.overloads if len(o.parameters) == count)
@@ -62,7 +62,7 @@ def _functions(list_attributes: bool) -> tuple[Function, ...]:
 
 @cache
 def checking(*, list_attributes: bool, multiple_allocations: bool, whole: bool = False) -> Any:
-    """Knows the types of everything. `whole`: `device` itself may be passed around, untyped."""
+    """Return the environment that checks types. `whole`: `device` itself may be passed around, untyped."""
     domains = _T.Map(_T.STRING, _T.Map(_T.STRING, _T.DYN))
     if whole:
         variables: dict[str, Any] = {"device": _T.Map(_T.STRING, _T.DYN)}
@@ -81,7 +81,7 @@ def checking(*, list_attributes: bool, multiple_allocations: bool, whole: bool =
 
 @cache
 def evaluating(*, list_attributes: bool) -> Any:
-    """Knows no types, but how to do everything."""
+    """Return the environment that evaluates; it has all functions, and no types."""
     implemented = [_implemented(f) for f in _functions(list_attributes)]
     extension = cel.CelExtension("kubernetes", implemented)
     return cel.NewEnv(

@@ -25,13 +25,13 @@ _EXCEEDED = ("Iteration budget exceeded", "recursion limit exceeded")
 
 
 def compile_text(text: str) -> str:
-    """The compiler's issues as cel-go prints them: `ERROR: <input>:1:7: undefined field 'x'` ..."""
+    """Return the compiler's issues as cel-go prints them: `ERROR: <input>:1:7: undefined field 'x'` ..."""
     text = _CODE_AT_END.sub("", _STATUS.sub("", text.strip(), count=1))
     return _UNDECLARED_FIELD.sub(r"undefined field '\1'", text)
 
 
 def evaluation_text(text: str) -> str:
-    """The evaluator's error as cel-go words it."""
+    """Return the evaluator's error as cel-go words it."""
     text = _CODE_AT_END.sub("", _STATUS.sub("", text.strip(), count=1))
     if missing := _MISSING_KEY.match(text):
         return f"no such key: {missing[1]}"

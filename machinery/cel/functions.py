@@ -22,7 +22,7 @@ _PACKAGE = "kubernetes"
 
 @cache
 def message_pool() -> descriptor_pool.DescriptorPool:
-    """A pool of its own: nothing of it is seen by the wire."""
+    """Return a descriptor pool for CEL alone, which the wire does not use."""
     file = descriptor_pb2.FileDescriptorProto(name="kubernetes/cel.proto", package=_PACKAGE, syntax="proto3")
     for name in ("Quantity", "Semver"):
         file.message_type.add(name=name).field.add(name="text", number=1, type=9, label=1)
@@ -38,13 +38,21 @@ def _message(name: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def quantity_value(text: str) -> Any:
-    """The message of a quantity; raises QuantityError."""
+    """Return the message of a quantity.
+
+    Raises:
+        QuantityError: the text is not a quantity.
+    """
     return _message("Quantity")(text=Quantity.parse(text).decimal())
 
 
 @lru_cache(maxsize=4096)
 def semver_value(text: str, normalize: bool = False) -> Any:
-    """The message of a version; raises SemverError."""
+    """Return the message of a version.
+
+    Raises:
+        SemverError: the text is not a version.
+    """
     return _message("Semver")(text=str(Semver.parse(text, normalize=normalize)))
 
 

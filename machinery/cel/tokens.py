@@ -24,12 +24,12 @@ SIZE_MAX = 10_000_000  # characters that an expression may build, at worst
 
 
 def tokens_of(expression: str) -> list[str]:
-    """All tokens without blanks and comments; a raw string keeps its prefix."""
+    """Return all tokens without blanks and comments; a raw string keeps its prefix."""
     return [m[0] for m in _TOKEN.finditer(expression) if m.lastgroup != "space"]
 
 
 def with_empty_domains(expression: str) -> str:
-    """The same expression, with lookups of domains that answer an empty map."""
+    """Return the same expression, in which a lookup of an absent domain returns an empty map."""
     tokens = tokens_of(expression)
     return "".join(_rewritten(tokens))
 
@@ -78,7 +78,10 @@ def _closing(tokens: list[str], start: int) -> int:
 
 
 def size_at_worst(expression: str) -> int:
-    """How many characters evaluating can build at most: a bound string doubles when it is used twice."""
+    """Return how many characters evaluating can build at most.
+
+    A string bound to a variable doubles when it is used twice.
+    """
     tokens = tokens_of(expression)
     size = max(len(expression), 1)
     literal = max((len(token) for token in tokens if token[-1:] in "\"'"), default=1)

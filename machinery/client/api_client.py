@@ -1,15 +1,13 @@
-"""How a component reaches the API server: one asyncio client for every kind.
+"""The client of the API server: asyncio, one class for every kind.
 
 Calls raise `StatusError` only (and let cancellation through). A call the server never answered is 503
-ServiceUnavailable, or 504 where its deadline passed; nothing is retried here, see `retry_unavailable`, but
-what flow control sends away for some seconds. When the connection fails, the client reads
+ServiceUnavailable, or 504 where its deadline passed; nothing is retried here (see `retry_unavailable`)
+except what flow control rejects with Retry-After. When the connection fails, the client reads
 D/run/apiserver.json again: a restarted server may have another port.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -17,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
-import anyio.lowlevel
 import grpc
 import grpc.aio
 from google.protobuf.message import Message
@@ -28,12 +25,14 @@ from machinery.api import errors, kinds
 from machinery.api.kinds import Kind, M
 from machinery.api.objects import key_of
 from machinery.api.pb import core, meta, policy
-from machinery.client import credentials
+from machinery.client import credentials, messages
+from machinery.client.grpc_options import CHANNEL_OPTIONS
+from machinery.client.unary_call import await_call
 from machinery.patch.patch_type import PatchType
 from machinery.process.run_files import RunFile, wait_for_run_file
 from machinery.runtime.backoff import ExponentialBackoff
 from machinery.runtime.clock import Clock, SystemClock
-from machinery.wire import envelope, presence
+from machinery.wire import envelope
 
 if TYPE_CHECKING:
     from k8s.io.api.authorization.v1 import generated_pb2 as authorization
@@ -42,48 +41,8 @@ T = TypeVar("T")
 
 UNARY_SECONDS_MAX = 30.0
 LIST_SECONDS_MAX = 60.0
-METADATA_BYTES_MAX = 1 << 20
 REFUSED_MAX = 10
 """How often a call is made that the server has no room for (429 with Retry-After)."""
-KEEPALIVE_MILLISECONDS = 15_000
-"""After this much silence the server is asked whether it lives, and given half as long to answer."""
-
-CHANNEL_OPTIONS: tuple[tuple[str, int | str], ...] = (
-    ("grpc.max_send_message_length", -1),
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_metadata_size", METADATA_BYTES_MAX),
-    ("grpc.absolute_max_metadata_size", METADATA_BYTES_MAX),
-    ("grpc.keepalive_time_ms", KEEPALIVE_MILLISECONDS),
-    ("grpc.keepalive_timeout_ms", KEEPALIVE_MILLISECONDS // 2),
-    ("grpc.keepalive_permit_without_calls", 0),
-    ("grpc.http2.max_pings_without_data", 0),
-    # A server that was restarted on the same port is back within half a second, not after a minute.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 500),
-    # In spite of its name how long a connection may take to be made.
-    ("grpc.min_reconnect_backoff_ms", 5000),
-    # Each client has its own connection, also two in one process: one dies, one is closed.
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.enable_http_proxy", 0),
-)
-CONNECTION_OPTIONS: tuple[tuple[str, int | str], ...] = (
-    # For TLS and HTTP/2's first frame; two minutes by default, and 20 KB each.
-    ("grpc.server_handshake_timeout_ms", 10_000),
-    ("grpc.max_allowed_incoming_connections", 2_000),
-)
-"""Of a server: what connections that do not begin may cost."""
-SERVER_OPTIONS: tuple[tuple[str, int | str], ...] = (
-    ("grpc.max_send_message_length", -1),
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_metadata_size", METADATA_BYTES_MAX),
-    ("grpc.absolute_max_metadata_size", METADATA_BYTES_MAX),
-    # Pings as often as clients send them; otherwise the server answers with too_many_pings and hangs up.
-    ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MILLISECONDS // 2),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.so_reuseport", 0),
-    *CONNECTION_OPTIONS,
-)
-"""For the server at the other end of this client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +82,11 @@ async def connect(
     limit_seconds: float = 60.0,
     clock: Clock | None = None,
 ) -> Client:
-    """A client of the API server of a state directory; waits for its run file, or raises TimeoutError."""
+    """Return a client of the API server of a state directory, once its run file is there.
+
+    Raises:
+        TimeoutError: there is no run file within the limit.
+    """
     run_file = await wait_for_run_file(directory, component, limit_seconds=limit_seconds, clock=clock)
     return Client(
         run_file.grpc,
@@ -195,7 +158,7 @@ class Client:
         self._stub = api_grpc.APIStub(self._channel)
 
     async def close(self) -> None:
-        """Ends open watches and calls."""
+        """End open watches and calls."""
         self._closed = True
         for channel in [*self._retired, self._channel]:
             await channel.close()
@@ -211,10 +174,12 @@ class Client:
     # Requests.
 
     async def get(self, kind: Kind[M], name: str, namespace: str = "", *, resource_version: str = "") -> M:
-        """One object; `resource_version` "" reads the newest, "0" whatever the server has at hand."""
-        request = api.GetRequest(target=_target(kind, namespace, name), resource_version=resource_version)
+        """Return one object; `resource_version` "" reads the newest, "0" what the server has cached."""
+        request = api.GetRequest(
+            target=messages.target_of(kind, namespace, name), resource_version=resource_version
+        )
         answer = await self._call(lambda stub: stub.Get, request)
-        return _decode(kind, answer.body)
+        return messages.decode(kind, answer.body)
 
     async def list(
         self,
@@ -228,9 +193,9 @@ class Client:
         resource_version: str = "",
         resource_version_match: str = "",
     ) -> ListResult[M]:
-        """The objects of a namespace ("" for all) at one revision; 410 where the token has expired."""
+        """Return the objects of a namespace ("" for all) at one revision; 410 where the token has expired."""
         request = api.ListRequest(
-            target=_target(kind, namespace),
+            target=messages.target_of(kind, namespace),
             label_selector=label_selector,
             field_selector=field_selector,
             limit=limit,
@@ -240,7 +205,7 @@ class Client:
         )
         answer = await self._call(lambda stub: stub.List, request, LIST_SECONDS_MAX)
         return ListResult(
-            [_decode(kind, body) for body in answer.items],
+            [messages.decode(kind, body) for body in answer.items],
             answer.resource_version,
             getattr(answer, "continue"),
             answer.remaining_item_count if answer.HasField("remaining_item_count") else None,
@@ -257,10 +222,12 @@ class Client:
         allow_bookmarks: bool = True,
         timeout_seconds: int = 0,
     ) -> AsyncGenerator[WatchEvent[M], None]:
-        """Changes after a revision, in order; ends when the server says so.
+        """Yield the changes after a revision, in order, until the server ends the watch.
 
-        Raises StatusError: 410 where the revision is compacted (list again), 503 where the connection broke.
         Leave it by `aclosing`, or by closing the client.
+
+        Raises:
+            StatusError: 410 where the revision is compacted (list again), 503 where the connection broke.
         """
         batches = self.watch_batches(
             kind,
@@ -287,9 +254,9 @@ class Client:
         allow_bookmarks: bool = True,
         timeout_seconds: int = 0,
     ) -> AsyncGenerator[Sequence[WatchEvent[M]], None]:
-        """As `watch`, a message at a time: first an empty list once the watch is established, then events."""
+        """Yield the changes as `watch` does, in batches; the first is empty: the watch is established."""
         request = api.WatchRequest(
-            target=_target(kind, namespace),
+            target=messages.target_of(kind, namespace),
             label_selector=label_selector,
             field_selector=field_selector,
             resource_version=resource_version,
@@ -301,7 +268,7 @@ class Client:
         call = self._stub.Watch(request, metadata=self._metadata)
         try:
             while True:
-                response = await _await_call(call.read())
+                response = await await_call(call.read())
                 if response is grpc.aio.EOF:
                     return
                 events = []
@@ -310,7 +277,9 @@ class Client:
                     if event.type == _ERROR:
                         failure = errors.StatusError.from_message(meta.Status.FromString(event.error))
                         break
-                    events.append(WatchEvent(_TYPES[event.type], _decode(kind, event.body), event.revision))
+                    events.append(
+                        WatchEvent(_TYPES[event.type], messages.decode(kind, event.body), event.revision)
+                    )
                 if events or failure is None:
                     yield events
                 if failure is not None:
@@ -324,21 +293,21 @@ class Client:
         """Create, and return what is stored; 409 AlreadyExists."""
         kind, key = kinds.of(obj), key_of(obj)
         request = api.CreateRequest(
-            target=_target(kind, key.namespace, key.name),
+            target=messages.target_of(kind, key.namespace, key.name),
             body=envelope.encode(obj),
-            options=_options(dry_run),
+            options=messages.write_options(dry_run),
         )
-        return _decode(kind, (await self._call(lambda stub: stub.Create, request)).body)
+        return messages.decode(kind, (await self._call(lambda stub: stub.Create, request)).body)
 
     async def update(self, obj: M, *, subresource: str = "", dry_run: bool = False) -> M:
         """Replace; 409 Conflict where metadata.resourceVersion is set and is not the newest."""
         kind, key = kinds.of(obj), key_of(obj)
         request = api.UpdateRequest(
-            target=_target(kind, key.namespace, key.name, subresource),
+            target=messages.target_of(kind, key.namespace, key.name, subresource),
             body=envelope.encode(obj),
-            options=_options(dry_run),
+            options=messages.write_options(dry_run),
         )
-        return _decode(kind, (await self._call(lambda stub: stub.Update, request)).body)
+        return messages.decode(kind, (await self._call(lambda stub: stub.Update, request)).body)
 
     async def patch(
         self,
@@ -358,12 +327,12 @@ class Client:
         The subresource `scale` has a method of its own.
         """
         request = api.PatchRequest(
-            target=_target(kind, namespace, name, subresource),
-            type=_PATCH_TYPES[patch_type],
-            patch=_text(patch),
+            target=messages.target_of(kind, namespace, name, subresource),
+            type=messages.PATCH_TYPES[patch_type],
+            patch=messages.patch_text(patch),
             options=api.WriteOptions(dry_run=dry_run, field_manager=field_manager, force=force or None),
         )
-        return _decode(kind, (await self._call(lambda stub: stub.Patch, request)).body)
+        return messages.decode(kind, (await self._call(lambda stub: stub.Patch, request)).body)
 
     async def patch_scale(
         self,
@@ -379,9 +348,9 @@ class Client:
         from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
         request = api.PatchRequest(
-            target=_target(kind, namespace, name, "scale"),
-            type=_PATCH_TYPES[patch_type],
-            patch=_text(patch),
+            target=messages.target_of(kind, namespace, name, "scale"),
+            type=messages.PATCH_TYPES[patch_type],
+            patch=messages.patch_text(patch),
             options=api.WriteOptions(dry_run=dry_run),
         )
         answer = await self._call(lambda stub: stub.Patch, request)
@@ -401,7 +370,7 @@ class Client:
     ) -> bool:
         """Delete; true if it is gone at once, false if it stays for its grace period or finalizers.
 
-        404 where there is none, 409 where `uid` or `resource_version` is given and another's.
+        404 where it does not exist, 409 where `uid` or `resource_version` is given and another's.
         """
         options = meta.DeleteOptions()
         if grace_period_seconds is not None:
@@ -415,7 +384,7 @@ class Client:
         if dry_run:
             options.dryRun.append("All")
         request = api.DeleteRequest(
-            target=_target(kind, namespace, name), options=options.SerializeToString()
+            target=messages.target_of(kind, namespace, name), options=options.SerializeToString()
         )
         return bool((await self._call(lambda stub: stub.Delete, request)).deleted)
 
@@ -426,7 +395,7 @@ class Client:
         if uid:
             binding.metadata.uid = uid
         binding.target.kind, binding.target.name = "Node", node
-        await self._create_subresource(namespace, name, "binding", _wrap(_BINDING, binding))
+        await self._create_subresource(namespace, name, "binding", messages.wrap(messages.BINDING, binding))
 
     async def evict(
         self, namespace: str, name: str, *, grace_period_seconds: int | None = None, uid: str = ""
@@ -438,10 +407,14 @@ class Client:
             eviction.deleteOptions.gracePeriodSeconds = grace_period_seconds
         if uid:
             eviction.deleteOptions.preconditions.uid = uid
-        await self._create_subresource(namespace, name, "eviction", _wrap(_EVICTION, eviction))
+        await self._create_subresource(
+            namespace, name, "eviction", messages.wrap(messages.EVICTION, eviction)
+        )
 
     async def _create_subresource(self, namespace: str, name: str, subresource: str, body: bytes) -> None:
-        request = api.CreateRequest(target=_target(kinds.POD, namespace, name, subresource), body=body)
+        request = api.CreateRequest(
+            target=messages.target_of(kinds.POD, namespace, name, subresource), body=body
+        )
         await self._call(lambda stub: stub.Create, request)
 
     async def may(self, spec: authorization.SubjectAccessReviewSpec) -> bool:
@@ -450,17 +423,17 @@ class Client:
 
         review = access_review.SubjectAccessReview(spec=spec)
         request = api.CreateRequest(
-            target=_target(access_review.KIND, "", ""), body=access_review.encode(review)
+            target=messages.target_of(access_review.KIND, "", ""), body=access_review.encode(review)
         )
         answer = await self._call(lambda stub: stub.Create, request)
         return access_review.decode(answer.body).status.allowed
 
     async def server_info(self) -> ServerInfo:
-        """The server's version, its gates, and the newest revision by a linearizable read."""
+        """Return the server's version, its gates, and the newest revision by a linearizable read."""
         answer = await self._call(lambda stub: stub.ServerInfo, api.ServerInfoRequest())
         return ServerInfo(answer.version, dict(answer.feature_gates), answer.revision)
 
-    # The one door.
+    # Calls.
 
     async def _call(
         self,
@@ -468,11 +441,11 @@ class Client:
         request: Any,
         seconds_max: float = 0.0,
     ) -> Any:
-        """A unary call's answer; a server that has no seat for it now is asked again, as client-go does."""
+        """Return a unary call's answer; retry where flow control has no seat for it."""
         for attempt in range(REFUSED_MAX):
             channel = self._open_channel()
             try:
-                return await _await_call(
+                return await await_call(
                     method(self._stub)(
                         request, timeout=seconds_max or UNARY_SECONDS_MAX, metadata=self._metadata
                     )
@@ -490,13 +463,13 @@ class Client:
         return self._channel
 
     def _status(self, error: grpc.aio.AioRpcError, channel: grpc.aio.Channel) -> errors.StatusError:
-        """The status of a failed call; looks for the server elsewhere where the connection failed."""
+        """Return the status of a failed call; where the connection failed, read its address again."""
         if not errors.from_server(error) and error.code() in _CONNECTION_FAILED:
             self._follow(channel)
         return errors.from_rpc_error(error)
 
     def _follow(self, channel: grpc.aio.Channel) -> None:
-        """Go to where the run file says the API server is now, unless another task has done so."""
+        """Connect to the address in the run file, unless another task has done so."""
         if self._directory is None or self._closed or channel is not self._channel:
             return
         found = RunFile.read(self._directory, self._component)
@@ -509,71 +482,11 @@ class Client:
         self._open(found.grpc)
 
 
-async def _await_call(call: Awaitable[Any]) -> Any:
-    """Wait for a call, and keep cancellation whole.
-
-    grpc raises a CancelledError of its own where a call is cancelled: it lacks the message by which anyio
-    knows a scope's, and it also comes where nobody cancelled this task, but the channel was closed.
-    """
-    try:
-        return await call
-    except asyncio.CancelledError:
-        await anyio.lowlevel.checkpoint_if_cancelled()
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        raise errors.service_unavailable("the connection was closed") from None
-    except (grpc.aio.UsageError, grpc.aio.InternalError):
-        raise errors.service_unavailable("the client is closed") from None
-
-
 def _later(status: errors.StatusError) -> bool:
-    """Whether the server wants to be asked again in some seconds: it has done nothing yet."""
+    """Return whether the server rejected the request with Retry-After: it has done nothing yet."""
     return status.code == 429 and status.retry_after_seconds > 0
 
 
-def _target(kind: Kind[Any], namespace: str = "", name: str = "", subresource: str = "") -> api.Target:
-    return api.Target(
-        group=kind.group,
-        version=kind.version,
-        resource=kind.plural,
-        namespace=namespace if kind.namespaced else "",
-        name=name,
-        subresource=subresource,
-    )
-
-
-def _options(dry_run: bool) -> api.WriteOptions | None:
-    return api.WriteOptions(dry_run=True) if dry_run else None
-
-
-def _text(patch: object) -> bytes:
-    """Return a patch's JSON."""
-    if isinstance(patch, bytes):
-        return patch
-    return (patch if isinstance(patch, str) else json.dumps(patch, separators=(",", ":"))).encode()
-
-
-def _decode(kind: Kind[M], body: bytes) -> M:
-    try:
-        return envelope.decode(kind, body)
-    except envelope.EnvelopeError as error:
-        raise errors.internal(f"the API server sent no {kind.kind}: {error}") from error
-
-
-def _wrap(kind: Kind[Any], obj: Message) -> bytes:
-    presence.fill(obj)
-    return envelope.wrap(kind, obj.SerializeToString(deterministic=True))
-
-
-_BINDING = Kind("", "v1", "Binding", "bindings", core.Binding, core.Binding)
-_EVICTION = Kind("policy", "v1", "Eviction", "evictions", policy.Eviction, policy.Eviction)
-_PATCH_TYPES = {
-    PatchType.JSON: api.PatchRequest.JSON,
-    PatchType.MERGE: api.PatchRequest.MERGE,
-    PatchType.STRATEGIC: api.PatchRequest.STRATEGIC,
-    PatchType.APPLY: api.PatchRequest.APPLY,
-}
 _RETIRED_MAX = 2
 _CONNECTION_FAILED = frozenset(
     {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNKNOWN}

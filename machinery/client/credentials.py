@@ -2,7 +2,7 @@
 authority.
 
 The API server's run file says whether that is wanted: `ca` is the authority's certificate there. Without it
-the port is plain and nobody has to say who they are.
+the port is plain and no client has to authenticate.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DIRECTLY = ("grpc.enable_http_proxy", 0)
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """How to reach a server that wants to know: its authority (PEM), and what to send with each call."""
+    """A credential for a server that authenticates: its authority (PEM), and what each call sends."""
 
     authority: bytes
     metadata: Metadata = field(default=(), repr=False)
@@ -39,7 +39,11 @@ class NoCredential(Exception):
 
 
 def find(run_file: RunFile | None, directory: Path | str | None, name: str) -> Credential | None:
-    """The credential of a process by its name; None where the server wants none. Raises NoCredential."""
+    """Return the credential of a process by its name; None where the server does not authenticate.
+
+    Raises:
+        NoCredential: the server authenticates, and there is no credential of that name.
+    """
     if run_file is None or directory is None or not run_file.document.get("ca"):
         return None
     path = Path(directory, "pki", "clients", f"{name}.token")
@@ -60,7 +64,11 @@ def certificate_paths(directory: Path | str, name: str) -> tuple[Path, Path]:
 
 
 def find_certificate(run_file: RunFile | None, directory: Path | str, name: str) -> Credential | None:
-    """The client certificate of a name; None where the server wants none. Raises NoCredential."""
+    """Return the client certificate of a name; None where the server does not authenticate.
+
+    Raises:
+        NoCredential: the server authenticates, and there is no certificate of that name.
+    """
     if run_file is None or not run_file.document.get("ca"):
         return None
     try:
@@ -73,7 +81,7 @@ def find_certificate(run_file: RunFile | None, directory: Path | str, name: str)
 
 
 def channel(address: str, credential: Credential | None, options: Options = ()) -> grpc.aio.Channel:
-    """A channel to an address, secure where there is a credential, past any proxy."""
+    """Return a channel to an address, secure where there is a credential, past any proxy."""
     options = [*options, DIRECTLY]
     if credential is None:
         return grpc.aio.insecure_channel(address, options=options)

@@ -106,8 +106,8 @@ class Informer(Generic[M]):
     ) -> None:
         """Call these for each change: (new), (old, new), (last known, stale).
 
-        `stale` deletions were found out by a list: what the object was at its end is not known. A handler
-        that comes late is first told of all objects there are. An object that was deleted and made again
+        A `stale` deletion was found by a list: the object's last state is not known. A handler that is added
+        late first gets an addition for each object. An object that was deleted and made again
         under the same name between two looks is a deletion and an addition, never an update.
         """
         handler = _Handler(on_add, on_update, on_delete)
@@ -139,7 +139,7 @@ class Informer(Generic[M]):
             self._running = False
 
     async def wait_synced(self) -> None:
-        """Returns when the first list is here and the handlers have seen it."""
+        """Wait until the first list is here and the handlers have seen it."""
         await self._synced.wait()
 
     @property
@@ -163,17 +163,21 @@ class Informer(Generic[M]):
         return self._objects.get(key)
 
     def list(self, namespace: str = "") -> list[M]:
-        """All objects, or those of a namespace, in no order."""
+        """Return all objects, or those of a namespace, in no order."""
         if not namespace:
             return list(self._objects.values())
         return [obj for key, obj in self._objects.items() if key.namespace == namespace]
 
     def by_index(self, index: str, value: str) -> Sequence[M]:
-        """The objects that have a value in an index; KeyError for an index that was not added."""
+        """Return the objects that have a value in an index.
+
+        Raises:
+            KeyError: the index was not added.
+        """
         return self._indexes[index].get(value)
 
     def index_values(self, index: str) -> Sequence[str]:
-        """All values of an index that some object has."""
+        """Return all values of an index that some object has."""
         return self._indexes[index].values()
 
     def __len__(self) -> int:
@@ -200,7 +204,7 @@ class Informer(Generic[M]):
                 handler.on_update(old, obj)
 
     def _drop(self, key: ObjectKey, last: M, *, stale: bool) -> None:
-        """Forget an object; `last` is what handlers are told."""
+        """Remove an object; handlers get `last`."""
         old = self._objects.pop(key)
         self.changes += 1
         for index in self._indexes.values():

@@ -28,7 +28,7 @@ UNRENEWED_SECONDS_MAX = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a lease holds, how long a leader may fail to renew it, how often it tries. Seconds."""
+    """The durations of an election in seconds: the lease, a leader's attempts to renew it, the retries."""
 
     lease_seconds: float = 15.0
     renew_deadline_seconds: float = 10.0
@@ -44,13 +44,13 @@ class Timing:
 
 
 class LeadershipLostError(Exception):
-    """The lease could not be renewed in time, or somebody else has it."""
+    """The lease could not be renewed in time, or another candidate has it."""
 
 
 class LeaderElector:
     """Runs a function while, and only while, this process leads.
 
-    `identity` must differ between candidates. `leading` tells whether it leads now.
+    `identity` must differ between candidates. `leading` is whether it leads now.
     """
 
     def __init__(
@@ -80,9 +80,10 @@ class LeaderElector:
         self.leading = False
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
-        """Waits for the lease, then awaits `lead()`; releases the lease when that ends or is cancelled.
+        """Wait for the lease, then await `lead()`; release the lease when that ends or is cancelled.
 
-        Raises LeadershipLostError when the lease was lost while leading (`lead` is cancelled before).
+        Raises:
+            LeadershipLostError: the lease was lost while leading (`lead` is cancelled before).
         """
         while not await self._try_acquire():
             await self._clock.sleep(self._timing.retry_seconds * (1 + self._rng.random() * JITTER))

@@ -28,14 +28,14 @@ _TOO_LARGE = "ResourceVersionTooLarge"
 
 
 class Sink(Protocol[M]):
-    """Where a reflector's findings go."""
+    """The receiver of a reflector's lists and changes."""
 
     async def replace(self, items: Sequence[M], revision: str) -> None:
-        """These are all objects there are, at a revision."""
+        """Replace all objects by those of a list at a revision."""
         ...
 
     async def apply(self, events: Sequence[WatchEvent[M]]) -> None:
-        """These changes came next, in order; bookmarks among them."""
+        """Apply the next changes, in order; bookmarks are among them."""
         ...
 
 

@@ -15,6 +15,7 @@ def flow_schema(obj: flowcontrol.FlowSchema, gates: Gates) -> None:
 
 
 def priority_level(obj: flowcontrol.PriorityLevelConfiguration, gates: Gates) -> None:
+    """Fill in a PriorityLevelConfiguration."""
     set_shares(obj)
     if obj.spec.HasField("limited"):
         limited = obj.spec.limited
@@ -26,7 +27,7 @@ def priority_level(obj: flowcontrol.PriorityLevelConfiguration, gates: Gates) ->
 
 
 def set_shares(obj: flowcontrol.PriorityLevelConfiguration) -> None:
-    """A level's shares, and how much of them it lends."""
+    """Fill in a level's shares, and how much of them it lends."""
     if obj.spec.type == "Exempt":
         _shares(obj.spec.exempt, 0)
     if obj.spec.HasField("limited"):

@@ -156,7 +156,11 @@ _TABLE: dict[Kind[Any], Default] = {
 
 
 def apply(kind: Kind[Any], obj: Any, gates: Gates) -> None:
-    """Fill in what the client left out; StatusError 400 for a quantity that is none."""
+    """Fill in what the client left out.
+
+    Raises:
+        StatusError: 400 for a text that is not a quantity.
+    """
     default = _TABLE.get(kind)
     if default is not None:
         default(obj, gates)

@@ -8,6 +8,7 @@ from machinery.features.gates import Gates
 
 
 def limit_range(obj: core.LimitRange, gates: Gates) -> None:
+    """Fill in a LimitRange: the default limit is the maximum, the default request that limit."""
     for limit in obj.spec.limits:
         for amounts in (
             limit.max, limit.min, limit.default, limit.defaultRequest, limit.maxLimitRequestRatio
@@ -40,6 +41,7 @@ def endpoint_slice(obj: discovery.EndpointSlice, gates: Gates) -> None:
 
 
 def csi_driver(obj: storage.CSIDriver, gates: Gates) -> None:
+    """Fill in a CSIDriver."""
     spec = obj.spec
     if not spec.HasField("attachRequired"):
         spec.attachRequired = True

@@ -33,9 +33,9 @@ _IDENTIFIER = re.compile("[a-f0-9]{64}")
 
 @lru_cache(maxsize=4096)
 def pull_policy(image: str) -> str:
-    """Always for a `latest` image (also one without tag and digest), else IfNotPresent.
+    """Return Always for a `latest` image (also one without tag and digest), else IfNotPresent.
 
-    What is no image's name at all has no tag either (distribution/reference, ParseNormalizedNamed).
+    A text that is no image name has no tag either (distribution/reference, ParseNormalizedNamed).
     """
     match = _IMAGE.fullmatch(image)
     if match is None or _IDENTIFIER.fullmatch(image):
@@ -45,6 +45,7 @@ def pull_policy(image: str) -> str:
 
 
 def pod(obj: core.Pod, gates: Gates) -> None:
+    """Fill in a pod."""
     spec = obj.spec
     if not spec.HasField("enableServiceLinks"):
         spec.enableServiceLinks = True
@@ -99,7 +100,7 @@ def pod_template(template: core.PodTemplateSpec) -> None:
 
 
 def pod_spec(spec: core.PodSpec) -> None:
-    """What holds in pods and in templates of pods."""
+    """Fill in what pods and pod templates have in common."""
     if spec.serviceAccount != spec.serviceAccountName:
         # The field's first name, which still counts where the other is missing.
         spec.serviceAccountName = spec.serviceAccountName or spec.serviceAccount
@@ -223,7 +224,7 @@ def _volume(volume: core.Volume) -> None:
 
 
 def source_defaults(source: core.VolumeSource | core.PersistentVolumeSource) -> None:
-    """Of sources that pods and PersistentVolumes both have."""
+    """Fill in sources that pods and PersistentVolumes both have."""
     if source.HasField("hostPath") and not source.hostPath.HasField("type"):
         source.hostPath.type = ""
     if source.HasField("iscsi") and not source.iscsi.iscsiInterface:
@@ -296,7 +297,7 @@ def _huge_page_limits(spec: core.PodSpec) -> None:
 
 
 def container_requests(spec: core.PodSpec, name: str) -> Quantity | None:
-    """The effective request of all containers for one resource, None where none asks for it."""
+    """Return the effective request of all containers for one resource, None where there is no request."""
     return _effective(spec, name, "requests")
 
 

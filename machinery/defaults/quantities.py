@@ -38,7 +38,11 @@ def resource_list(values: Mapping[str, resource.Quantity]) -> None:
 
 
 def single(quantity: resource.Quantity) -> None:
-    """One quantity's canonical text, in place; StatusError 400 for what is none."""
+    """Replace one quantity's text by its canonical text, in place.
+
+    Raises:
+        StatusError: 400 for a text that is not a quantity.
+    """
     try:
         stored = _canonical(quantity.string or "0")
     except QuantityError as error:

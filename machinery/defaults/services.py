@@ -10,6 +10,7 @@ _INT = 0
 
 
 def service(obj: core.Service, gates: Gates) -> None:
+    """Fill in a Service."""
     spec = obj.spec
     if not spec.sessionAffinity:
         spec.sessionAffinity = "None"

@@ -15,6 +15,7 @@ _DOWN_POLICIES = (("Percent", 100),)
 
 
 def autoscaler(obj: autoscaling.HorizontalPodAutoscaler, gates: Gates) -> None:
+    """Fill in a HorizontalPodAutoscaler: without metrics it scales by the utilization of cpu."""
     spec = obj.spec
     if not spec.HasField("minReplicas"):
         spec.minReplicas = 1
@@ -40,6 +41,7 @@ def _scaling_rules(rules: autoscaling.HPAScalingRules, policies: Iterable[tuple[
 
 
 def cron_job(obj: batch.CronJob, gates: Gates) -> None:
+    """Fill in a CronJob."""
     spec = obj.spec
     if not spec.concurrencyPolicy:
         spec.concurrencyPolicy = "Allow"
@@ -58,6 +60,7 @@ def ingress_class(obj: networking.IngressClass, gates: Gates) -> None:
 
 
 def network_policy(obj: networking.NetworkPolicy, gates: Gates) -> None:
+    """Fill in a NetworkPolicy: protocols of ports, and the policy types."""
     spec = obj.spec
     for ports in (*(rule.ports for rule in spec.ingress), *(rule.ports for rule in spec.egress)):
         for port in ports:

@@ -17,6 +17,7 @@ def _number(target: intstr.IntOrString, value: int) -> None:
 
 
 def daemon_set(obj: apps.DaemonSet, gates: Gates) -> None:
+    """Fill in a DaemonSet."""
     spec = obj.spec
     if not spec.updateStrategy.type:
         spec.updateStrategy.type = "RollingUpdate"
@@ -33,6 +34,7 @@ def daemon_set(obj: apps.DaemonSet, gates: Gates) -> None:
 
 
 def stateful_set(obj: apps.StatefulSet, gates: Gates) -> None:
+    """Fill in a StatefulSet."""
     spec = obj.spec
     if not spec.podManagementPolicy:
         spec.podManagementPolicy = "OrderedReady"
@@ -62,6 +64,7 @@ def stateful_set(obj: apps.StatefulSet, gates: Gates) -> None:
 
 
 def job(obj: batch.Job, gates: Gates) -> None:
+    """Fill in a Job."""
     spec = obj.spec
     if not spec.HasField("completions") and not spec.HasField("parallelism"):
         spec.completions = 1
@@ -88,6 +91,7 @@ def job(obj: batch.Job, gates: Gates) -> None:
 
 
 def replication_controller(obj: core.ReplicationController, gates: Gates) -> None:
+    """Fill in a ReplicationController: selector and labels are those of its template."""
     spec = obj.spec
     labels = spec.template.metadata.labels if spec.HasField("template") else {}
     if not spec.selector:

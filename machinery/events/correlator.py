@@ -55,7 +55,7 @@ class CorrelatorOptions:
 
 @dataclass(frozen=True, slots=True)
 class Correlated:
-    """What to send. `created` False: an event of this name was sent before, and its count has grown."""
+    """An event to send. `created` False: an event of this name was sent before, and its count has grown."""
 
     event: core.Event
     created: bool

@@ -58,7 +58,7 @@ class Recorded:
 
 
 class RecorderOptions(TypedDict, total=False):
-    """What may be chosen for any recorder; `per_second` and `burst` limit its requests."""
+    """The options of any recorder; `per_second` and `burst` limit its requests."""
 
     clock: Clock
     per_second: float

@@ -16,7 +16,7 @@ from machinery.runtime.clock import from_time, to_micro_time
 
 SERIES_SECONDS = 6 * 60.0
 """A series that was not continued for so long has ended; the next time starts a new event."""
-REMEMBERED_MAX = 4096
+SERIES_MAX = 4096
 
 
 class _Reference(NamedTuple):
@@ -30,7 +30,7 @@ class _Reference(NamedTuple):
 
 
 class EventKey(NamedTuple):
-    """What makes two events the same thing told twice; the note is not part of it."""
+    """The fields that make two events one series; the note is not among them."""
 
     type: str
     action: str
@@ -42,6 +42,7 @@ class EventKey(NamedTuple):
 
 
 def key_of_event(event: events.Event) -> EventKey:
+    """Return the key of an event's series."""
     return EventKey(
         event.type,
         event.action,
@@ -60,7 +61,7 @@ def _parts(ref: core.ObjectReference) -> _Reference:
 
 
 @dataclass(slots=True)
-class _Remembered:
+class _Series:
     """An event as it was sent; `unsent` counts since."""
 
     event: events.Event
@@ -69,23 +70,23 @@ class _Remembered:
 
 
 class EventSeriesCache:
-    """Which events were told lately. At most REMEMBERED_MAX; those that were told longest ago go first."""
+    """The events that were recorded lately, at most SERIES_MAX; the oldest are dropped first."""
 
     def __init__(self) -> None:
-        self._remembered: OrderedDict[EventKey, _Remembered] = OrderedDict()
+        self._series: OrderedDict[EventKey, _Series] = OrderedDict()
 
     def record(self, event: events.Event) -> events.Event | None:
-        """What to send: the event, or the one whose second time it is (with a series), or nothing."""
+        """Return what to send: the event, or a series that begins with this event, or None."""
         key = key_of_event(event)
         now = from_time(event.eventTime)
-        known = self._remembered.get(key)
+        known = self._series.get(key)
         if known is None or now - known.last_seconds >= SERIES_SECONDS:
-            self._remembered.pop(key, None)
-            self._remembered[key] = _Remembered(event, now)
-            while len(self._remembered) > REMEMBERED_MAX:
-                self._remembered.popitem(last=False)
+            self._series.pop(key, None)
+            self._series[key] = _Series(event, now)
+            while len(self._series) > SERIES_MAX:
+                self._series.popitem(last=False)
             return event
-        self._remembered.move_to_end(key)
+        self._series.move_to_end(key)
         known.last_seconds = now
         first = not known.event.HasField("series")
         series = known.event.series
@@ -95,29 +96,29 @@ class EventSeriesCache:
         return self._sent(known) if first else None
 
     def forget(self, event: events.Event) -> None:
-        """The event could not be sent: the next time is a first time again."""
-        self._remembered.pop(key_of_event(event), None)
+        """Drop an event that could not be sent: the next one is sent as a first one."""
+        self._series.pop(key_of_event(event), None)
 
     def refresh(self) -> list[events.Event]:
-        """Series whose count has grown since it was sent."""
-        return [self._sent(known) for known in self._remembered.values() if known.unsent]
+        """Return the series whose count has grown since it was sent."""
+        return [self._sent(known) for known in self._series.values() if known.unsent]
 
     def finish(self, now: float) -> list[events.Event]:
-        """Forget what was not told again for SERIES_SECONDS; of these, series whose last count is unsent."""
+        """Drop what was not recorded again for SERIES_SECONDS; return the series whose count is unsent."""
         last: list[events.Event] = []
-        for key, known in list(self._remembered.items()):
+        for key, known in list(self._series.items()):
             if now - known.last_seconds < SERIES_SECONDS:
                 break
-            del self._remembered[key]
+            del self._series[key]
             if known.unsent:
                 last.append(self._sent(known))
         return last
 
     def __len__(self) -> int:
-        return len(self._remembered)
+        return len(self._series)
 
     @staticmethod
-    def _sent(known: _Remembered) -> events.Event:
+    def _sent(known: _Series) -> events.Event:
         known.unsent = 0
         copy = events.Event()
         copy.CopyFrom(known.event)

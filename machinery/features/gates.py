@@ -49,7 +49,11 @@ DEFAULT = Version(1, 37)
 
 
 def emulated(text: str) -> Version:
-    """The version of `--emulated-version`; ValueError for one that cannot be emulated."""
+    """Return the version of `--emulated-version`.
+
+    Raises:
+        ValueError: the version cannot be emulated.
+    """
     version = Version.parse(text)
     if not OLDEST <= version <= NEWEST:
         raise ValueError(f"emulation version {version} is not between [{OLDEST}, {NEWEST}]")
@@ -61,7 +65,7 @@ _SKEW_MAX: Mapping[str, int] = {"scheduler": 1, "controllers": 1, "autoscaler": 
 
 
 def skew_problem(component: str, version: Version, apiserver: Version) -> str | None:
-    """Why this pair of versions is not supported upstream, or None. It still runs."""
+    """Return why this pair of versions is not supported upstream, or None. It still runs."""
     allowed = _SKEW_MAX.get(component)
     if allowed is None:
         return None
@@ -83,7 +87,7 @@ class UnknownGateError(KeyError):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a gate is since one version."""
+    """The state of a gate since one version."""
 
     since: Version
     stage: Stage
@@ -103,7 +107,7 @@ class Gate:
     merged_into: str = ""
 
     def at(self, version: Version) -> Step | None:
-        """What the gate is at a version, or None before its first (upstream: PreAlpha)."""
+        """Return the state of the gate at a version, or None before its first (upstream: PreAlpha)."""
         found = None
         for step in self.steps:
             if step.since <= version:
@@ -130,7 +134,7 @@ def _read_history(history: str) -> tuple[tuple[Step, ...], Version | None, str]:
 
 @cache
 def gates() -> Mapping[str, Gate]:
-    """All gates of the table by name."""
+    """Return all gates of the table by name."""
     found = {}
     for row in GATES:
         steps, merged_since, merged_into = _read_history(row.history)
@@ -140,7 +144,7 @@ def gates() -> Mapping[str, Gate]:
 
 @cache
 def aliases() -> Mapping[str, str]:
-    """Other names of gates, and the names they stand for."""
+    """Return other names of gates, and the names they stand for."""
     return {alias: row.name for row in GATES for alias in row.aliases}
 
 
@@ -245,14 +249,18 @@ class Gates:
         return enabled
 
     def enabled(self, name: str) -> bool:
-        """Whether a feature is on; UnknownGateError for a name that is not in the table."""
+        """Return whether a feature is on.
+
+        Raises:
+            UnknownGateError: the name is not in the table.
+        """
         try:
             return self._enabled[name]
         except KeyError:
             raise UnknownGateError(f'feature "{name}" is not registered in FeatureGates') from None
 
     def all(self) -> dict[str, bool]:
-        """Every gate that exists at the version, by name."""
+        """Return every gate that exists at the version, by name."""
         return {
             name: self._enabled[name]
             for name, gate in sorted(gates().items())
@@ -260,7 +268,11 @@ class Gates:
         }
 
     def replace(self, **overrides: bool) -> Gates:
-        """The same with other overrides on top; GateError."""
+        """Return the same gates with other overrides on top.
+
+        Raises:
+            GateError: an override is not possible.
+        """
         return Gates(self.component, self.version, self.overrides | overrides)
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class PatchType(Enum):
-    """How a patch is to be applied; the value is its content type."""
+    """The kind of a patch; the value is its content type."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"

@@ -35,8 +35,12 @@ _List = list[Any]
 
 
 def diff_strategic(message_full_name: str, old: _Map, new: _Map) -> _Map:
-    """A patch that makes `new` of `old`; empty if they are equal. PatchError for lists that cannot be
-    compared (an element without its merge key); KeyError for a message that is not in the table."""
+    """Return a patch that makes `new` of `old`; empty if they are equal.
+
+    Raises:
+        PatchError: lists cannot be compared (an element without its merge key).
+        KeyError: the message is not in the table.
+    """
     return _diff_maps(old, new, root(message_full_name), retain_keys=False)
 
 

@@ -43,8 +43,12 @@ _BAD_RETAIN_KEYS = "invalid patch format of retainKeys"
 
 
 def strategic_merge_patch(message_full_name: str, document: _Map, patch: _Map) -> _Map:
-    """The document with the patch applied; neither argument is changed. PatchError; KeyError for a message
-    that is not in the table."""
+    """Return the document with the patch applied; neither argument is changed.
+
+    Raises:
+        PatchError: the patch does not fit.
+        KeyError: the message is not in the table.
+    """
     return _merge_map(document, patch, root(message_full_name))
 
 
@@ -255,7 +259,7 @@ def _merge_list(original: _List, patch: _List, shape: Shape, field: str, deletin
 
 
 def unique(values: _List) -> _List:
-    """Removes repetitions as upstream does: the last value moves into the gap."""
+    """Remove repetitions as upstream does: the last value moves into the gap."""
     values = list(values)
     if len({identity(value) for value in values}) == len(values):
         return values

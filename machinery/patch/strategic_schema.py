@@ -36,7 +36,7 @@ class PatchError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a JSON object is: a message, a map whose values have one shape, or anything (no message)."""
+    """The shape of a JSON object: a message, a map whose values have one shape, or anything (no message)."""
 
     message: str = ""
     is_map: bool = False
@@ -44,7 +44,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """How one field merges. `shape` is of the value, or of the elements where it is a list."""
+    """The rule that merges one field. `shape` is of the value, or of the elements where it is a list."""
 
     shape: Shape
     strategy: str = ""
@@ -69,7 +69,11 @@ def _fields(message: str) -> dict[str, Field]:
 
 @lru_cache(maxsize=16384)
 def rule(shape: Shape, key: str) -> FieldRule:
-    """How `key` merges in an object of this shape; PatchError for a field that the message lacks."""
+    """Return the rule that merges `key` in an object of this shape.
+
+    Raises:
+        PatchError: the message does not have the field.
+    """
     if shape.is_map:
         return FieldRule(Shape(shape.message))
     if not shape.message or key in ("apiVersion", "kind"):  # the table has no fields for TypeMeta
@@ -92,12 +96,16 @@ def rule(shape: Shape, key: str) -> FieldRule:
 
 
 def root(message_full_name: str) -> Shape:
-    """The shape of a whole object; KeyError for a message that is not in the table."""
+    """Return the shape of a whole object.
+
+    Raises:
+        KeyError: the message is not in the table.
+    """
     return Shape(messages()[message_full_name].full_name)
 
 
 def go_text(value: Json) -> str:
-    """A JSON value as Go's `%v` prints it: `map[a:1 b:[x y]]`."""
+    """Return a JSON value as Go's `%v` prints it: `map[a:1 b:[x y]]`."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):
@@ -143,7 +151,11 @@ def bad_directive(directive: Json, patch: Json) -> PatchError:
 
 
 def check_elements(*lists: list[Json]) -> str:
-    """The Go type that all elements have; PatchError if they differ, are lists, or there are none."""
+    """Return the Go type that all elements have.
+
+    Raises:
+        PatchError: the types differ, are lists, or the lists are empty.
+    """
     found = ""
     for elements in lists:
         for element in elements:
@@ -160,10 +172,10 @@ def check_elements(*lists: list[Json]) -> str:
 
 
 def sort_like(elements: list[Json], order: list[Json], merge_key: str) -> list[Json]:
-    """Sorts by the place in `order`; elements marked for deletion go to the end.
+    """Sort by the place in `order`; elements marked for deletion go to the end.
 
-    Go's stable sort is given a comparison that calls anything unplaced less; the insertion below does to a
-    short list what that sort does.
+    Go's stable sort gets a comparison that calls anything unplaced less; the insertion below does to a short
+    list what that sort does.
     """
     deletions: list[Json] = []
     if merge_key:

@@ -16,7 +16,7 @@ _NODE_LOST = "NodeLost"
 
 @dataclass(slots=True)
 class Restarts:
-    """How often containers were restarted, and when the last of them ended before its restart."""
+    """The restarts of containers, and when the last of them ended before its restart."""
 
     count: int = 0
     last: meta.Time | None = None
@@ -39,7 +39,7 @@ class Restarts:
 
 @dataclass(frozen=True, slots=True)
 class PodSummary:
-    """What a pod's phase, conditions and containers come to: `ready` of `total` containers, the STATUS."""
+    """The summary of a pod's phase, conditions and containers: `ready` of `total` containers, the STATUS."""
 
     ready: int
     total: int

@@ -60,7 +60,7 @@ class Fatal(Exception):  # a verdict, not a bug
 
 
 class BadConfiguration(Fatal):
-    """What the process was told to be cannot be: as Fatal, but status 2, as for a wrong option."""
+    """A configuration that cannot work: as Fatal, but status 2, as for a wrong option."""
 
     status = EXIT_USAGE
 
@@ -74,7 +74,7 @@ def die_with_parent() -> None:
 
 
 class Process:
-    """What a component's body works with."""
+    """The environment of a component's body: its directory, clock, ports and clients."""
 
     def __init__(
         self,
@@ -181,9 +181,10 @@ class Process:
             raise Fatal(f"{self.directory} cannot be used: {error.strerror}; give another --dir") from None
 
     async def client(self, user_agent: str = "") -> Client:
-        """A client of the API server, closed when the process ends; waits for the server's run file.
+        """Return a client of the API server, closed when the process ends; wait for the server's run file.
 
-        Raises Fatal after DEPENDENCY_SECONDS_MAX.
+        Raises:
+            Fatal: there is no run file after DEPENDENCY_SECONDS_MAX.
         """
         from machinery.client.api_client import Client
         from machinery.client.credentials import NoCredential
@@ -201,7 +202,11 @@ class Process:
         return client
 
     async def wait_for(self, name: str, *, limit_seconds: float = DEPENDENCY_SECONDS_MAX) -> RunFile:
-        """The run file of another process, as soon as it serves; Fatal after the limit."""
+        """Return the run file of another process, as soon as it serves.
+
+        Raises:
+            Fatal: there is no run file after the limit.
+        """
         self.step, before = f"wait for {name}", self.step
         try:
             found = await run_files.wait_for_run_file(
@@ -238,7 +243,7 @@ class Process:
         self.log.info("Ready", http=self.serving.address, **fields)
 
     def check_running(self) -> None:
-        """Raise RuntimeError when the process has been told to stop: a health check."""
+        """Raise RuntimeError when the process is to stop: a health check."""
         if self.stopping.is_set():
             raise RuntimeError("process is shutting down")
 

@@ -35,7 +35,7 @@ _log = logs.get()
 
 @dataclass(frozen=True, slots=True)
 class HealthAnswer:
-    """What a health endpoint answers, in `TEXT` with `HEADERS`."""
+    """The answer of a health endpoint, in `TEXT` with `HEADERS`."""
 
     code: int
     text: str
@@ -119,6 +119,7 @@ class Health:
         return generate_latest(registry)
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of the last checks, as upstream names them."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         results = GaugeMetricFamily(

@@ -35,7 +35,11 @@ class StrictConnection(h11.Connection):
         self.problem = ""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """As h11's. RemoteProtocolError also for what this module refuses, and from then on."""
+        """Return the next event as h11 does.
+
+        Raises:
+            RemoteProtocolError: also for what this module refuses, and from then on.
+        """
         if not self.problem and self.their_state is h11.IDLE:
             self.problem = head_problem(self.trailing_data[0])
         event = h11.NEED_DATA if self.problem else super().next_event()

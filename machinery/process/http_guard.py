@@ -46,7 +46,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def shows(headers: Headers, token: str) -> bool:
-    """Whether a request has a bearer token, which is never empty."""
+    """Return whether a request has a bearer token, which is never empty."""
     given = next((value for name, value in headers if name == b"authorization"), b"")
     if not token or given[: len(_BEARER)].lower() != _BEARER:
         return False

@@ -29,7 +29,7 @@ class Duration(click.ParamType[float]):
 
 
 class EtcdServers(click.ParamType[str]):
-    """Etcd's members, `HOST:PORT,...` or `http://HOST:PORT,...`; an empty text is none."""
+    """Etcd's members, `HOST:PORT,...` or `http://HOST:PORT,...`; an empty text is not valid."""
 
     name = "etcd servers"
 

@@ -21,7 +21,7 @@ POLL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
-    """What a process says of itself; `http` and `grpc` are `host:port`, or "" where it has none."""
+    """The addresses of a running process; `http` and `grpc` are `host:port`, or "" without such a port."""
 
     name: str
     component: str
@@ -36,7 +36,7 @@ class RunFile:
 
     @classmethod
     def read(cls, directory: Path | str, name: str) -> RunFile | None:
-        """The file of a process that lives; None where there is none, or it is dead."""
+        """Return the file of a process that runs; None for one that is dead, or has no file."""
         try:
             document = json.loads(cls.path(directory, name).read_bytes())
             found = cls(
@@ -72,7 +72,11 @@ def remove(directory: Path | str, name: str, pid: int) -> None:
 async def wait_for_run_file(
     directory: Path | str, name: str, *, limit_seconds: float = 60.0, clock: Clock | None = None
 ) -> RunFile:
-    """The run file of a process, as soon as it is there; TimeoutError after the limit."""
+    """Return the run file of a process, as soon as it is there.
+
+    Raises:
+        TimeoutError: it is not there within the limit.
+    """
     watch = clock or SystemClock()
     deadline = watch.monotonic() + limit_seconds
     while True:
@@ -88,7 +92,7 @@ async def wait_for_run_file(
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process exists and is no zombie."""
+    """Return whether the process exists and is no zombie."""
     try:
         with Path(f"/proc/{pid}/stat").open(encoding="utf-8", errors="replace") as stat:
             # The state comes after the command, which is in brackets and may hold anything.

@@ -36,14 +36,18 @@ class ServingPort:
 
     @classmethod
     def of(cls, address: str, directory: Path | str) -> ServingPort:
-        """The port at `host:port` of a process with this state directory."""
+        """Return the port at `host:port` of a process with this state directory."""
         return cls(address, serving_token.read(directory))
 
 
 def request(
     port: ServingPort, path: str, *, method: str = "GET", body: str = "", timeout_seconds: float = 10.0
 ) -> HttpAnswer:
-    """Send a request and read the whole answer; HttpError when there is none."""
+    """Send a request and return the whole answer.
+
+    Raises:
+        HttpError: the answer does not come, or is too long.
+    """
     import http.client
 
     connection = http.client.HTTPConnection(port.address, timeout=timeout_seconds)

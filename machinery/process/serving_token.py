@@ -20,7 +20,7 @@ def path(directory: Path | str) -> Path:
 
 
 def read(directory: Path | str) -> str:
-    """Return the token, or "" where there is none, or it may not be read."""
+    """Return the token, or "" where it does not exist or may not be read."""
     try:
         return path(directory).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
@@ -28,7 +28,13 @@ def read(directory: Path | str) -> str:
 
 
 def ensure(directory: Path | str) -> str:
-    """Return the token; make it where there is none. Processes that do so at once get the same. OSError."""
+    """Return the token, and create it where it does not exist.
+
+    Processes that create it at the same time get the same token.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     file = path(directory)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not file.exists():

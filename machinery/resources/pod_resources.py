@@ -33,17 +33,21 @@ _ResourceList = Mapping[str, resource.Quantity]
 
 
 def amount(name: str, quantity: resource.Quantity | str) -> int:
-    """One quantity in the resource's unit (cpu: milli), rounded up. QuantityError."""
+    """Return one quantity in the resource's unit (cpu: milli), rounded up.
+
+    Raises:
+        QuantityError: the quantity cannot be read.
+    """
     return milli(quantity) if name == CPU else value(quantity)
 
 
 def from_list(resource_list: _ResourceList) -> Resources:
-    """A resource list of the API (`status.allocatable`, `spec.overhead`, ...) in whole numbers."""
+    """Return a resource list of the API (`status.allocatable`, `spec.overhead`, ...) in whole numbers."""
     return {name: amount(name, quantity) for name, quantity in resource_list.items()}
 
 
 def node_allocatable(node: core.Node) -> Resources:
-    """What a node has for pods: cpu in milli-units, memory in bytes, `pods` as a count."""
+    """Return what a node has for pods: cpu in milli-units, memory in bytes, `pods` as a count."""
     return from_list(node.status.allocatable)
 
 
@@ -53,7 +57,7 @@ def is_extended(name: str) -> bool:
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Which resources may be set for the pod as a whole (KEP-2837)."""
+    """Return whether a resource may be set for the pod as a whole (KEP-2837)."""
     return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
 
 
@@ -70,7 +74,7 @@ def has_pod_level_resources(pod: core.Pod) -> bool:
 
 
 def resize_pending_reason(pod: core.Pod) -> str:
-    """The reason of the first PodResizePending condition, whatever its status, or ""."""
+    """Return the reason of the first PodResizePending condition, whatever its status, or ""."""
     for condition in pod.status.conditions:
         if condition.type == RESIZE_PENDING:
             return condition.reason
@@ -87,7 +91,7 @@ def is_resize_deferred(pod: core.Pod) -> bool:
 
 
 def is_sidecar(container: core.Container) -> bool:
-    """Whether an init container keeps running beside the others (KEP-753)."""
+    """Return whether an init container keeps running beside the others (KEP-753)."""
     return container.restartPolicy == "Always"
 
 
@@ -160,7 +164,7 @@ def _aggregate(pod: core.Pod, effective: _Effective, use_status: bool) -> _Sum:
 def container_requests(
     container: core.Container, status: core.ContainerStatus | None, *, infeasible: bool
 ) -> Resources:
-    """One container's effective requests, see `pod_requests`."""
+    """Return one container's effective requests, see `pod_requests`."""
     return _whole(_container_requests(container, status, infeasible))
 
 
@@ -201,15 +205,17 @@ def pod_requests(
     overhead: bool = True,
     missing: Mapping[str, int] = _NOTHING_MISSING,
 ) -> Resources:
-    """What the pod counts for on a node.
+    """Return what the pod counts for on a node.
 
-    `use_status` (InPlacePodVerticalScaling): a container whose status tells `resources` counts for the most
+    `use_status` (InPlacePodVerticalScaling): a container whose status has `resources` counts for the most
     of desired, allocated and actual; a desire that is Infeasible does not count, and none does without
     `use_desired`, as when a kubelet counts other pods (KEP-1287). `pod_level`
     (PodLevelResources): requests of the pod as a whole replace the sum, resource by resource; limits alone
     do not. `pod_level_status` (InPlacePodLevelResourcesVerticalScaling, with `use_status`): the same
     maximum there. `missing`: what a container counts for that does not request the resource.
-    QuantityError for a quantity that cannot be read.
+
+    Raises:
+        QuantityError: a quantity cannot be read.
     """
     total: _Sum = {}
     if container_level:
@@ -238,7 +244,7 @@ def pod_limits(
     pod_level_status: bool = False,
     overhead: bool = True,
 ) -> Resources:
-    """What the pod is limited to; arguments as for `pod_requests`. Overhead counts only where limited."""
+    """Return the pod's limits; arguments as for `pod_requests`. Overhead counts only beside a limit."""
     infeasible = use_status and is_resize_infeasible(pod)
 
     def effective(container: core.Container, status: core.ContainerStatus | None) -> _Sum:
@@ -264,7 +270,7 @@ def pod_limits(
 
 
 def add(one: Mapping[str, int], other: Mapping[str, int]) -> Resources:
-    """The sum by name."""
+    """Return the sum by name."""
     total = dict(one)
     for name, number in other.items():
         total[name] = total.get(name, 0) + number
@@ -272,7 +278,7 @@ def add(one: Mapping[str, int], other: Mapping[str, int]) -> Resources:
 
 
 def subtract(one: Mapping[str, int], other: Mapping[str, int]) -> Resources:
-    """The difference by name; may be negative."""
+    """Return the difference by name; it may be negative."""
     total = dict(one)
     for name, number in other.items():
         total[name] = total.get(name, 0) - number
@@ -280,5 +286,5 @@ def subtract(one: Mapping[str, int], other: Mapping[str, int]) -> Resources:
 
 
 def covers(free: Mapping[str, int], wanted: Mapping[str, int]) -> bool:
-    """Whether each wanted number is there. Wanting none of something always fits."""
+    """Return whether each wanted number is free. Zero of a resource always fits."""
     return all(number <= 0 or number <= free.get(name, 0) for name, number in wanted.items())

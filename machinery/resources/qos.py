@@ -35,7 +35,7 @@ def _add(total: dict[str, Quantity], more: Mapping[str, Quantity]) -> None:
 
 
 def class_of(requirements: _Requirements) -> str:
-    """The class that these requirements, taken together, give. Only cpu and memory above zero count."""
+    """Return the class of these requirements taken together. Only cpu and memory above zero count."""
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     all_limited = True
@@ -50,7 +50,7 @@ def class_of(requirements: _Requirements) -> str:
 
 
 def qos_class(pod: core.Pod, *, pod_level: bool = True) -> str:
-    """The class that follows from the spec. `pod_level` is the gate PodLevelResources."""
+    """Return the class that follows from the spec. `pod_level` is the gate PodLevelResources."""
     if pod_level and has_pod_level_resources(pod):
         return class_of([pod.spec.resources])
     containers = (*pod.spec.containers, *pod.spec.initContainers)

@@ -38,7 +38,7 @@ class QuantityError(ValueError):
 
 
 class Format(Enum):
-    """How a quantity prints: powers of 1000 with a letter, of 1024 with `i`, or with `e`."""
+    """The suffixes of a quantity: powers of 1000 with a letter, of 1024 with `i`, or with `e`."""
 
     DECIMAL_SI = "DecimalSI"
     BINARY_SI = "BinarySI"
@@ -116,12 +116,16 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str) -> Quantity:
-        """The quantity that a text means; QuantityError otherwise."""
+        """Parse the text of a quantity.
+
+        Raises:
+            QuantityError: the text is not a quantity.
+        """
         return _parse(text)
 
     @classmethod
     def parse_json(cls, token: str) -> Quantity:
-        """The quantity of a raw JSON token (`"1Gi"`, `1.5`, `null`); blanks around the text are ignored."""
+        """Parse a raw JSON token (`"1Gi"`, `1.5`, `null`); blanks around the text are ignored."""
         if token == "null":
             return cls()
         if len(token) >= 2 and token[0] == token[-1] == '"':
@@ -130,12 +134,12 @@ class Quantity:
 
     @classmethod
     def of(cls, value: int, format: Format = Format.DECIMAL_SI) -> Quantity:
-        """A whole number of units."""
+        """Return a quantity of a whole number of units."""
         return cls(value, 0, format)
 
     @classmethod
     def of_milli(cls, value: int, format: Format = Format.DECIMAL_SI) -> Quantity:
-        """A number of thousandths."""
+        """Return a quantity of a number of thousandths."""
         return cls(value, -3, format)
 
     # What it is worth
@@ -145,11 +149,11 @@ class Quantity:
         return self.scaled_value(0)
 
     def milli_value(self) -> int:
-        """Thousandths, rounded up. Overflows as upstream's int64 does."""
+        """Return the thousandths, rounded up. They overflow as upstream's int64 does."""
         return self.scaled_value(-3)
 
     def scaled_value(self, exponent: int) -> int:
-        """How many `10**exponent` it is, rounded up. Overflows as upstream's int64 does."""
+        """Return how many `10**exponent` it is, rounded up. The number overflows as upstream's int64 does."""
         shift = self._exponent - exponent
         if not self._big:
             if shift < 0:
@@ -174,14 +178,14 @@ class Quantity:
         return _wrap_int64(quotient + 1 if remainder else quotient)
 
     def as_int64(self) -> int | None:
-        """The exact whole number, or None where upstream has no fast one."""
+        """Return the exact whole number, or None where upstream has no fast one."""
         if self._big or self._exponent < 0:
             return None
         value = self._unscaled * 10**self._exponent
         return value if _fits_int64(value) else None
 
     def approximate_float(self) -> float:
-        """For metrics only: the nearest float, or one beside it."""
+        """Return the nearest float, or one beside it; for metrics only."""
         if self._exponent == 0:
             return float(self._unscaled)
         return float(self._unscaled) * 10.0**self._exponent
@@ -191,7 +195,7 @@ class Quantity:
         return (self._unscaled > 0) - (self._unscaled < 0)
 
     def decimal(self) -> str:
-        """The exact decimal number, with as many places as are kept."""
+        """Return the exact decimal number, with as many places as are kept."""
         if self._exponent >= 0:
             return str(self._unscaled * 10**self._exponent)
         places = -self._exponent
@@ -241,7 +245,7 @@ class Quantity:
         return Quantity(product, self._exponent, self.format, big=not small)
 
     def multiplied(self, factor: int) -> tuple[Quantity, bool]:
-        """The product, and whether upstream's Mul calls it exact (its digits fit an int64)."""
+        """Return the product, and whether upstream's Mul calls it exact (its digits fit an int64)."""
         product = self * factor
         return product, not product._big or _fits_int64(product._unscaled)
 
@@ -294,7 +298,7 @@ class Quantity:
         return f"Quantity({str(self)!r})"
 
     def canonical(self) -> str:
-        """The shortest text without fractions in the quantity's own format."""
+        """Return the shortest text without fractions in the quantity's own format."""
         if not self._unscaled:
             return "0"
         if self.format is Format.BINARY_SI:
@@ -408,7 +412,11 @@ def _value(text: str) -> int:
 
 
 def milli(quantity: _HasText | str) -> int:
-    """Thousandths of a `resource.Quantity` message or a text; cached by text. QuantityError."""
+    """Return the thousandths of a `resource.Quantity` message or a text, cached by text.
+
+    Raises:
+        QuantityError: the text is not a quantity.
+    """
     return _milli(quantity if isinstance(quantity, str) else quantity.string)
 
 

@@ -43,7 +43,7 @@ def count_name(kind: Kind[Any]) -> str:
 
 
 def is_measured(kind: Kind[Any], name: str) -> bool:
-    """Whether objects of a kind use up such a resource."""
+    """Return whether objects of a kind use such a resource."""
     if name == count_name(kind):
         return True
     if kind is kinds.POD:
@@ -66,7 +66,7 @@ def is_measured(kind: Kind[Any], name: str) -> bool:
 
 
 def usage(kind: Kind[Any], obj: Any) -> Amounts:
-    """All that one object uses."""
+    """Return all that one object uses."""
     more = _MEASURES.get(kind)
     counted = _one(count_name(kind))
     if kind in _OLD_NAMES:
@@ -75,7 +75,7 @@ def usage(kind: Kind[Any], obj: Any) -> Amounts:
 
 
 def counts(quota: core.ResourceQuota, kind: Kind[Any], obj: Any) -> bool:
-    """Whether a quota's scopes take in an object."""
+    """Return whether a quota's scopes match an object."""
     return all(_in_scope(*scope, kind, obj) for scope in _scopes(quota))
 
 
@@ -92,7 +92,7 @@ def may_recount(kind: Kind[Any], old: Any, new: Any) -> bool:
 
 
 def unspecified(pod: core.Pod, names: Iterable[str]) -> str:
-    """What a pod must say since a quota bounds it: `cpu for: c1,c2; memory for: c1`, or ""."""
+    """Return what a pod must specify since a quota limits it: `cpu for: c1,c2; memory for: c1`, or ""."""
     required = [name for name in names if name in _REQUIRED]
     if not required:
         return ""
@@ -108,7 +108,7 @@ def unspecified(pod: core.Pod, names: Iterable[str]) -> str:
 
 
 def is_over(pod: core.Pod) -> bool:
-    """A pod that has ended uses nothing but its place among the objects."""
+    """Return whether a pod has ended; it still counts among the objects."""
     return pod.status.phase in ("Failed", "Succeeded")
 
 

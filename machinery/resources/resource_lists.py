@@ -19,18 +19,18 @@ _ZERO = Quantity.parse("0")
 
 
 def read(resource_list: Mapping[str, resource.Quantity]) -> Amounts:
-    """A message's map."""
+    """Return the amounts of a message's map."""
     return {name: Quantity.parse(resource_list[name].string) for name in resource_list}
 
 
 def write(found: Mapping[str, Quantity], resource_list: Mapping[str, resource.Quantity]) -> None:
-    """Into a message's map, which should be empty."""
+    """Write amounts into a message's map, which should be empty."""
     for name, quantity in found.items():
         resource_list[name].string = str(quantity)
 
 
 def add(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
-    """Both; what is in one only counts as it is."""
+    """Return the sum by name; a name that only one has counts as it is."""
     total = dict(one)
     for name, quantity in other.items():
         total[name] = total[name] + quantity if name in total else quantity
@@ -38,13 +38,13 @@ def add(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
 
 
 def subtract(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
-    """What is left, never below zero; what is in `other` only is zero."""
+    """Return the difference by name, never below zero; a name that only `other` has is zero."""
     left = {name: max(_ZERO, one[name] - other.get(name, _ZERO)) for name in one}
     return left | {name: _ZERO for name in other if name not in one}
 
 
 def greatest(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amounts:
-    """By name the greater of two."""
+    """Return the greater of two by name."""
     found = dict(one)
     for name, quantity in other.items():
         if name not in found or found[name] < quantity:
@@ -53,12 +53,12 @@ def greatest(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> Amou
 
 
 def only(found: Mapping[str, Quantity], names: Iterable[str]) -> Amounts:
-    """Those with such names, in the names' order."""
+    """Return the amounts of such names, in the names' order."""
     return {name: found[name] for name in names if name in found}
 
 
 def of_pod(pod: core.Pod, side: Side, *, pod_level: bool = True, overhead: bool = False) -> Amounts:
-    """What the pod's spec asks for: the containers together, or the neediest moment of the start.
+    """Return what the pod's spec requests: the containers together, or the greatest need of the start.
 
     Limits count the overhead only where there is a limit to add it to.
     """

@@ -23,18 +23,18 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
-    """What time it is, and waiting."""
+    """The current time, and waiting."""
 
     def now(self) -> float:
         """Wall time, seconds since the epoch; may jump."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back; only differences mean something."""
+        """Return seconds that never go back; only differences mean something."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Waits; zero or less yields to other tasks once."""
+        """Wait; zero or less yields to other tasks once."""
         ...
 
 
@@ -85,6 +85,7 @@ class FakeClock:
         return self._waiting[0][0] if self._waiting else None
 
     async def sleep(self, seconds: float) -> None:
+        """Wait until the clock has been moved by so many seconds."""
         if seconds <= 0:
             await anyio.lowlevel.checkpoint()
             return
@@ -100,13 +101,13 @@ class FakeClock:
                 heapq.heapify(self._waiting)
 
     def set(self, now: float) -> None:
-        """Moves the clock without running anyone; those whose time has come wake at the next await."""
+        """Set the time without running other tasks; sleepers that are due wake at the next await."""
         self._now = now
         while self._waiting and self._waiting[0][0] <= now:
             heapq.heappop(self._waiting)[2].set()
 
     async def advance(self, seconds: float) -> None:
-        """Moves on by `seconds`, stopping at each wake-up on the way so that sleepers see their own time."""
+        """Move on by `seconds`, stopping at each wake-up on the way so that sleepers see their own time."""
         end = self._now + seconds
         await self.settle()
         while self._waiting and self._waiting[0][0] <= end:
@@ -116,12 +117,16 @@ class FakeClock:
         await self.settle()
 
     async def settle(self) -> None:
-        """Lets other tasks run for a bounded number of rounds."""
+        """Let other tasks run for a bounded number of rounds."""
         for _ in range(self.SETTLE_ROUNDS):
             await anyio.lowlevel.checkpoint()
 
     async def wait_for_sleepers(self, count: int = 1, *, limit_seconds: float = 60.0) -> None:
-        """Waits until `count` tasks sleep here; TimeoutError after `limit_seconds` of real time."""
+        """Wait until `count` tasks sleep here.
+
+        Raises:
+            TimeoutError: fewer sleep after `limit_seconds` of real time.
+        """
         with anyio.fail_after(limit_seconds):
             while len(self._waiting) < count:
                 await self._arrived.wait()
@@ -152,7 +157,7 @@ def to_micro_time(seconds: float) -> meta.MicroTime:
 
 
 def from_time(value: meta.Time | meta.MicroTime) -> float:
-    """Seconds since the epoch. The zero time of Go (seconds unset) is 0.0."""
+    """Return the seconds since the epoch. The zero time of Go (seconds unset) is 0.0."""
     return value.seconds + value.nanos / _NANOS
 
 
@@ -171,7 +176,11 @@ def rfc3339_micro(value: meta.MicroTime | float) -> str:
 
 
 def parse_rfc3339(text: str) -> float:
-    """Seconds since the epoch of an RFC 3339 time, to the microsecond; ValueError for anything else."""
+    """Return the seconds since the epoch of an RFC 3339 time, to the microsecond.
+
+    Raises:
+        ValueError: the text is not an RFC 3339 time.
+    """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f'parsing time "{text}": no time zone')

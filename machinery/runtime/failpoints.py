@@ -6,7 +6,7 @@
 An action is a chain of terms joined by `->`: `[P%][N*]ACTION[(ARGUMENT)]`. The first term that still has
 counts left (`N*`) and whose dice fall right (`P%`) acts; ACTION is `off`, `crash` (SIGKILL to this process),
 `error("text")` (FailpointError), `error(503)` (StatusError), `sleep(MILLISECONDS)` or `pause` (until the
-point is armed anew or disarmed). An unarmed point costs an attribute test.
+point is armed again or disarmed). An unarmed point costs an attribute test.
 """
 
 from __future__ import annotations
@@ -52,7 +52,11 @@ class Term:
 
 
 def parse(text: str) -> tuple[Term, ...]:
-    """The terms of an action; ActionError where there is no sense in it."""
+    """Return the terms of an action.
+
+    Raises:
+        ActionError: the text is not an action.
+    """
     terms: list[Term] = []
     at = 0
     while True:
@@ -114,7 +118,7 @@ def parse_list(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PointState:
-    """What is known of one point: how often it was passed and how often it acted, and who waits in it now."""
+    """The state of one point: how often it was passed and acted, and which tasks wait in it."""
 
     name: str
     action: str
@@ -155,7 +159,7 @@ class Failpoint:
         return PointState(self.name, self._action, self.hits, self.fired, len(self._waiting), self._last)
 
     def set(self, action: str) -> None:
-        """Arm with an action, or disarm with ""; whoever is paused here goes on."""
+        """Arm with an action, or disarm with ""; tasks that are paused here continue."""
         self._terms = parse(action) if action else ()
         self._action = action
         self._counts = [term.count for term in self._terms]
@@ -243,7 +247,7 @@ class Registry:
         self._early: dict[str, str] = {}
 
     def declare(self, name: str) -> Failpoint:
-        """A new point; a name is declared once."""
+        """Return a new point; a name is declared once."""
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r}: a failpoint is named like scheduler.bind.before")
         if name in self._points:
@@ -277,12 +281,12 @@ class Registry:
                 self._early[name] = action
 
     def no_such(self, name: str) -> str:
-        """What to tell a person who named a point that is not declared."""
+        """Return the message for a point that is not declared."""
         near = get_close_matches(name, self._points, n=3) or sorted(self._points)[:10]
         return f"no failpoint {name}; there are {', '.join(near) or 'none'}"
 
     def undeclared(self) -> tuple[str, ...]:
-        """Points that were armed early and of which nothing has been seen since."""
+        """Return the points that were armed early and have not been declared since."""
         return tuple(self._early)
 
     def states(self) -> list[PointState]:

@@ -41,7 +41,7 @@ _RESERVED = frozenset({"event", "level", "timestamp", "component", "exception"})
 
 
 def get(**context: object) -> Logger:
-    """A logger; `context` is added to each of its lines."""
+    """Return a logger; `context` is added to each of its lines."""
     logger: Logger = structlog.get_logger(**context)
     return logger
 
@@ -106,7 +106,7 @@ def render_text(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
 
 
 def render_json(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
-    """One JSON object a line: timestamp, level, component, msg, and the fields."""
+    """Return one JSON object a line: timestamp, level, component, msg, and the fields."""
     line: dict[str, object] = {
         "timestamp": event.pop("timestamp"),
         "level": event.pop("level"),

@@ -13,7 +13,7 @@ from machinery.features.gates import Gates
 
 
 def merge_label_keys(pod: core.Pod, gates: Gates) -> None:
-    """Adds requirements by the pod's own labels; keys that the pod has not got mean nothing."""
+    """Add requirements by the pod's own labels; keys that the pod does not have are ignored."""
     spec = pod.spec
     if spec.HasField("affinity") and gates.enabled("MatchLabelKeysInPodAffinity"):
         for pods in (spec.affinity.podAffinity, spec.affinity.podAntiAffinity):

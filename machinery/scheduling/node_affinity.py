@@ -36,6 +36,7 @@ class NodeTerm:
 
     @classmethod
     def read(cls, term: core.NodeSelectorTerm, path: str = "") -> NodeTerm:
+        """Return a term of the API, with the errors of what cannot be read."""
         errors: list[str] = []
         labels, fields = [], []
         for index, expression in enumerate(term.matchExpressions):
@@ -61,6 +62,7 @@ class NodeTerm:
         return cls(tuple(labels), tuple(fields), tuple(errors))
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        """Return whether a node with these labels and this name matches."""
         if self.errors:
             return False
         if not all(requirement.matches(labels) for requirement in self.labels):
@@ -86,6 +88,7 @@ class NodeSelector:
 
     @classmethod
     def read(cls, selector: core.NodeSelector, path: str = "") -> NodeSelector:
+        """Return a selector of the API without its empty terms, which match no node."""
         prefix = f"{path}{'.' if path else ''}nodeSelectorTerms"
         return cls(
             tuple(
@@ -97,7 +100,7 @@ class NodeSelector:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What could not be understood; upstream tells it only when no term matched."""
+        """The errors of terms that cannot be read; upstream reports them only when no term matched."""
         return tuple(error for term in self.terms for error in term.errors)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
@@ -138,7 +141,11 @@ class PreferredTerms:
 
     @classmethod
     def read(cls, terms: Iterable[core.PreferredSchedulingTerm]) -> PreferredTerms:
-        """Terms without weight or requirements are left out; SelectorError with all errors."""
+        """Return the preferred terms, without those that have no weight or requirements.
+
+        Raises:
+            SelectorError: terms cannot be read; has all errors.
+        """
         errors: list[str] = []
         found = []
         for index, term in enumerate(terms):
@@ -153,14 +160,18 @@ class PreferredTerms:
 
     @classmethod
     def of(cls, pod: core.Pod) -> PreferredTerms:
-        """The pod's preferred node affinity; SelectorError."""
+        """Return the pod's preferred node affinity.
+
+        Raises:
+            SelectorError: terms cannot be read; has all errors.
+        """
         return cls.read(pod.spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution)
 
     def score(self, labels: Mapping[str, str], name: str) -> int:
-        """The sum of the weights of the terms that match."""
+        """Return the sum of the weights of the terms that match."""
         return sum(weight for weight, term in self.terms if term.matches(labels, name))
 
 
 def matches(pod: core.Pod, node: core.Node) -> bool:
-    """Whether the pod's nodeSelector and required affinity allow the node. Reads both anew each time."""
+    """Return whether the pod's nodeSelector and required affinity allow the node. Reads both each time."""
     return RequiredNodeAffinity.of(pod).matches(node.metadata.labels, node.metadata.name)

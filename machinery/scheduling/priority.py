@@ -25,18 +25,18 @@ def pod_priority(pod: core.Pod) -> int:
 
 
 def preempts(pod: core.Pod) -> bool:
-    """Whether the pod may evict others for room (preemptionPolicy is not Never)."""
+    """Return whether the pod may evict others for room (preemptionPolicy is not Never)."""
     return pod.spec.preemptionPolicy != "Never"
 
 
 def is_static(pod: core.Pod) -> bool:
-    """Whether the kubelet read it from a file: a config source other than the API server."""
+    """Return whether the kubelet read it from a file: a config source other than the API server."""
     annotations = pod.metadata.annotations
     return _CONFIG_SOURCE in annotations and annotations[_CONFIG_SOURCE] != "api"
 
 
 def is_critical(pod: core.Pod) -> bool:
-    """Whether a kubelet makes room for it: static, mirrored, or of a system priority."""
+    """Return whether a kubelet makes room for it: static, mirrored, or of a system priority."""
     return (
         is_static(pod) or _CONFIG_MIRROR in pod.metadata.annotations or pod.spec.priority >= SYSTEM_CRITICAL
     )

@@ -32,9 +32,10 @@ def _compare(operator: str, tolerated: str, tainted: str) -> bool:
 
 
 def tolerates(toleration: core.Toleration, taint: core.Taint, *, comparison: bool = False) -> bool:
-    """Whether one toleration covers one taint. `comparison`: gate TaintTolerationComparisonOperators.
+    """Return whether one toleration covers one taint.
 
-    An empty effect covers all effects, an empty key all keys.
+    An empty effect covers all effects, an empty key all keys. `comparison` is the gate
+    TaintTolerationComparisonOperators.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -53,7 +54,7 @@ def tolerates(toleration: core.Toleration, taint: core.Taint, *, comparison: boo
 def is_tolerated(
     tolerations: Iterable[core.Toleration], taint: core.Taint, *, comparison: bool = False
 ) -> bool:
-    """Whether any of the tolerations covers the taint."""
+    """Return whether any of the tolerations covers the taint."""
     return any(tolerates(toleration, taint, comparison=comparison) for toleration in tolerations)
 
 
@@ -64,7 +65,7 @@ def find_untolerated(
     effects: Collection[str] = FORBIDDING,
     comparison: bool = False,
 ) -> core.Taint | None:
-    """The first taint with one of `effects` that nothing tolerates, or None."""
+    """Return the first taint with one of `effects` that no toleration covers, or None."""
     for taint in taints:
         if taint.effect in effects and not is_tolerated(tolerations, taint, comparison=comparison):
             return taint
@@ -72,7 +73,7 @@ def find_untolerated(
 
 
 def find_taint(taints: Iterable[core.Taint], key: str, effect: str = "") -> core.Taint | None:
-    """The first taint with this key, and this effect unless "", or None."""
+    """Return the first taint with this key, and this effect unless "", or None."""
     for taint in taints:
         if taint.key == key and effect in ("", taint.effect):
             return taint

@@ -136,7 +136,7 @@ def _message_to_json(message: Any, full_name: str) -> dict[str, Any]:
 
 
 def to_json(message: Message) -> dict[str, Any]:
-    """The Kubernetes JSON of a message; top-level objects get their apiVersion and kind."""
+    """Return the Kubernetes JSON of a message; top-level objects get their apiVersion and kind."""
     full_name = message.DESCRIPTOR.full_name
     body = _message_to_json(message, full_name)
     try:
@@ -215,10 +215,13 @@ def from_json(
     strict: bool = False,
     unknown_fields: list[str] | None = None,
 ) -> _M:
-    """A message from Kubernetes JSON.
+    """Return a message from Kubernetes JSON.
 
     Fields that the table does not have are dropped, as an API server does; `strict` makes the first one an
-    error and `unknown_fields`, if given, gets the path of each. Raises DecodeError with the field's path.
+    error and `unknown_fields`, if given, gets the path of each.
+
+    Raises:
+        DecodeError: a value does not fit its field; has the field's path.
     """
 
     def unknown(path: str) -> None:

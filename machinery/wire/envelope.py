@@ -28,7 +28,7 @@ class EnvelopeError(ValueError):
 
 
 def varint(value: int) -> bytes:
-    """A number of at least 0 in protobuf's base-128 form."""
+    """Return a number of at least 0 in protobuf's base-128 form."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -55,7 +55,7 @@ def _head(api_version: str, kind: str) -> bytes:
 
 
 def wrap(kind: Kind[Any], raw: bytes) -> bytes:
-    """The envelope around an object's own bytes."""
+    """Return the envelope around an object's own bytes."""
     return _head(kind.api_version, kind.kind) + varint(len(raw)) + raw + _TAIL
 
 
@@ -94,7 +94,7 @@ def unwrap(data: bytes) -> tuple[str, str, bytes]:
 
 
 def with_resource_version(data: bytes, revision: int) -> bytes:
-    """The same envelope with metadata.resourceVersion set; the object is not decoded."""
+    """Return the same envelope with metadata.resourceVersion set; the object is not decoded."""
     tag, start, end = _raw_span(data)
     text = str(revision).encode()
     meta_size = len(text) + 2
@@ -104,13 +104,17 @@ def with_resource_version(data: bytes, revision: int) -> bytes:
 
 
 def encode(obj: Message) -> bytes:
-    """An object as a real API server would store or send it; fills presence in `obj` itself."""
+    """Return an object as a real API server would store or send it; fills presence in `obj` itself."""
     presence.fill(obj)
     return wrap(of(obj), obj.SerializeToString(deterministic=True))
 
 
 def decode(kind: Kind[_M], data: bytes) -> _M:
-    """The object in an envelope; EnvelopeError if it is another kind or not decodable."""
+    """Return the object in an envelope.
+
+    Raises:
+        EnvelopeError: it is another kind or cannot be decoded.
+    """
     if data.startswith(_head(kind.api_version, kind.kind)):
         _, start, end = _raw_span(data)
         api_version, name, raw = kind.api_version, kind.kind, data[start:end]

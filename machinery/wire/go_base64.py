@@ -1,4 +1,4 @@
-"""Where Go's encoding/base64 stops at a text that is none (StdEncoding)."""
+"""Go's error for a text that is not base64 (encoding/base64, StdEncoding)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _QUANTUM = 4
 
 
 def problem(text: str) -> str:
-    """Go's words for `text`; "" for good base64 (line ends are skipped)."""
+    """Return Go's error for `text`; "" for valid base64 (line ends are skipped)."""
     at = _stop(text.encode("utf-8", "surrogatepass").decode("latin-1"))
     return "" if at is None else f"illegal base64 data at input byte {at}"
 

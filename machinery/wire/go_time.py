@@ -12,7 +12,7 @@ _LEAP_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def quoted(text: str) -> str:
-    """As package time quotes: backslash and quote escaped, what is not ASCII by its bytes."""
+    """Return a text as package time quotes it: backslash and quote escaped, other than ASCII by bytes."""
     made = []
     for character in text:
         if character in '"\\':
@@ -25,7 +25,7 @@ def quoted(text: str) -> str:
 
 
 def problem(text: str) -> str:
-    """What Go says of a text that is no RFC 3339 time."""
+    """Return Go's message about a text that is not an RFC 3339 time."""
     rest = text
 
     def cannot(element: str) -> str:

@@ -23,7 +23,7 @@ _OTHERWISE = frozenset({_INT, _FLOAT, "tag:yaml.org,2002:timestamp"})
 class _JSONTypesLoader(_BASE):  # type: ignore[misc]  # the C loader where libyaml is there
     """YAML with JSON's types only: a timestamp stays the text that it is, as in Kubernetes' YAML.
 
-    Numbers are those of Go's YAML: 1e3 is one, 12:30 is none.
+    Numbers are those of Go's YAML: 1e3 is a number, 12:30 is not.
     """
 
     yaml_implicit_resolvers = {  # noqa: RUF012  # the name is PyYAML's
@@ -47,7 +47,11 @@ _JSONTypesLoader.add_implicit_resolver(
 
 
 def load_documents(text: str) -> list[Any]:
-    """The documents of a YAML or JSON stream as JSON values; DecodeError where it is not YAML."""
+    """Return the documents of a YAML or JSON stream as JSON values.
+
+    Raises:
+        DecodeError: the text is not YAML.
+    """
     try:
         return list(yaml.load_all(text, Loader=_JSONTypesLoader))
     except yaml.YAMLError as error:
@@ -81,7 +85,11 @@ def manifest_documents(text: str) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def parse_object(data: Mapping[str, Any], where: str = "", *, strict: bool = False) -> Message:
-    """The object of one JSON document; DecodeError names the place and field."""
+    """Return the object of one JSON document.
+
+    Raises:
+        DecodeError: a value does not fit its field; names the place and field.
+    """
     kind = kinds.by_kind(str(data.get("apiVersion", "")), str(data.get("kind", "")))
     if kind is None:
         raise DecodeError(
@@ -96,5 +104,5 @@ def parse_object(data: Mapping[str, Any], where: str = "", *, strict: bool = Fal
 
 
 def parse_manifests(text: str, *, strict: bool = False) -> list[Message]:
-    """The objects of a YAML or JSON stream, in order; `strict` refuses unknown fields."""
+    """Return the objects of a YAML or JSON stream, in order; `strict` refuses unknown fields."""
     return [parse_object(data, where, strict=strict) for where, data in manifest_documents(text)]

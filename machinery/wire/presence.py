@@ -105,9 +105,9 @@ _fill_pod_spec = CachedChange[Any](fill)
 
 
 def fill_pod(pod: Any) -> None:
-    """`fill` of a pod, quicker where its spec is one that came before.
+    """Fill a pod as `fill` does, quicker where its spec is one that came before.
 
-    Whoever holds a part of the spec holds the old one afterwards.
+    The spec's messages may be replaced: a reference to one of them refers to the old one afterwards.
     """
     fill(pod.metadata)
     _fill_pod_spec(pod.spec)

@@ -35,7 +35,7 @@ def _lines(message: Message) -> Iterator[str]:
 
 
 def render() -> dict[str, str]:
-    """The text of every file by its path below proto/."""
+    """Return the text of every file by its path below proto/."""
     by_package: dict[str, list[Message]] = defaultdict(list)
     for message in messages().values():
         by_package[message.package].append(message)

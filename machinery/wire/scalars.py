@@ -28,7 +28,7 @@ class DecodeError(ValueError):
 
 
 def json_type(value: Any) -> str:
-    """What Go calls a JSON value's type in its errors."""
+    """Return the name of a JSON value's type in Go's errors."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -226,7 +226,11 @@ _DURATION_DIGITS = 19
 
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds of a Go duration ("1h30m", "250ms", "0"); ValueError in Go's words for any other text."""
+    """Return the nanoseconds of a Go duration ("1h30m", "250ms", "0").
+
+    Raises:
+        ValueError: the text is not a duration; in Go's words.
+    """
     shown = go_time.quoted(text)
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
@@ -259,12 +263,16 @@ def parse_duration(text: str) -> int:
 
 
 def parse_seconds(text: str) -> float:
-    """Seconds of a Go duration; ValueError for any other text."""
+    """Return the seconds of a Go duration.
+
+    Raises:
+        ValueError: the text is not a duration.
+    """
     return parse_duration(text) / 1e9
 
 
 def format_duration(nanoseconds: int) -> str:
-    """A Go duration's text ("1h30m0s", "1.5s", "250ms")."""
+    """Return a Go duration's text ("1h30m0s", "1.5s", "250ms")."""
     if nanoseconds == 0:
         return "0s"
     sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)

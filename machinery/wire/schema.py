@@ -102,7 +102,7 @@ def _field(package: str, row: dict[str, str]) -> Field:
 
 @cache
 def messages() -> dict[str, Message]:
-    """All messages of the table by full name (`k8s.io.api.core.v1.Pod`)."""
+    """Return all messages of the table by full name (`k8s.io.api.core.v1.Pod`)."""
     rows: dict[tuple[str, str], list[Field]] = {}
     with TABLE.open(newline="", encoding="utf-8") as table:
         for row in csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE):

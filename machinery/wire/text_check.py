@@ -1,8 +1,7 @@
-"""Whether what a protobuf body says can be read by everybody: its texts, quantities and JSON.
+"""Check the texts, quantities and JSON of a protobuf body, which the parser does not.
 
-proto2's parsers do not look at texts (a string field of other bytes is `bytes` in Python), and nobody looks
-at quantities and at JSON inside of bytes before they are needed. Here that is refused at the door; Go's
-decoder does so for quantities.
+proto2's parsers do not check texts (a string field of other bytes is `bytes` in Python), quantities, or JSON
+inside of bytes. The API server refuses such a body here; Go's decoder does so for quantities.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _RAW = {
 
 
 def unreadable(message: Message) -> str:
-    """What cannot be read in a message, "" for nothing."""
+    """Return the path and the problem of what cannot be read in a message, or ""."""
     try:
         return next(_problems(message), "") if _suspicious(str(message)) else ""
     except UnicodeDecodeError:

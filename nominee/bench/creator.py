@@ -17,7 +17,8 @@ import anyio
 from nominee_api.v1 import api_pb2 as api
 
 from machinery.client import credentials
-from machinery.client.api_client import CHANNEL_OPTIONS, UNARY_SECONDS_MAX
+from machinery.client.api_client import UNARY_SECONDS_MAX
+from machinery.client.grpc_options import CHANNEL_OPTIONS
 from machinery.process.run_files import wait_for_run_file
 from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope

@@ -14,7 +14,8 @@ from nominee_api.v1 import api_pb2_grpc as api_grpc
 
 from machinery.api.kinds import POD
 from machinery.client import credentials
-from machinery.client.api_client import CHANNEL_OPTIONS, connect
+from machinery.client.api_client import connect
+from machinery.client.grpc_options import CHANNEL_OPTIONS
 from machinery.process.run_files import wait_for_run_file
 from machinery.runtime.clock import Clock
 

@@ -25,8 +25,8 @@ from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
 from machinery.client import credentials
-from machinery.client.api_client import CHANNEL_OPTIONS
 from machinery.client.credentials import Credential
+from machinery.client.grpc_options import CHANNEL_OPTIONS
 from machinery.process.run_files import RunFile, wait_for_run_file
 from machinery.runtime.clock import Clock, SystemClock
 from nominee.bench.figures import percentile

@@ -197,7 +197,7 @@ async def test_it_may_be_used_by_many_while_the_server_moves(cluster: Cluster) -
         assert len(done) == 160
 
 
-async def test_retries_have_a_limit_and_wait_as_told() -> None:
+async def test_retries_have_a_limit_and_wait_for_retry_after() -> None:
     clock = FakeClock()
     tries = 0
 

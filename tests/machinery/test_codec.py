@@ -101,7 +101,7 @@ def test_bad_json_names_its_field(data: dict[str, Any], path: str, text: str) ->
     assert text in caught.value.message
 
 
-def test_unknown_fields_are_dropped_and_told() -> None:
+def test_unknown_fields_are_dropped_and_reported() -> None:
     unknown: list[str] = []
     pod = codec.from_json(core.Pod, {"spec": {"a": 1}, "b": {}}, unknown_fields=unknown)
     assert unknown == ["spec.a", "b"]

@@ -14,7 +14,7 @@ from machinery.api.errors import StatusError
 from machinery.api.pb import core, events
 from machinery.client.api_client import Client
 from machinery.events.recorder import QUEUE_MAX, EventRecorder
-from machinery.events.series import REMEMBERED_MAX, EventSeriesCache
+from machinery.events.series import SERIES_MAX, EventSeriesCache
 from machinery.events.series_recorder import NOTE_BYTES_MAX, SeriesRecorder
 from machinery.runtime.clock import FakeClock, from_time, to_micro_time
 from machinery.runtime.token_bucket import TokenBucket
@@ -24,7 +24,7 @@ LIMIT_SECONDS = PATIENCE_SECONDS
 
 
 class EventServer:
-    """Keeps events, and raises what it is told to."""
+    """A client that keeps events, and raises the errors it is given."""
 
     def __init__(self) -> None:
         self.events: dict[str, events.Event] = {}
@@ -131,7 +131,7 @@ async def test_another_version_of_the_object_is_another_event() -> None:
         assert len(server.events) == 3, "names differ although the time does not"
 
 
-async def test_a_series_whose_event_is_gone_is_made_anew() -> None:
+async def test_a_series_whose_event_is_gone_is_created_again() -> None:
     async with recording() as (recorder, server, clock):
         tell(recorder, pod())
         await drain(clock)
@@ -198,11 +198,11 @@ async def test_an_empty_action_is_the_reason_and_a_long_note_is_cut() -> None:
 
 def test_memory_is_bounded() -> None:
     cache = EventSeriesCache()
-    for index in range(REMEMBERED_MAX + 10):
+    for index in range(SERIES_MAX + 10):
         event = events.Event(reason=str(index))
         event.eventTime.CopyFrom(to_micro_time(1000.0 + index * 0.001))
         assert cache.record(event) is event
-    assert len(cache) == REMEMBERED_MAX
+    assert len(cache) == SERIES_MAX
 
 
 def test_finish_forgets_only_what_is_old() -> None:

@@ -1,4 +1,4 @@
-"""Reflector and informer against a scripted API server: what they ask for, and what handlers are told."""
+"""Reflector and informer against a scripted API server: the requests, and the events of handlers."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def event(type_: str, obj: core.Pod) -> WatchEvent[core.Pod]:
     return WatchEvent(type_, obj, int(obj.metadata.resourceVersion))
 
 
-class Told:
-    """What handlers were told, as text."""
+class Recorder:
+    """The events that handlers got, as text."""
 
     def __init__(self, informer: Informer[core.Pod], name: str = "") -> None:
         self.lines: list[str] = []
@@ -121,42 +121,42 @@ async def until_quiet(server: ScriptedServer, clock: FakeClock) -> None:
 async def play(
     lists: list[ListResult[core.Pod] | StatusError], watches: list[list[Step]]
 ) -> tuple[list[str], list[str]]:
-    """What was asked and what was told."""
+    """Return the requests and the events."""
     server, clock = ScriptedServer(lists, watches), FakeClock()
     informer = informer_of(server, clock)
-    told = Told(informer)
+    recorder = Recorder(informer)
     async with running(informer):
         await until_quiet(server, clock)
-    return server.asked, told.lines
+    return server.asked, recorder.lines
 
 
 async def test_a_list_then_changes_in_order() -> None:
-    asked, told = await play(
+    asked, lines = await play(
         [listed(10, pod("a", 5), pod("b", 7))],
         [[[event("MODIFIED", pod("a", 11)), event("ADDED", pod("c", 12))], [event("DELETED", pod("b", 13))]]],
     )
     assert asked == ["list '0'", "watch 10"]
-    assert told == ["+a@5", "+b@7", "a@5>11", "+c@12", "-b@13"]
+    assert lines == ["+a@5", "+b@7", "a@5>11", "+c@12", "-b@13"]
 
 
 async def test_an_ended_watch_goes_on_where_it_was_bookmarks_included() -> None:
     bookmark = WatchEvent("BOOKMARK", core.Pod(), 40)
-    asked, told = await play([listed(10)], [[[event("ADDED", pod("a", 11))], None], [[bookmark], None]])
+    asked, lines = await play([listed(10)], [[[event("ADDED", pod("a", 11))], None], [[bookmark], None]])
     assert asked == ["list '0'", "watch 10", "watch 11", "watch 40"]
-    assert told == ["+a@11"]
+    assert lines == ["+a@11"]
 
 
 async def test_a_broken_connection_does_not_cost_a_list() -> None:
     broken = errors.service_unavailable("connection refused")
-    asked, told = await play(
+    asked, lines = await play(
         [listed(10)], [[[event("ADDED", pod("a", 11))], broken], [broken], [[event("ADDED", pod("b", 12))]]]
     )
     assert asked == ["list '0'", "watch 10", "watch 11", "watch 11"]
-    assert told == ["+a@11", "+b@12"]
+    assert lines == ["+a@11", "+b@12"]
 
 
-async def test_410_lists_again_and_tells_the_difference() -> None:
-    asked, told = await play(
+async def test_410_lists_again_and_reports_the_difference() -> None:
+    asked, lines = await play(
         [
             listed(10, pod("same", 1), pod("changed", 2), pod("gone", 3), pod("remade", 4)),
             listed(50, pod("same", 1), pod("changed", 30), pod("remade", 40, uid="new"), pod("made", 45)),
@@ -164,7 +164,7 @@ async def test_410_lists_again_and_tells_the_difference() -> None:
         [[errors.expired("too old resource version: 10 (20)")]],
     )
     assert asked == ["list '0'", "watch 10", "list ''", "watch 50"]
-    assert told == [
+    assert lines == [
         *["+same@1", "+changed@2", "+gone@3", "+remade@4"],
         *["-gone@3?", "changed@2>30", "-remade@4?", "+remade@40", "+made@45"],
     ]
@@ -172,12 +172,12 @@ async def test_410_lists_again_and_tells_the_difference() -> None:
 
 async def test_a_failed_list_is_tried_again() -> None:
     unavailable = errors.service_unavailable("no")
-    asked, told = await play([unavailable, unavailable, listed(10, pod("a", 1))], [])
+    asked, lines = await play([unavailable, unavailable, listed(10, pod("a", 1))], [])
     assert asked == ["list '0'"] * 3 + ["watch 10"]
-    assert told == ["+a@1"]
+    assert lines == ["+a@1"]
 
 
-async def test_a_server_whose_etcd_was_put_back_is_listed_anew() -> None:
+async def test_a_server_whose_etcd_was_put_back_is_listed_again() -> None:
     asked, _ = await play(
         [listed(100), errors.too_large_resource_version(100, 7), listed(7)],
         [[errors.bad_request("no such watch")]],
@@ -188,12 +188,12 @@ async def test_a_server_whose_etcd_was_put_back_is_listed_anew() -> None:
 async def test_synced_after_the_handlers_have_seen_the_first_list() -> None:
     server, clock = ScriptedServer([listed(10, *(pod(f"p{i}", i + 1) for i in range(500)))], []), FakeClock()
     informer = informer_of(server, clock)
-    told = Told(informer)
+    recorder = Recorder(informer)
     assert not informer.synced
     async with running(informer):
         await informer.wait_synced()
         assert informer.synced
-        assert len(told.lines) == len(informer) == 500
+        assert len(recorder.lines) == len(informer) == 500
         assert informer.resource_version in ("", "10")
 
 
@@ -236,12 +236,12 @@ async def test_handlers_are_called_in_order_and_a_late_one_is_caught_up() -> Non
         FakeClock(),
     )
     informer = informer_of(server, clock)
-    first = Told(informer, "1")
-    second = Told(informer, "2")
+    first = Recorder(informer, "1")
+    second = Recorder(informer, "2")
     second.lines = first.lines
     async with running(informer):
         await until_quiet(server, clock)
-        late = Told(informer, "3")
+        late = Recorder(informer, "3")
     assert first.lines == ["1+a@1", "2+a@1", "1a@1>11", "2a@1>11"]
     assert late.lines == ["3+a@11"]
 
@@ -275,8 +275,8 @@ async def test_a_batch_handler_is_called_after_all_of_a_message() -> None:
     )
     clock = FakeClock()
     informer = informer_of(server, clock)
-    told = Told(informer)
-    informer.add_batch_handler(lambda: told.lines.append("."))
+    recorder = Recorder(informer)
+    informer.add_batch_handler(lambda: recorder.lines.append("."))
     async with running(informer):
         await until_quiet(server, clock)
-    assert told.lines == ["+a@1", ".", "a@1>11", "+b@12", "."]
+    assert recorder.lines == ["+a@1", ".", "a@1>11", "+b@12", "."]

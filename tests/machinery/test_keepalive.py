@@ -6,8 +6,7 @@ from pathlib import Path
 
 from grpc._cython import cygrpc  # type: ignore[attr-defined]  # not in its stubs
 
-from machinery.client import api_client as client
-from machinery.client.api_client import CHANNEL_OPTIONS, SERVER_OPTIONS
+from machinery.client.grpc_options import CHANNEL_OPTIONS, KEEPALIVE_MILLISECONDS, SERVER_OPTIONS
 
 
 def test_every_option_is_one_that_grpc_knows() -> None:
@@ -24,5 +23,5 @@ def test_every_option_is_one_that_grpc_knows() -> None:
 def test_the_server_expects_pings_as_often_as_clients_send_them() -> None:
     sent = dict(CHANNEL_OPTIONS)["grpc.keepalive_time_ms"]
     borne = dict(SERVER_OPTIONS)["grpc.http2.min_ping_interval_without_data_ms"]
-    assert sent == client.KEEPALIVE_MILLISECONDS
+    assert sent == KEEPALIVE_MILLISECONDS
     assert int(borne) < int(sent)

@@ -41,26 +41,26 @@ async def running(cluster: Cluster) -> AsyncIterator[Client]:
 
 
 class History:
-    """Checks while it is told: each object's revisions only grow, and adds, updates and deletes alternate."""
+    """A handler that checks that revisions only grow, and that adds, updates and deletes alternate."""
 
     def __init__(self, informer: Informer[core.ConfigMap]) -> None:
         self.revisions: dict[str, int] = {}
-        self.told = 0
+        self.events = 0
         informer.add_handler(on_add=self._add, on_update=self._update, on_delete=self._delete)
 
     def _add(self, new: core.ConfigMap) -> None:
-        self.told += 1
+        self.events += 1
         assert new.metadata.name not in self.revisions
         self.revisions[new.metadata.name] = int(new.metadata.resourceVersion)
 
     def _update(self, old: core.ConfigMap, new: core.ConfigMap) -> None:
-        self.told += 1
+        self.events += 1
         assert self.revisions[new.metadata.name] == int(old.metadata.resourceVersion)
         assert int(new.metadata.resourceVersion) > int(old.metadata.resourceVersion)
         self.revisions[new.metadata.name] = int(new.metadata.resourceVersion)
 
     def _delete(self, last: core.ConfigMap, stale: bool) -> None:
-        self.told += 1
+        self.events += 1
         del self.revisions[last.metadata.name]
 
 
@@ -157,7 +157,7 @@ async def test_an_informer_misses_nothing_while_its_servers_are_killed(
 
 
 async def test_etcd_and_the_api_server_are_killed_in_a_quiet_moment(cluster: Cluster) -> None:
-    """Also where etcd may lose writes under load: there are none."""
+    """Runs also where etcd may lose writes under load: it writes nothing else."""
     async with running(cluster) as client, anyio.create_task_group() as group:
         informer = Informer(client, kinds.CONFIG_MAP, namespace="default")
         history = History(informer)
@@ -281,7 +281,7 @@ async def test_leaders_take_turns_on_a_real_lease(cluster: Cluster) -> None:
         lease = await client.get(kinds.LEASE, "test", "kube-system")
         assert lease.spec.leaseTransitions >= 1
 
-        # Nobody leads without an API server, and somebody does when it is back.
+        # There is no leader without an API server, and there is one when it is back.
         cluster.kill("apiserver")
         await eventually(lambda: not leading)
         await cluster.start("apiserver")

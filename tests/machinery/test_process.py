@@ -264,7 +264,7 @@ def test_nonsense_is_a_usage_error(
     assert message in outcome.output.replace("\n", " ")
 
 
-def test_a_run_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_run_file_of_another_process_is_left_alone(tmp_path: Path) -> None:
     from machinery.process import run_files
 
     run_files.write(tmp_path, "x", {"name": "x", "component": "x", "pid": os.getppid()})

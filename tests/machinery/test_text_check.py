@@ -1,4 +1,4 @@
-"""What protobuf can say and nobody can read."""
+"""Protobuf bodies that parse and cannot be read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_quantities_that_are_some(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["abc", "1x", "1.2.3", "1 ", "1e", '1"', "\\2", "é", "1\n"])
-def test_quantities_that_are_none(text: str) -> None:
+def test_texts_that_are_not_quantities(text: str) -> None:
     assert unreadable(quantity(text)) not in ("", "a string field contains invalid UTF-8")
 
 
@@ -37,7 +37,7 @@ def test_quantities_that_are_none(text: str) -> None:
         (core.Pod, b"\x12\x0a\x12\x08\x0a\x02\xff\xfe\x12\x02ii"),
     ],
 )
-def test_texts_that_are_none(message: type[Message], data: bytes) -> None:
+def test_bytes_that_are_not_texts(message: type[Message], data: bytes) -> None:
     assert unreadable(message.FromString(data)) == "a string field contains invalid UTF-8"
 
 

@@ -96,7 +96,7 @@ def test_refused(version: str, overrides: dict[str, bool], message: str) -> None
     assert str(caught.value) == message
 
 
-def test_several_errors_are_told_together() -> None:
+def test_several_errors_are_reported_together() -> None:
     with pytest.raises(GateError, match=r"^\[cannot set .* locked to true, cannot set .* locked to true\]$"):
         gates_at("1.36", InPlacePodVerticalScaling=False, SchedulerQueueingHints=False)
 

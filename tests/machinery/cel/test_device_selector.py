@@ -144,7 +144,7 @@ def test_lists_are_behind_a_gate() -> None:
         matches("true", device)
 
 
-def test_a_wrong_version_is_told_with_its_attribute() -> None:
+def test_a_wrong_version_is_reported_with_its_attribute() -> None:
     device = codec.from_json(devices.Device, {"name": "d", "attributes": {"v": {"version": "1"}}})
     with pytest.raises(EvaluationError, match="attribute v: parse semantic version"):
         matches("true", device)
