@@ -15,6 +15,8 @@ from machinery.resources.pod_resources import is_extended
 from machinery.runtime import clock
 
 PORT = 10250
+RUNTIME_VERSION = "0.2.0"
+"""The version of the emulated container runtime: that of this package."""
 HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -131,7 +133,7 @@ def _write_info(info: core.NodeSystemInfo, name: str, version: Version) -> None:
     )
     info.kernelVersion = "6.1.0"
     info.osImage = "Nominee"
-    info.containerRuntimeVersion = "nominee://0.1.0"
+    info.containerRuntimeVersion = f"nominee://{RUNTIME_VERSION}"
     info.kubeletVersion = f"v{version}.0"
     info.operatingSystem = "linux"
     info.architecture = "amd64"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
-from kubelet.node.node_object import Identity, NodeFacts, new_node, write_status
+from kubelet.node.node_object import RUNTIME_VERSION, Identity, NodeFacts, new_node, write_status
 from kubelet.options import NodeShape
 from machinery.api.pb import core
 from machinery.features.gates import Version
@@ -29,6 +32,11 @@ def _status(*, capacity: dict[str, str], allocatable: dict[str, str]) -> core.No
     for name, text in allocatable.items():
         status.allocatable[name].string = text
     return status
+
+
+def test_the_runtime_has_the_version_of_the_package() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == RUNTIME_VERSION
 
 
 def test_a_new_node_has_ephemeral_storage() -> None:
