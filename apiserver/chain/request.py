@@ -63,32 +63,19 @@ class ApiRequest(ABC):
     `handler` is set for a request that only this front serves, or that is about no object.
     """
 
-    __slots__ = (
-        "attributes",
-        "code",
-        "deadline",
-        "handler",
-        "kind",
-        "name",
-        "namespace",
-        "subresource",
-        "ticket",
-        "user",
-        "verb",
-    )
     attributes: Attributes
+    kind: Kind[Message] | None = None
+    namespace = ""
+    name = ""
+    subresource = ""
+    user: User = ADMIN
+    ticket: Ticket | None = None
+    deadline: asyncio.Timeout | None = None
+    handler: OwnHandler | None = None
+    code = 0
 
     def __init__(self, verb: Verb) -> None:
         self.verb: Verb = verb
-        self.kind: Kind[Message] | None = None
-        self.namespace = ""
-        self.name = ""
-        self.subresource = ""
-        self.user: User = ADMIN
-        self.ticket: Ticket | None = None
-        self.deadline: asyncio.Timeout | None = None
-        self.handler: OwnHandler | None = None
-        self.code = 0
 
     # What the filters ask for.
 

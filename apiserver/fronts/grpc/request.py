@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -57,18 +57,10 @@ class GrpcResult(OwnResult):
 class GrpcRequest(ApiRequest):
     """A request by one of the methods. `response` or `failure` is set at its end; a watch has no response."""
 
-    __slots__ = (
-        "_authorizations",
-        "_context",
-        "_data",
-        "_impersonation",
-        "_message",
-        "_message_type",
-        "_server",
-        "_user_agent",
-        "failure",
-        "response",
-    )
+    response = b""
+    failure: StatusError | None = None
+    _message: Any = None
+    _pairs: Iterable[tuple[str, str | bytes]] | None = None
 
     def __init__(
         self,
@@ -83,12 +75,6 @@ class GrpcRequest(ApiRequest):
         self._data = data
         self._context = context
         self._server = server
-        self._message: Any = None
-        self._authorizations: list[str] | None = None
-        self._impersonation: list[tuple[str, str]] = []
-        self._user_agent = ""
-        self.response = b""
-        self.failure: StatusError | None = None
 
     # For the filters.
 
@@ -96,30 +82,21 @@ class GrpcRequest(ApiRequest):
         """Return None: the deadline of a call is gRPC's own."""
         return None
 
-    def _read_metadata(self) -> list[str]:
-        """Read the call's metadata, which has REST's headers under their names in lower case, once."""
-        authorizations = self._authorizations
-        if authorizations is None:
-            authorizations = self._authorizations = []
-            for key, value in self._context.invocation_metadata() or ():
-                if key == "user-agent":
-                    # gRPC adds its own behind the client's.
-                    self._user_agent = str(value).partition(" ")[0]
-                elif key == "authorization":
-                    authorizations.append(str(value))
-                elif key.startswith(IMPERSONATE):
-                    self._impersonation.append((key, str(value)))
-        return authorizations
-
     def credentials(self) -> Credentials:
-        authorizations = self._read_metadata()
-        if len(authorizations) > 1:
+        found = self._metadata("authorization")
+        if len(found) > 1:
             raise errors.bad_request("more than one authorization in the request's metadata")
-        return Credentials(authorization=authorizations[0] if authorizations else "")
+        return Credentials(authorization=found[0][1] if found else "")
 
     def impersonation(self) -> Headers:
-        self._read_metadata()
-        return self._impersonation
+        """Return what metadata says; nothing on a plain port, where no client is authenticated."""
+        return () if self._server.access.authenticator is None else self._metadata(IMPERSONATE)
+
+    def _metadata(self, prefix: str) -> list[tuple[str, str]]:
+        """Return the call's metadata whose keys begin so: REST's headers, with names in lower case."""
+        if self._pairs is None:
+            self._pairs = self._context.invocation_metadata() or ()
+        return [(key, str(value)) for key, value in self._pairs if key.startswith(prefix)]
 
     def _decode(self) -> Any:
         """Return the request's message. Raises: StatusError 400, 413."""
@@ -190,15 +167,17 @@ class GrpcRequest(ApiRequest):
 
     def write_options(self, kind: str) -> WriteOptions:
         options: api.WriteOptions = self._message.options
-        validation = options.field_validation
+        validation, manager = options.field_validation, options.field_manager
         request_options.check_field_validation(validation, kind)
+        # gRPC adds its own user agent behind the client's.
+        agents = () if manager else self._metadata("user-agent")
         return WriteOptions(
             dry_run=options.dry_run,
-            field_manager=options.field_manager,
+            field_manager=manager,
             force=options.force if options.HasField("force") else None,
             field_validation=validation,
             warn=True,
-            user_agent=self._user_agent,
+            user_agent=agents[0][1].partition(" ")[0] if agents else "",
         )
 
     async def delete_options(self) -> meta.DeleteOptions:
@@ -244,8 +223,6 @@ class GrpcRequest(ApiRequest):
 
 class ServerInfoRequest(GrpcRequest):
     """A request for the server's version, gates and revision: for authorization it is GET of /version."""
-
-    __slots__ = ()
 
     def __init__(self, data: bytes, context: Context, server: Dependencies, handler: OwnHandler) -> None:
         super().__init__("get", api.ServerInfoRequest, data, context, server)

@@ -55,7 +55,7 @@ class Body:
 _ALIASES = {"Eviction": frozenset({"policy/v1beta1"})}
 
 
-def expected(kind: Kind[Any]) -> Expected:
+def expected(kind: Kind[Message]) -> Expected:
     """Return what a body of this kind must be."""
     return Expected(kind.api_version, kind.kind, kind.message, _ALIASES.get(kind.kind, frozenset()))
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from apiserver.access.access import OPEN, Access
 from apiserver.access.service_accounts import ServiceAccountTokens
@@ -13,7 +11,7 @@ from apiserver.chain.filters import Dependencies
 from apiserver.chain.metrics import RequestMetrics
 from apiserver.chain.request import ClientGone
 from apiserver.flow_control.controller import FlowControl
-from apiserver.fronts.rest.http import Answer, Receive, Request, Send
+from apiserver.fronts.rest.http import Answer, Message, Receive, Request, Send
 from apiserver.fronts.rest.kubelets import UsageSource
 from apiserver.fronts.rest.meta_paths import MetaPaths
 from apiserver.fronts.rest.node_proxy import NodeSource
@@ -58,7 +56,7 @@ class RestFront:
         paths = MetaPaths(options.version, lambda: self.address, options.health, options.accounts)
         self._own = OwnHandlers(paths, clock, options.version, options.access, options.usage, options.nodes)
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise RuntimeError(f"this port serves HTTP only, not {scope['type']}")
         http = Request(scope, receive)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qs
-
-import anyio
 
 from apiserver.chain import problems
 from apiserver.chain.request import ClientGone
@@ -45,7 +44,7 @@ def parse_int64(text: str) -> int:
 class Request:
     """One request; the body is read when it is asked for."""
 
-    def __init__(self, scope: MutableMapping[str, Any], receive: Receive) -> None:
+    def __init__(self, scope: Message, receive: Receive) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.scope = scope
@@ -98,7 +97,7 @@ class Request:
         if length.isdecimal() and int(length[:20]) > problems.BODY_BYTES_MAX:
             raise problems.too_large()
         try:
-            with anyio.fail_after(BODY_SECONDS_MAX):
+            async with asyncio.timeout(BODY_SECONDS_MAX):
                 body = await self._read()
         except TimeoutError:
             raise problems.too_slow() from None
@@ -155,7 +154,7 @@ class Answer(OwnResult):
         """Send it, a long one compressed if `gzip`; TimeoutError for a client that does not read."""
         if gzip and "content-encoding" not in self.headers:
             await self._compress()
-        with anyio.fail_after(SEND_SECONDS_MAX):
+        async with asyncio.timeout(SEND_SECONDS_MAX):
             await self._send(send)
 
     async def _compress(self) -> None:

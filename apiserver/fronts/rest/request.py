@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 from google.protobuf.message import Message
@@ -31,6 +31,7 @@ from apiserver.fronts.rest import (
     watching,
 )
 from apiserver.fronts.rest.http import Answer, Send
+from apiserver.fronts.rest.http import Message as AsgiMessage
 from apiserver.fronts.rest.http import Request as HttpRequest
 from apiserver.fronts.rest.media import JSON, OBJECTS, PARTIAL, PARTIAL_LIST, STREAMS, TABLE, YAML, Media
 from apiserver.fronts.rest.responses import Encoder
@@ -77,27 +78,17 @@ _ITSELF = frozenset({*_DONE, "token"})
 class RestRequest(ApiRequest):
     """One HTTP request. `own` has the handlers of what only REST serves."""
 
-    __slots__ = (
-        "_delete_options",
-        "_media",
-        "_own",
-        "_send",
-        "_started",
-        "_target",
-        "_warnings",
-        "http",
-    )
+    _media = media.DEFAULT
+    _delete_options: meta.DeleteOptions | None = None
+    _started = False
 
     def __init__(self, http: HttpRequest, target: Target | None, send: Send, own: OwnHandlers) -> None:
         super().__init__(request_info.verb_of(http, target))
         self.http = http
         self._target = target
         self._own = own
-        self._media = media.DEFAULT
-        self._delete_options: meta.DeleteOptions | None = None
         self._warnings: list[str] = []
         self._send = send
-        self._started = False
         if target is not None:
             self.kind = target.kind
             self.namespace, self.name = target.namespace, target.name
@@ -215,7 +206,7 @@ class RestRequest(ApiRequest):
         gzip = compression.accepted(self.http.header("accept-encoding"))
         await answer.send(self._sending, gzip=gzip)
 
-    async def _sending(self, message: MutableMapping[str, Any]) -> None:
+    async def _sending(self, message: AsgiMessage) -> None:
         self._started = True
         await self._send(message)
 

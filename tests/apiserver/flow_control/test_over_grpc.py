@@ -7,7 +7,7 @@ import pytest
 
 from apiserver.access.attributes import Attributes
 from apiserver.access.user import User
-from apiserver.chain import request as chain_request
+from apiserver.chain.request import ApiRequest
 from apiserver.flow_control.controller import FlowControl, Limits
 from apiserver.fronts.grpc import front as grpc_front
 from apiserver.fronts.grpc.front import ServerIdentity
@@ -31,7 +31,7 @@ async def test_a_call_waits_for_its_seat_or_comes_again(
     etcd: ThrowawayEtcd, monkeypatch: pytest.MonkeyPatch, wait_seconds: float
 ) -> None:
     """Who is refused comes again after the time it is told; who may wait is served when a seat is free."""
-    monkeypatch.setattr(chain_request, "ADMIN", ALICE)
+    monkeypatch.setattr(ApiRequest, "user", ALICE)
     control = FlowControl(SystemClock(), Limits(6, 6, wait_seconds=wait_seconds))
     options = ServerOptions(etcd_servers=[etcd.address])
     server = ApiServer(options, _plain, ServerIdentity("1.36", {}), SystemClock())
