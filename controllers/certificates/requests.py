@@ -80,7 +80,7 @@ def waits_for_approval(request: certificates.CertificateSigningRequest) -> bool:
 
 
 def waits_for_certificate(request: certificates.CertificateSigningRequest) -> bool:
-    """Report whether a request is approved, and neither signed nor given up."""
+    """Report whether a request is approved, and neither signed nor failed."""
     return (
         not request.status.certificate
         and has(request, "Approved")

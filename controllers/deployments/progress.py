@@ -153,7 +153,7 @@ def _judge_progress(
         if current is not None:
             if current.status == "True":
                 row.lastTransitionTime.CopyFrom(current.lastTransitionTime)
-            # Renewed even if it says the same: the deadline runs from lastUpdateTime.
+            # Renewed even if it is equal: the deadline runs from lastUpdateTime.
             remove_condition(status.conditions, PROGRESSING)
         put(status, row)
     elif _timed_out(deployment, status, now):

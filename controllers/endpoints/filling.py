@@ -120,7 +120,7 @@ def _details(endpoint: discovery.Endpoint) -> tuple[object, ...]:
 def _kept(
     found: discovery.EndpointSlice, left: dict[EndpointKey, discovery.Endpoint]
 ) -> tuple[list[discovery.Endpoint], bool]:
-    """Take the slice's endpoints out of `left`; return them as desired, and whether any changed or goes."""
+    """Take the slice's endpoints out of `left`; return the desired ones, and whether they differ."""
     kept, changed = [], False
     for endpoint in found.endpoints:
         wanted = left.pop(endpoint_key(endpoint), None)

@@ -69,7 +69,7 @@ def plan(
         writes.extend(_of_type(service, candidates, node_of, own, address_type))
     writes.delete += [found for found in slices if found.addressType not in types]
     if is_terminating(service):
-        # The garbage collector deletes the slices of a Service that goes: none may come after.
+        # The garbage collector deletes the slices of a terminating Service: none may be created after that.
         writes.create.clear()
     return Plan(writes, tuple(left_out))
 

@@ -16,13 +16,17 @@ from machinery.api.pb import coordination, core, meta
 _MONITORED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class NodeHealth:
     """A node's heartbeats, and when they last changed (monotonic seconds)."""
 
     status_heartbeat: int
     lease_renewed: tuple[int, int]
     changed_at: float
+
+    def is_silent(self, grace_seconds: float, now: float) -> bool:
+        """Report whether no heartbeat came within the grace period."""
+        return now - self.changed_at > grace_seconds
 
 
 def _heartbeat(node: core.Node) -> int:

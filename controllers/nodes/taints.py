@@ -8,6 +8,7 @@ from typing import Final
 from machinery.api.objects import get_condition
 from machinery.api.pb import core, meta
 from machinery.scheduling.taints import NO_EXECUTE, NO_SCHEDULE
+from machinery.wire.codec import to_json
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
@@ -66,3 +67,11 @@ def plan_no_schedule(node: core.Node, now: meta.Time) -> Sequence[core.Taint] | 
 def plan_no_execute(node: core.Node, now: meta.Time) -> Sequence[core.Taint] | None:
     """Return all taints of the node, with NoExecute for not ready or unreachable; None for no change."""
     return _changed(node.spec.taints, NO_EXECUTE, _OURS_NO_EXECUTE, _no_execute(node), now)
+
+
+def taints_patch(node: core.Node, taints: Sequence[core.Taint]) -> dict[str, object]:
+    """Return the merge patch of a node's taints; a node that another writer changed is a conflict."""
+    return {
+        "metadata": {"resourceVersion": node.metadata.resourceVersion},
+        "spec": {"taints": [to_json(taint) for taint in taints] or None},
+    }

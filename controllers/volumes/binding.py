@@ -37,7 +37,7 @@ from machinery.scheduling.volume_matching import (
 )
 
 RESYNC_SECONDS = 15.0
-"""How often an unbound claim is looked at again, upstream's resync period."""
+"""After which an unbound claim is reconciled again, upstream's resync period."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from machinery.runtime.clock import to_time
 
 EVICT_BEFORE = failpoints.declare("controllers.device_taint_eviction.before")
 FIRST_SEEN_MAX = 10_000
-"""Limit of the taints without a time whose first sight is recorded."""
+"""Limit of the recorded times at which taints without a time were first seen."""
 
 
 class DeviceTaintEviction(Controller):

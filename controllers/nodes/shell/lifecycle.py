@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import anyio
 
 from controllers.nodes import metadata
 from controllers.nodes.health import NodeHealth, observe, unknown_status, unready_pod
-from controllers.nodes.taints import plan_no_execute, plan_no_schedule
+from controllers.nodes.registration import registrations
+from controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_patch
 from controllers.planned_events import PlannedEvent
 from controllers.shell.controller import Context, Controller
 from machinery.api import kinds
@@ -19,7 +21,6 @@ from machinery.client.informer import Informer
 from machinery.patch.patch_type import PatchType
 from machinery.runtime import failpoints
 from machinery.runtime.clock import to_time
-from machinery.wire.codec import to_json
 
 LEASE_NAMESPACE = "kube-node-lease"
 TAINT_BEFORE = failpoints.declare("controllers.taint_node.before")
@@ -50,24 +51,18 @@ class NodeLifecycle(Controller):
         self._names: dict[str, str] = {}  # node names
         self._unreadied: set[str] = set()  # nodes that are not ready and whose pods were set to Ready=False
 
-    def _record_node(self, uid: str, name: str, reason: str, note: str) -> None:
+    def _record_node(self, uid: str, name: str, event: PlannedEvent) -> None:
         # Upstream's reference to a node has no resourceVersion.
-        node = core.ObjectReference(kind="Node", apiVersion="v1", name=name, uid=uid)
-        self.record(node, PlannedEvent(reason, note))
+        self.record(core.ObjectReference(kind="Node", apiVersion="v1", name=name, uid=uid), event)
 
     def _update_nodes(self) -> None:
         """Record events for new and deleted nodes, and drop the state of deleted ones."""
         present = {node.metadata.uid: node.metadata.name for node in self.nodes.list()}
-        for uid, name in present.items():
-            if uid not in self._names:
-                note = f"Node {name} event: Registered Node {name} in Controller"
-                self._record_node(uid, name, "RegisteredNode", note)
-        for uid, name in self._names.items():
-            if uid not in present:
-                note = f"Node {name} event: Removing Node {name} from Controller"
-                self._record_node(uid, name, "RemovingNode", note)
-                self._health.pop(uid, None)
-                self._unreadied.discard(uid)
+        for uid, name, event in registrations(self._names, present):
+            self._record_node(uid, name, event)
+        for uid in self._names.keys() - present.keys():
+            self._health.pop(uid, None)
+            self._unreadied.discard(uid)
         self._names = present
 
     async def run(self) -> None:
@@ -90,14 +85,15 @@ class NodeLifecycle(Controller):
         name, uid, now = node.metadata.name, node.metadata.uid, self.clock.monotonic()
         health = observe(self._health.get(uid), node, self.leases.get(name, LEASE_NAMESPACE), now)
         self._health[uid] = health
-        if now - health.changed_at > self._grace_seconds and await self._is_silent(node, health):
+        if health.is_silent(self._grace_seconds, now) and await self._is_silent(node, health):
             silent = unknown_status(node, to_time(self.clock.now()))
             if silent is not None:
                 await UNKNOWN_BEFORE.hit(node=name)
                 was_ready = condition_is(node.status.conditions, "Ready")
                 node = await self.client.update(silent, subresource="status")
                 if was_ready:
-                    self._record_node(uid, name, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+                    note = f"Node {name} status is now: NodeNotReady"
+                    self._record_node(uid, name, PlannedEvent("NodeNotReady", note))
         if condition_is(node.status.conditions, "Ready"):
             self._unreadied.discard(uid)
         elif uid not in self._unreadied:
@@ -117,12 +113,12 @@ class NodeLifecycle(Controller):
             lease = await self.client.get(kinds.LEASE, name, LEASE_NAMESPACE)
         except StatusError as error:
             if not is_not_found(error):
-                health.changed_at = now
+                self._health[node.metadata.uid] = replace(health, changed_at=now)
                 raise
             return True
         seen = observe(health, node, lease, now)
         self._health[node.metadata.uid] = seen
-        return now - seen.changed_at > self._grace_seconds
+        return seen.is_silent(self._grace_seconds, now)
 
     async def _unready_pods(self, node: str) -> None:
         for pod in self.pods.by_index("node", node):
@@ -150,9 +146,5 @@ class NodeLifecycle(Controller):
         if taints is None:
             return
         await TAINT_BEFORE.hit(node=node.metadata.name)
-        change = {
-            # Another writer's taints must not be lost: a node that changed meanwhile is a conflict.
-            "metadata": {"resourceVersion": node.metadata.resourceVersion},
-            "spec": {"taints": [to_json(taint) for taint in taints] or None},
-        }
+        change = taints_patch(node, taints)
         await self.client.patch(kinds.NODE, node.metadata.name, "", change, patch_type=PatchType.MERGE)

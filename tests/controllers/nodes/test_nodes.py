@@ -10,7 +10,8 @@ import pytest
 from controllers.nodes.eviction import seconds_to_live
 from controllers.nodes.health import observe, unknown_status, unready_pod
 from controllers.nodes.metadata import TTL_ANNOTATION, patch, ttl_seconds
-from controllers.nodes.taints import plan_no_execute, plan_no_schedule
+from controllers.nodes.registration import registrations
+from controllers.nodes.taints import plan_no_execute, plan_no_schedule, taints_patch
 from machinery.api.pb import core
 from machinery.runtime.clock import to_time
 from tests.controllers.builders import EPOCH, condition, lease, node, pod, stamp
@@ -144,3 +145,20 @@ def test_metadata_is_patched_until_it_is_right() -> None:
     made.metadata.labels["beta.kubernetes.io/os"] = "linux"
     assert patch(made, 1) == {}
     assert patch(made, 101) == {"metadata": {"annotations": {TTL_ANNOTATION: "15"}}}
+
+
+def test_nodes_are_registered_and_removed_once() -> None:
+    rows = list(registrations({"1": "a", "2": "b"}, {"2": "b", "3": "c"}))
+    assert [(uid, name, event.reason, event.note) for uid, name, event in rows] == [
+        ("3", "c", "RegisteredNode", "Node c event: Registered Node c in Controller"),
+        ("1", "a", "RemovingNode", "Node a event: Removing Node a from Controller"),
+    ]
+
+
+def test_taints_are_patched_unless_another_writer_changed_the_node() -> None:
+    of = node()
+    of.metadata.resourceVersion = "7"
+    assert taints_patch(of, []) == {"metadata": {"resourceVersion": "7"}, "spec": {"taints": None}}
+    assert taints_patch(of, [core.Taint(key="k", effect="NoExecute")])["spec"] == {
+        "taints": [{"key": "k", "effect": "NoExecute"}]
+    }
