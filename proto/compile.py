@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent
-# Kubernetes' and gnostic's messages have no services.
-WITHOUT_SERVICES = frozenset({"k8s.io", "gnostic"})
+# Their messages have no services.
+WITHOUT_SERVICES = frozenset({"k8s.io", "gnostic", "nominee_cel"})
 
 
 def compile_protos(target: Path) -> None:

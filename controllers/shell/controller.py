@@ -165,7 +165,7 @@ class Runner(ABC):
     async def run(self) -> None:
         """Run until cancelled."""
 
-    def record(self, regarding: object, event: PlannedEvent | None) -> None:
+    def record(self, regarding: Message, event: PlannedEvent | None) -> None:
         """Record an event about an object or what an ObjectReference names; None is no event."""
         if event is not None:
             self.recorder.event(regarding, event.type, event.reason, action="", note=event.note)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind, Kind
 from machinery.api.pb import meta
 
 if TYPE_CHECKING:
@@ -138,13 +138,13 @@ def _from_bytes(data: bytes) -> StatusError:
 # Constructors.
 
 
-def not_found(resource: Kind[Any] | GroupResource, name: str) -> StatusError:
+def not_found(resource: AnyKind | GroupResource, name: str) -> StatusError:
     return StatusError(
         404, "NotFound", f'{resource.group_resource} "{name}" not found', details=_about(resource, name)
     )
 
 
-def already_exists(resource: Kind[Any] | GroupResource, name: str) -> StatusError:
+def already_exists(resource: AnyKind | GroupResource, name: str) -> StatusError:
     """Return the error for a name that is taken (409)."""
     return StatusError(
         409,
@@ -155,7 +155,7 @@ def already_exists(resource: Kind[Any] | GroupResource, name: str) -> StatusErro
 
 
 def generate_name_conflict(
-    resource: Kind[Any] | GroupResource, name: str, retry_after_seconds: int = 1
+    resource: AnyKind | GroupResource, name: str, retry_after_seconds: int = 1
 ) -> StatusError:
     """Return the error for a generated name that was taken in each attempt."""
     text = (
@@ -167,13 +167,13 @@ def generate_name_conflict(
     )
 
 
-def conflict(resource: Kind[Any] | GroupResource, name: str, message: str = OPTIMISTIC_LOCK) -> StatusError:
+def conflict(resource: AnyKind | GroupResource, name: str, message: str = OPTIMISTIC_LOCK) -> StatusError:
     """409; `message` says why, by default that the resourceVersion is not the newest."""
     text = f'Operation cannot be fulfilled on {resource.group_resource} "{name}": {message}'
     return StatusError(409, "Conflict", text, details=_about(resource, name))
 
 
-def invalid(kind: Kind[Any] | GroupKind, name: str, causes: Iterable[Cause]) -> StatusError:
+def invalid(kind: AnyKind | GroupKind, name: str, causes: Iterable[Cause]) -> StatusError:
     """422 with all field errors; the same text is not repeated in the message."""
     listed = tuple(causes)
     details = meta.StatusDetails(name=name, group=kind.group, kind=kind.kind)
@@ -183,7 +183,7 @@ def invalid(kind: Kind[Any] | GroupKind, name: str, causes: Iterable[Cause]) -> 
     return StatusError(422, "Invalid", text, details=details, causes=listed)
 
 
-def forbidden(resource: Kind[Any] | GroupResource | None, name: str, message: str) -> StatusError:
+def forbidden(resource: AnyKind | GroupResource | None, name: str, message: str) -> StatusError:
     if resource is None:
         return StatusError(403, "Forbidden", f"forbidden: {message}")
     subject = f'{resource.group_resource} "{name}"' if name else resource.group_resource
@@ -198,7 +198,7 @@ def unauthorized(message: str = "not authorized to perform this operation") -> S
     return StatusError(401, "Unauthorized", message)
 
 
-def method_not_allowed(resource: Kind[Any] | GroupResource, action: str) -> StatusError:
+def method_not_allowed(resource: AnyKind | GroupResource, action: str) -> StatusError:
     text = f'{action} is not supported on resources of kind "{resource.group_resource}"'
     return StatusError(405, "MethodNotAllowed", text, details=_about(resource, ""))
 
@@ -266,7 +266,7 @@ def too_large_resource_version(asked: int, current: int, retry_after_seconds: in
     )
 
 
-def _about(resource: Kind[Any] | GroupResource, name: str) -> meta.StatusDetails:
+def _about(resource: AnyKind | GroupResource, name: str) -> meta.StatusDetails:
     plural = resource.plural if isinstance(resource, Kind) else resource.resource
     return meta.StatusDetails(name=name, group=resource.group, kind=plural)
 

@@ -99,6 +99,10 @@ class Kind(Generic[M_co]):
         return f"<{self.api_version} {self.kind}>"
 
 
+AnyKind = Kind[Message]
+"""A kind of any message. It accepts every kind, since kinds are covariant."""
+
+
 def _subresources(*names: str) -> frozenset[str]:
     return frozenset(names)
 
@@ -377,7 +381,7 @@ KINDS: tuple[Kind[Any], ...] = (
     WORKLOAD,
 )
 
-STORED_AS: dict[Kind[Any], Kind[Any]] = {
+STORED_AS: dict[AnyKind, Kind[Any]] = {
     EVENTS_EVENT: EVENT,
     HORIZONTAL_POD_AUTOSCALER_V1: HORIZONTAL_POD_AUTOSCALER,
 }

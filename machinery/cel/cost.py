@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from nominee_cel.checked_pb2 import CheckedExpr, Comprehension, Expr, Type
 
 MOST = 2**64 - 1
 COST_MAX = 1_000_000
@@ -93,13 +94,13 @@ class _Call:
     size: Span | None = None
 
 
-def worst_cost(checked: Any, *, list_attributes: bool) -> int:
+def worst_cost(checked: CheckedExpr, *, list_attributes: bool) -> int:
     """Return the most that evaluating can cost; `checked` is a CheckedExpr (see `checked.py`)."""
     return _Coster(checked, _device(list_attributes)).cost(checked.expr).most
 
 
 class _Coster:
-    def __init__(self, checked: Any, device: Sized) -> None:
+    def __init__(self, checked: CheckedExpr, device: Sized) -> None:
         self._device = device
         self._types = {row.key: row.value for row in checked.types}
         self._overloads = {row.key: list(row.value.overloads) for row in checked.references}
@@ -110,7 +111,7 @@ class _Coster:
 
     # Costs by kind of expression
 
-    def cost(self, e: Any) -> Span:
+    def cost(self, e: Expr) -> Span:
         if e.HasField("ident"):
             return self._ident(e)
         if e.HasField("select"):
@@ -123,14 +124,14 @@ class _Coster:
             return self._struct(e)
         return self._loop(e) if e.HasField("loop") else NONE
 
-    def _ident(self, e: Any) -> Span:
+    def _ident(self, e: Expr) -> Span:
         """`device.attributes` is one name here, and a name and a field upstream."""
         name = e.ident.name
         variable = self._variable(name)
         self._paths[e.id] = tuple(name.split(".")) if variable is None else variable.path
         return Span(1, 1) if variable is not None else Span(1 + name.count("."), 1 + name.count("."))
 
-    def _select(self, e: Any) -> Span:
+    def _select(self, e: Expr) -> Span:
         operand = e.select.operand
         total = self.cost(operand)
         if e.select.test_only:
@@ -141,7 +142,7 @@ class _Coster:
         self._paths[e.id] = (*self._path(operand), e.select.field)
         return total
 
-    def _list(self, e: Any) -> Span:
+    def _list(self, e: Expr) -> Span:
         total, size = NONE, None
         for element in e.list.elements:
             total += self.cost(element)
@@ -150,7 +151,7 @@ class _Coster:
         self._entries[e.id] = _Entries(True, ONE, size or NONE)
         return total + Span(_LIST, _LIST)
 
-    def _struct(self, e: Any) -> Span:
+    def _struct(self, e: Expr) -> Span:
         total, keys, values = NONE, NONE, NONE
         for number, entry in enumerate(e.struct.entries):
             if entry.HasField("key"):
@@ -165,7 +166,7 @@ class _Coster:
         self._entries[e.id] = _Entries(False, keys, values)
         return total + Span(_MAP, _MAP)
 
-    def _loop(self, e: Any) -> Span:
+    def _loop(self, e: Expr) -> Span:
         loop = e.loop
         total = self.cost(loop.iter_range) + self.cost(loop.accu_init)
         self._push(loop.accu_var, self._path(loop.accu_init), self._size(loop.accu_init), loop.accu_init)
@@ -191,8 +192,8 @@ class _Coster:
                 self._entries[e.id] = made
         return total + count * each
 
-    def _push_items(self, loop: Any) -> None:
-        """What the loop's variables are: of a map with one variable its keys."""
+    def _push_items(self, loop: Comprehension) -> None:
+        """Push the loop's variables; a map with one variable iterates over its keys."""
         range_, entries = loop.iter_range, self._entry_sizes(loop.iter_range)
         type_ = self._types.get(range_.id)
         is_list = entries.is_list if entries is not None else type_ is not None and type_.HasField("list")
@@ -204,7 +205,7 @@ class _Coster:
         if loop.iter_var2:
             self._push(loop.iter_var2, *value)
 
-    def _call(self, e: Any) -> Span:
+    def _call(self, e: Expr) -> Span:
         call = e.call
         if call.function == "dyn" and len(call.args) == 1:
             cost = self.cost(call.args[0]) + ONE
@@ -215,7 +216,7 @@ class _Coster:
         if not overloads:
             return NONE
         total = NONE
-        target = None
+        target: Expr | None = None
         if call.HasField("target"):
             total, target = self.cost(call.target), call.target
         found: Span | None = None
@@ -238,7 +239,13 @@ class _Coster:
     # Costs by function
 
     def _function(
-        self, e: Any, name: str, overload: str, target: Any, args: Sequence[Any], costs: Sequence[Span]
+        self,
+        e: Expr,
+        name: str,
+        overload: str,
+        target: Expr | None,
+        args: Sequence[Expr],
+        costs: Sequence[Span],
     ) -> _Call:
         given = sum(costs, NONE)
         known = self._library(name, target, args)
@@ -256,19 +263,19 @@ class _Coster:
         found = how(self, e, target, args)
         return _Call(found.cost + given, found.size)
 
-    def _are_alike(self, args: Sequence[Any]) -> bool:
+    def _are_alike(self, args: Sequence[Expr]) -> bool:
         """Two quantities, or two versions."""
         types = [self._types[arg.id].message for arg in args if arg.id in self._types]
         return len(types) == 2 and types[0] == types[1] and types[0] in _OURS
 
-    def _conditional(self, e: Any, args: Sequence[Any], costs: Sequence[Span]) -> _Call:
+    def _conditional(self, e: Expr, args: Sequence[Expr], costs: Sequence[Span]) -> _Call:
         one, other = self._entry_sizes(args[1]), self._entry_sizes(args[2])
         if one is not None and other is not None:
             self._entries[e.id] = one | other
         size = self._size_or_any(args[1]) | self._size_or_any(args[2])
         return _Call(costs[0] + (costs[1] | costs[2]), size)
 
-    def _library(self, name: str, target: Any, args: Sequence[Any]) -> _Call | None:
+    def _library(self, name: str, target: Expr | None, args: Sequence[Expr]) -> _Call | None:
         """Kubernetes' own estimates; None where the standard's count."""
         if target is None:
             return None
@@ -293,7 +300,7 @@ class _Coster:
             return _Call((size + ONE).times(_TRAVERSAL) * pattern, Span(0, size.most))
         return None
 
-    def _each_element(self, target: Any, size: Span) -> Span:
+    def _each_element(self, target: Expr, size: Span) -> Span:
         type_ = self._types.get(target.id)
         if type_ is None or not (type_.HasField("list") or type_.HasField("map")):
             return size.times(_TRAVERSAL)
@@ -303,12 +310,12 @@ class _Coster:
             each += (self._of_path((*self._path(target), "@items")) or ANY).times(_TRAVERSAL)
         return size * each
 
-    def _parts_at_most(self, args: Sequence[Any], size: Span) -> int:
+    def _parts_at_most(self, args: Sequence[Expr], size: Span) -> int:
         if len(args) > 1 and args[1].HasField("constant") and args[1].constant.HasField("int64"):
             return max(int(args[1].constant.int64), 0)
         return size.most
 
-    def _join(self, target: Any, args: Sequence[Any], count: Span) -> _Call:
+    def _join(self, target: Expr, args: Sequence[Expr], count: Span) -> _Call:
         each = self._of_path((*self._path(target), "@items")) or ANY
         size = count * each
         if args:
@@ -318,49 +325,50 @@ class _Coster:
 
     # The standard's functions, by overload
 
-    def to_bytes(self, _e: Any, _target: Any, args: Sequence[Any]) -> _Call:
+    def to_bytes(self, _e: Expr, _target: Expr | None, args: Sequence[Expr]) -> _Call:
         size = self._size_or_any(args[0])
         return _Call(size.times(_TRAVERSAL), Span(size.least, min(size.most * 4, MOST)))
 
-    def to_string(self, _e: Any, _target: Any, args: Sequence[Any]) -> _Call:
+    def to_string(self, _e: Expr, _target: Expr | None, args: Sequence[Expr]) -> _Call:
         size = self._size_or_any(args[0])
         return _Call(size.times(_TRAVERSAL), Span(size.least // 4, size.most))
 
-    def starts(self, _e: Any, _target: Any, args: Sequence[Any]) -> _Call:
+    def starts(self, _e: Expr, _target: Expr | None, args: Sequence[Expr]) -> _Call:
         return _Call(self._size_or_any(args[0]).times(_TRAVERSAL))
 
-    def in_list(self, _e: Any, _target: Any, args: Sequence[Any]) -> _Call:
+    def in_list(self, _e: Expr, _target: Expr | None, args: Sequence[Expr]) -> _Call:
         return _Call(self._size_or_any(args[1]))
 
-    def matches(self, _e: Any, target: Any, args: Sequence[Any]) -> _Call:
+    def matches(self, _e: Expr, target: Expr | None, args: Sequence[Expr]) -> _Call:
         text, pattern = (target, args[0]) if target is not None else (args[0], args[1])
         looked = (self._size_or_any(text) + ONE).times(_TRAVERSAL)
         return _Call(looked * self._size_or_any(pattern).times(_REGEX))
 
-    def contains(self, _e: Any, target: Any, args: Sequence[Any]) -> _Call:
+    def contains(self, _e: Expr, target: Expr | None, args: Sequence[Expr]) -> _Call:
+        assert target is not None, "a member function"
         return _Call(
             self._size_or_any(target).times(_TRAVERSAL) * self._size_or_any(args[0]).times(_TRAVERSAL)
         )
 
-    def together(self, e: Any, _target: Any, args: Sequence[Any]) -> _Call:
+    def together(self, e: Expr, _target: Expr | None, args: Sequence[Expr]) -> _Call:
         """Strings put together are copied."""
         size = self._size_or_any(args[0]) + self._size_or_any(args[1])
         return _Call(size.times(_TRAVERSAL), size)
 
-    def lists_together(self, e: Any, _target: Any, args: Sequence[Any]) -> _Call:
+    def lists_together(self, e: Expr, _target: Expr | None, args: Sequence[Expr]) -> _Call:
         size = self._size_or_any(args[0]) + self._size_or_any(args[1])
         one, other = self._entry_sizes(args[0]), self._entry_sizes(args[1])
         if one is not None and other is not None:
             self._entries[e.id] = one | other
         return _Call(ONE, size)
 
-    def compared(self, _e: Any, _target: Any, args: Sequence[Any]) -> _Call:
+    def compared(self, _e: Expr, _target: Expr | None, args: Sequence[Expr]) -> _Call:
         most = min(self._size_or_any(args[0]).most, self._size_or_any(args[1]).most)
         return _Call(Span(min(most, 1), most).times(_TRAVERSAL))
 
     # Sizes and places
 
-    def _push(self, name: str, path: Path, size: Span | None, of: Any = None) -> None:
+    def _push(self, name: str, path: Path, size: Span | None, of: Expr | None = None) -> None:
         entries = None if of is None else self._entry_sizes(of)
         self._variables.setdefault(name, []).append(_Variable(path, size, entries))
 
@@ -368,27 +376,27 @@ class _Coster:
         stack = self._variables.get(name)
         return stack[-1] if stack else None
 
-    def _path(self, e: Any) -> Path:
+    def _path(self, e: Expr) -> Path:
         if e.HasField("ident"):
             variable = self._variable(e.ident.name)
             if variable is not None:
                 return variable.path
         return self._paths.get(e.id, ())
 
-    def _set_size(self, e: Any, size: Span | None) -> None:
+    def _set_size(self, e: Expr, size: Span | None) -> None:
         if size is not None:
             self._sizes[e.id] = size
 
-    def _copy_sizes(self, to: Any, of: Any) -> None:
+    def _copy_sizes(self, to: Expr, of: Expr) -> None:
         self._set_size(to, self._size(of))
         entries = self._entry_sizes(of)
         if entries is not None:
             self._entries[to.id] = entries
 
-    def _size_or_any(self, e: Any) -> Span:
+    def _size_or_any(self, e: Expr) -> Span:
         return self._size(e) or ANY
 
-    def _size(self, e: Any) -> Span | None:
+    def _size(self, e: Expr) -> Span | None:
         known = self._sizes.get(e.id) or _literal_size(e) or self._of_path(self._path(e))
         if known is not None:
             return known
@@ -413,7 +421,7 @@ class _Coster:
                 here = here.value if here.any_field else here.fields.get(name)
         return None if here is None else Span(0, here.most)
 
-    def _entry_sizes(self, e: Any) -> _Entries | None:
+    def _entry_sizes(self, e: Expr) -> _Entries | None:
         known = self._entries.get(e.id)
         if known is None and e.HasField("ident"):
             variable = self._variable(e.ident.name)
@@ -421,7 +429,8 @@ class _Coster:
         return known
 
 
-_STANDARD: Mapping[str, Callable[[_Coster, Any, Any, Sequence[Any]], _Call]] = {
+_Cost = Callable[[_Coster, Expr, Expr | None, Sequence[Expr]], _Call]
+_STANDARD: Mapping[str, _Cost] = {
     "string_to_bytes": _Coster.to_bytes,
     "bytes_to_string": _Coster.to_string,
     "starts_with_string": _Coster.starts,
@@ -443,7 +452,7 @@ _STANDARD: Mapping[str, Callable[[_Coster, Any, Any, Sequence[Any]], _Call]] = {
 }
 
 
-def _is_binding(loop: Any) -> bool:
+def _is_binding(loop: Comprehension) -> bool:
     """`cel.bind`: a loop over nothing."""
     nothing = loop.iter_range.HasField("list") and not loop.iter_range.list.elements
     condition = loop.condition
@@ -451,7 +460,7 @@ def _is_binding(loop: Any) -> bool:
     return bool(nothing and never and not condition.constant.bool and loop.accu_var != "@result")
 
 
-def _literal_size(e: Any) -> Span | None:
+def _literal_size(e: Expr) -> Span | None:
     if e.HasField("constant"):
         for kind in ("string", "bytes"):
             if e.constant.HasField(kind):
@@ -465,7 +474,7 @@ def _literal_size(e: Any) -> Span | None:
     return None
 
 
-def _is_scalar(type_: Any) -> bool:
+def _is_scalar(type_: Type | None) -> bool:
     if type_ is None:
         return False
     if type_.HasField("abstract") and type_.abstract.name == "optional_type" and type_.abstract.parameters:

@@ -8,19 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from machinery.api.pb import devices
 from machinery.cel.checked import read
 from machinery.cel.cost import COST_MAX, MOST, worst_cost
 from machinery.cel.errors import CompileError, CostError, EvaluationError, compile_text, evaluation_text
-from machinery.cel.functions import quantity_value, semver_value
+from machinery.cel.functions import Value, quantity_value, semver_value
 from machinery.cel.semver import SemverError
 from machinery.cel.tokens import SIZE_MAX, size_at_worst, with_empty_domains
 from machinery.resources.quantity import QuantityError
 
+if TYPE_CHECKING:
+    from machinery.cel.environment import CelObject
+
 _COMPILED_MAX = 256
-DeviceValue = Mapping[str, Any]
+DeviceValue = Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class DeviceSelector:
 
     __slots__ = ("_error_type", "_program", "expression")
 
-    def __init__(self, expression: str, program: Any, error_type: Any) -> None:
+    def __init__(self, expression: str, program: CelObject, error_type: CelObject) -> None:
         self.expression = expression
         self._program = program
         self._error_type = error_type
@@ -83,14 +86,14 @@ def compile_selector(expression: str, features: Features = Features()) -> Device
     return DeviceSelector(expression, program, environment.ERROR)
 
 
-def _worst_cost(compiled: Any, features: Features) -> int:
+def _worst_cost(compiled: CelObject, features: Features) -> int:
     try:
         return worst_cost(read(compiled.serialize()), list_attributes=features.list_attributes)
     except RecursionError:
         return MOST
 
 
-def _checked(expression: str, features: Features, environment: Any) -> Any:
+def _checked(expression: str, features: Features, environment: CelObject) -> CelObject:
     """The expression as the library has checked it."""
     how = {
         "list_attributes": features.list_attributes,
@@ -114,7 +117,7 @@ def device_value(driver: str, device: devices.Device, features: Features = Featu
     Raises:
         EvaluationError: an attribute has no value.
     """
-    attributes: dict[str, dict[str, Any]] = {}
+    attributes: dict[str, dict[str, Value]] = {}
     for name, attribute in device.attributes.items():
         domain, _, identifier = name.rpartition("/")
         try:
@@ -122,20 +125,20 @@ def device_value(driver: str, device: devices.Device, features: Features = Featu
         except (SemverError, ValueError) as error:
             raise EvaluationError(f"attribute {name}: {error}") from error
         attributes.setdefault(domain or driver, {})[identifier] = value
-    capacity: dict[str, dict[str, Any]] = {}
+    capacity: dict[str, dict[str, Value]] = {}
     for name, amount in device.capacity.items():
         domain, _, identifier = name.rpartition("/")
         try:
             capacity.setdefault(domain or driver, {})[identifier] = quantity_value(amount.value.string or "0")
         except QuantityError as error:
             raise EvaluationError(f"capacity {name}: {error}") from error
-    seen: dict[str, Any] = {"driver": driver, "attributes": attributes, "capacity": capacity}
+    seen: dict[str, Value] = {"driver": driver, "attributes": attributes, "capacity": capacity}
     if features.multiple_allocations:
         seen["allowMultipleAllocations"] = device.allowMultipleAllocations
     return seen
 
 
-def _attribute(attribute: devices.DeviceAttribute, features: Features) -> Any:
+def _attribute(attribute: devices.DeviceAttribute, features: Features) -> Value:
     if attribute.HasField("int"):
         return attribute.int
     if attribute.HasField("bool"):

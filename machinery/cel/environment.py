@@ -15,7 +15,9 @@ from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 from machinery.cel.functions import FUNCTIONS, LIST_FUNCTIONS, Function, Overload, message_pool
 
 _T = cel.Type
-_TYPES: dict[str, Any] = {
+CelObject = Any
+"""A type, declaration or environment of the library, which has no stubs."""
+_TYPES: dict[str, CelObject] = {
     "string": _T.STRING, "int": _T.INT, "bool": _T.BOOL, "double": _T.DOUBLE, "dyn": _T.DYN, "list": _T.LIST,
     "Quantity": _T("kubernetes.Quantity"), "Semver": _T("kubernetes.Semver"),
 }  # fmt: skip
@@ -24,11 +26,11 @@ BOOL = _T.BOOL
 DYN = _T.DYN
 
 
-def _standard() -> list[Any]:
+def _standard() -> list[CelObject]:
     return [ext_bindings.ExtBindings(), ext_optional.ExtOptional(), ext_strings.ExtStrings()]
 
 
-def _declared(function: Function, overloads: list[Overload]) -> Any:
+def _declared(function: Function, overloads: list[Overload]) -> CelObject:
     return cel.FunctionDecl(
         function.name,
         [
@@ -43,7 +45,7 @@ def _declared(function: Function, overloads: list[Overload]) -> Any:
     )
 
 
-def _implemented(function: Function) -> Any:
+def _implemented(function: Function) -> CelObject:
     """Return one overload per number of parameters; the types are dynamic."""
     overloads = []
     for count, how in function.implementations.items():
@@ -61,11 +63,11 @@ def _functions(list_attributes: bool) -> tuple[Function, ...]:
 
 
 @cache
-def checking(*, list_attributes: bool, multiple_allocations: bool, whole: bool = False) -> Any:
+def checking(*, list_attributes: bool, multiple_allocations: bool, whole: bool = False) -> CelObject:
     """Return the environment that checks types. `whole`: `device` itself may be passed around, untyped."""
     domains = _T.Map(_T.STRING, _T.Map(_T.STRING, _T.DYN))
     if whole:
-        variables: dict[str, Any] = {"device": _T.Map(_T.STRING, _T.DYN)}
+        variables: dict[str, CelObject] = {"device": _T.Map(_T.STRING, _T.DYN)}
     else:
         variables = {
             "device.driver": _T.STRING,
@@ -80,7 +82,7 @@ def checking(*, list_attributes: bool, multiple_allocations: bool, whole: bool =
 
 
 @cache
-def evaluating(*, list_attributes: bool) -> Any:
+def evaluating(*, list_attributes: bool) -> CelObject:
     """Return the environment that evaluates; it has all functions, and no types."""
     implemented = [_implemented(f) for f in _functions(list_attributes)]
     extension = cel.CelExtension("kubernetes", implemented)

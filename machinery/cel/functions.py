@@ -18,6 +18,8 @@ from machinery.resources.quantity import Quantity, QuantityError
 
 TypeName = Literal["string", "int", "bool", "double", "dyn", "list", "Quantity", "Semver"]
 _PACKAGE = "kubernetes"
+Value = Any
+"""A value of CEL: a number, a text, a list, or a message of `message_pool`."""
 
 
 @cache
@@ -32,12 +34,12 @@ def message_pool() -> descriptor_pool.DescriptorPool:
 
 
 @cache
-def _message(name: str) -> Any:
+def _message(name: str) -> Value:
     return message_factory.GetMessageClass(message_pool().FindMessageTypeByName(f"{_PACKAGE}.{name}"))
 
 
 @lru_cache(maxsize=4096)
-def quantity_value(text: str) -> Any:
+def quantity_value(text: str) -> Value:
     """Return the message of a quantity.
 
     Raises:
@@ -47,7 +49,7 @@ def quantity_value(text: str) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def semver_value(text: str, normalize: bool = False) -> Any:
+def semver_value(text: str, normalize: bool = False) -> Value:
     """Return the message of a version.
 
     Raises:
@@ -56,7 +58,7 @@ def semver_value(text: str, normalize: bool = False) -> Any:
     return _message("Semver")(text=str(Semver.parse(text, normalize=normalize)))
 
 
-def _quantity(value: Any) -> Quantity:
+def _quantity(value: Value) -> Quantity:
     return Quantity.parse(value.text)
 
 
@@ -76,7 +78,7 @@ def _is_semver(text: str, normalize: bool = False) -> bool:
     return True
 
 
-def _compare(left: Any, right: Any) -> int:
+def _compare(left: Any, right: Value) -> int:
     if type(left) is not type(right):
         raise ValueError("no such overload")
     if left.DESCRIPTOR.name == "Semver":
@@ -84,40 +86,40 @@ def _compare(left: Any, right: Any) -> int:
     return _quantity(left).compare(_quantity(right))
 
 
-def _as_quantity(value: Any) -> Quantity:
+def _as_quantity(value: Value) -> Quantity:
     return Quantity.of(value) if isinstance(value, int) else _quantity(value)
 
 
-def _sum(left: Any, right: Any, sign: int) -> Any:
+def _sum(left: Any, right: Any, sign: int) -> Value:
     other = _as_quantity(right)
     return _message("Quantity")(text=(_quantity(left) + (other if sign > 0 else -other)).decimal())
 
 
-def _as_integer(value: Any) -> int:
+def _as_integer(value: Value) -> int:
     whole = _quantity(value).as_int64()
     if whole is None:
         raise ValueError("cannot convert value to integer")
     return whole
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: Value) -> bool:
     return _quantity(value).as_int64() is not None
 
 
-def _number(name: str) -> Callable[[Any], int]:
+def _number(name: str) -> Callable[[Value], int]:
     return lambda value: int(getattr(Semver.parse(value.text), name))
 
 
-def _sign(value: Any) -> int:
+def _sign(value: Value) -> int:
     return _quantity(value).sign
 
 
-def _includes(value: Any, wanted: Any) -> bool:
+def _includes(value: Any, wanted: Value) -> bool:
     """`includes`: the attribute is the value, or a list that has it (DRAListTypeAttributes)."""
     return any(_equal(one, wanted) for one in (value if isinstance(value, list) else (value,)))
 
 
-def _equal(left: Any, right: Any) -> bool:
+def _equal(left: Any, right: Value) -> bool:
     """As CEL has it: true is no number."""
     return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
@@ -138,14 +140,14 @@ class Function:
 
     name: str
     overloads: Sequence[Overload]
-    implementations: dict[int, Callable[..., Any]]
+    implementations: dict[int, Callable[..., Value]]
 
 
-def _one(name: str, overload: str, returns: TypeName, of: TypeName, how: Callable[..., Any]) -> Function:
+def _one(name: str, overload: str, returns: TypeName, of: TypeName, how: Callable[..., Value]) -> Function:
     return Function(name, (Overload(overload, returns, (of,)),), {1: how})
 
 
-def _two(name: str, kind: str, returns: TypeName, how: Callable[[Any, Any], Any]) -> Function:
+def _two(name: str, kind: str, returns: TypeName, how: Callable[[Any, Value], Value]) -> Function:
     both = (
         Overload(f"quantity_{kind}", returns, ("Quantity", "Quantity")),
         Overload(f"semver_{kind}", returns, ("Semver", "Semver")),
@@ -161,7 +163,7 @@ def _arithmetic(name: str, sign: int) -> Function:
     return Function(name, overloads, {2: lambda left, right: _sum(left, right, sign)})
 
 
-def _maker(name: str, returns: TypeName, how: Callable[..., Any], *, normalizes: bool) -> Function:
+def _maker(name: str, returns: TypeName, how: Callable[..., Value], *, normalizes: bool) -> Function:
     overloads = [Overload(f"string_to_{name}", returns, ("string",), member=False)]
     implementations = {1: how}
     if normalizes:

@@ -22,7 +22,7 @@ from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
 from machinery.api import errors, kinds
-from machinery.api.kinds import Kind, M
+from machinery.api.kinds import AnyKind, Kind, M
 from machinery.api.objects import key_of
 from machinery.api.pb import core, meta, policy
 from machinery.client import credentials, messages
@@ -336,7 +336,7 @@ class Client:
 
     async def patch_scale(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         name: str,
         namespace: str,
         patch: object,
@@ -358,7 +358,7 @@ class Client:
 
     async def delete(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         name: str,
         namespace: str = "",
         *,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from google.protobuf.message import Message
 from nominee_api.v1 import api_pb2 as api
 
 from machinery.api import errors
-from machinery.api.kinds import Kind, M
+from machinery.api.kinds import AnyKind, Kind, M
 from machinery.api.pb import core, policy
 from machinery.patch.patch_type import PatchType
 from machinery.wire import envelope, presence
@@ -24,7 +23,7 @@ PATCH_TYPES = {
 }
 
 
-def target_of(kind: Kind[Any], namespace: str = "", name: str = "", subresource: str = "") -> api.Target:
+def target_of(kind: AnyKind, namespace: str = "", name: str = "", subresource: str = "") -> api.Target:
     """Return the target of a request; cluster-scoped kinds have no namespace."""
     return api.Target(
         group=kind.group,
@@ -59,7 +58,7 @@ def decode(kind: Kind[M], body: bytes) -> M:
         raise errors.internal(f"the API server sent no {kind.kind}: {error}") from error
 
 
-def wrap(kind: Kind[Any], obj: Message) -> bytes:
+def wrap(kind: AnyKind, obj: Message) -> bytes:
     """Return the envelope of an object; fills presence in `obj` itself."""
     presence.fill(obj)
     return envelope.wrap(kind, obj.SerializeToString(deterministic=True))

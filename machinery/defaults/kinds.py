@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import apps, core, rbac, scheduling, storage
 from machinery.defaults import devices, flow_control, limits, pod, quantities, services, watched, workloads
 from machinery.features.gates import Gates
@@ -119,7 +119,7 @@ def _binding(obj: rbac.RoleBinding | rbac.ClusterRoleBinding, gates: Gates) -> N
             subject.apiGroup = group
 
 
-_TABLE: dict[Kind[Any], Default] = {
+_TABLE: dict[AnyKind, Default] = {
     kinds.NAMESPACE: _namespace,
     kinds.NODE: _node,
     kinds.POD: pod.pod,
@@ -155,7 +155,7 @@ _TABLE: dict[Kind[Any], Default] = {
 }
 
 
-def apply(kind: Kind[Any], obj: Any, gates: Gates) -> None:
+def apply(kind: AnyKind, obj: Any, gates: Gates) -> None:
     """Fill in what the client left out.
 
     Raises:

@@ -13,12 +13,14 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import anyio
+from google.protobuf.message import Message
 
 from machinery.api.errors import StatusError, is_already_exists, is_not_found, is_retryable
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
+from machinery.api.objects import key_of
 from machinery.api.pb import core
 from machinery.client.api_client import Client
 from machinery.events.reference import reference
@@ -91,13 +93,13 @@ class EventRecorder(ABC):
 
     def event(
         self,
-        regarding: Any,
+        regarding: Message,
         type_: str,
         reason: str,
         *,
         action: str,
         note: str,
-        related: Any = None,
+        related: Message | None = None,
         instance: str = "",
     ) -> None:
         """Record an event about an object (or an ObjectReference). `type_` is Normal or Warning.
@@ -143,15 +145,15 @@ class EventRecorder(ABC):
     async def _send(self, recorded: Recorded) -> bool:
         """Send an event, or only count it; return whether there was a request."""
 
-    async def _create(self, event: Any) -> bool:
+    async def _create(self, event: Message) -> bool:
         """Create the Event object; return whether the API server has it now."""
         return await self._try(lambda: self._client.create(event))
 
-    async def _patch(self, kind: Kind[Any], event: Any, patch: dict[str, Any]) -> bool:
+    async def _patch(self, kind: AnyKind, event: Message, patch: dict[str, object]) -> bool:
         """Patch the Event object, or create it again when it has expired; return whether that succeeded."""
 
         async def send() -> None:
-            name, namespace = event.metadata.name, event.metadata.namespace
+            namespace, name = key_of(event)
             try:
                 await self._client.patch(kind, name, namespace, patch, patch_type=PatchType.STRATEGIC)
             except StatusError as error:
@@ -180,5 +182,5 @@ class EventRecorder(ABC):
         return False
 
 
-def _refer(obj: Any) -> core.ObjectReference:
+def _refer(obj: Message) -> core.ObjectReference:
     return obj if isinstance(obj, core.ObjectReference) else reference(obj)

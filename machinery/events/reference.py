@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from google.protobuf.message import Message
 
 from machinery.api import kinds
+from machinery.api.objects import metadata_of
 from machinery.api.pb import core
 
 
-def reference(obj: Any) -> core.ObjectReference:
+def reference(obj: Message) -> core.ObjectReference:
     """Return a reference to an object as events carry it, its resourceVersion included."""
     kind = kinds.of(obj)
+    metadata = metadata_of(obj)
     return core.ObjectReference(
         kind=kind.kind,
         apiVersion=kind.api_version,
-        namespace=obj.metadata.namespace,
-        name=obj.metadata.name,
-        uid=obj.metadata.uid,
-        resourceVersion=obj.metadata.resourceVersion,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resourceVersion=metadata.resourceVersion,
     )

@@ -6,8 +6,6 @@ Source: k8s.io/apimachinery's strategicpatch, 1.36.
 
 from __future__ import annotations
 
-from typing import Any
-
 from machinery.patch.strategic_merge import unique
 from machinery.patch.strategic_schema import (
     DELETE,
@@ -30,8 +28,8 @@ from machinery.patch.strategic_schema import (
     sort_like,
 )
 
-_Map = dict[str, Any]
-_List = list[Any]
+_Map = dict[str, Json]
+_List = list[Json]
 
 
 def diff_strategic(message_full_name: str, old: _Map, new: _Map) -> _Map:

@@ -7,8 +7,6 @@ of scalars). Directives: `$patch` (replace, delete), `$deleteFromPrimitiveList/f
 
 from __future__ import annotations
 
-from typing import Any
-
 from machinery.patch.strategic_schema import (
     DELETE,
     DELETE_FROM_LIST,
@@ -34,8 +32,8 @@ from machinery.patch.strategic_schema import (
     sort_like,
 )
 
-_Map = dict[str, Any]
-_List = list[Any]
+_Map = dict[str, Json]
+_List = list[Json]
 
 _BAD_DELETION = "invalid patch format of primitive list"
 _BAD_ORDER = "invalid patch format of setElementOrder list"

@@ -215,7 +215,7 @@ class Positions:
 
     def __init__(self, elements: Iterable[Json], merge_key: str) -> None:
         self._merge_key = merge_key
-        self._places: dict[tuple[str, Any], int] = {}
+        self._places: dict[tuple[str, Json], int] = {}
         for place, element in enumerate(elements):
             self.add(element, place)
 
@@ -227,13 +227,13 @@ class Positions:
         """Return the place of the element with this one's key, or -1."""
         return self._places.get(self._key(element), -1)
 
-    def _key(self, element: Json) -> tuple[str, Any]:
+    def _key(self, element: Json) -> tuple[str, Json]:
         if not self._merge_key:
             return identity(element)
         return identity(element.get(self._merge_key) if isinstance(element, dict) else None)
 
 
-def identity(value: Json) -> tuple[str, Any]:
+def identity(value: Json) -> tuple[str, Json]:
     """Return what is equal for two values exactly where `same` holds, and can be a dictionary's key."""
     if isinstance(value, dict | list):
         return go_type(value), json.dumps(value, sort_keys=True)

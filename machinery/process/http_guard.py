@@ -1,4 +1,4 @@
-"""Whom an HTTP port on the loopback answers: local programs that show a token, and no web page.
+"""Restrict an HTTP port on the loopback to local programs that have a token; no web page may use it.
 
 A page that a browser has loaded from elsewhere can make it ask ports of this machine, also under a name of
 the page's own that is bound again to 127.0.0.1 (DNS rebinding). Such requests say so, in Host or Origin.
@@ -13,7 +13,12 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+"""An ASGI application."""
 Headers = Iterable[tuple[bytes, bytes]]
 _BEARER = b"bearer "
 
@@ -53,7 +58,7 @@ def shows(headers: Headers, token: str) -> bool:
     return hmac.compare_digest(given[len(_BEARER) :].strip(), token.encode())
 
 
-async def refuse(send: Any, code: int, text: str) -> None:
+async def refuse(send: Send, code: int, text: str) -> None:
     """Send a whole answer in plain text."""
     body = f"{text}\n".encode("utf-8", "replace")
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
@@ -66,7 +71,7 @@ async def refuse(send: Any, code: int, text: str) -> None:
 def same_machine(app: App) -> App:
     """Wrap an application: requests of foreign pages are refused with 403."""
 
-    async def guarded(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         problem = foreign(scope["headers"])
         if problem:
             await refuse(send, 403, f"Forbidden: {problem}")
@@ -79,7 +84,7 @@ def same_machine(app: App) -> App:
 def with_token(app: App, token: str, is_open: Callable[[str], bool], remedy: str) -> App:
     """Wrap an application: paths that are not open want `token`; `remedy` says where that is."""
 
-    async def guarded(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if is_open(scope["path"]) or shows(scope["headers"], token):
             await app(scope, receive, send)
         else:

@@ -19,6 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from machinery.process.accepting import Acceptor
 from machinery.process.http_connection import StrictConnection
+from machinery.process.http_guard import App
 
 _BACKLOG = 4096
 _HEADER_BYTES_MAX = 16 << 10
@@ -75,7 +76,7 @@ class _Protocol(H11Protocol):
 class HttpServer(uvicorn.Server):
     """Serves an ASGI application on given sockets until `stop`."""
 
-    def __init__(self, app: Any, *, grace_seconds: int, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, app: App, *, grace_seconds: int, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(
             uvicorn.Config(
                 app,

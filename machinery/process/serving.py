@@ -61,7 +61,7 @@ class Serving:
         if self._app is not None:
             self._app.router.routes.append(route)
 
-    def mount(self, path: str, app: Any) -> None:
+    def mount(self, path: str, app: http_guard.App) -> None:
         """Serve an ASGI application under a path."""
         from starlette.routing import Mount
 

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import core
 from machinery.resources import resource_lists as amounts
 from machinery.resources.pod_resources import is_extended
 from machinery.resources.qos import BEST_EFFORT, qos_class
 from machinery.resources.quantity import Quantity
 from machinery.resources.resource_lists import Amounts
+
+Obj = Any
+"""An object of the kind that is named beside it."""
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
@@ -37,12 +40,12 @@ _DEVICES_OF_ALL = 32
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
-def count_name(kind: Kind[Any]) -> str:
+def count_name(kind: AnyKind) -> str:
     """`count/pods`, `count/deployments.apps`."""
     return f"count/{kind.group_resource}"
 
 
-def is_measured(kind: Kind[Any], name: str) -> bool:
+def is_measured(kind: AnyKind, name: str) -> bool:
     """Return whether objects of a kind use such a resource."""
     if name == count_name(kind):
         return True
@@ -65,7 +68,7 @@ def is_measured(kind: Kind[Any], name: str) -> bool:
     return kind in _OLD_NAMES and name == kind.plural
 
 
-def usage(kind: Kind[Any], obj: Any) -> Amounts:
+def usage(kind: AnyKind, obj: Obj) -> Amounts:
     """Return all that one object uses."""
     more = _MEASURES.get(kind)
     counted = _one(count_name(kind))
@@ -74,12 +77,12 @@ def usage(kind: Kind[Any], obj: Any) -> Amounts:
     return counted | more(obj) if more is not None else counted
 
 
-def counts(quota: core.ResourceQuota, kind: Kind[Any], obj: Any) -> bool:
+def counts(quota: core.ResourceQuota, kind: AnyKind, obj: Obj) -> bool:
     """Return whether a quota's scopes match an object."""
     return all(_in_scope(*scope, kind, obj) for scope in _scopes(quota))
 
 
-def may_recount(kind: Kind[Any], old: Any, new: Any) -> bool:
+def may_recount(kind: AnyKind, old: Obj, new: Obj) -> bool:
     """Report whether an update of an object may change what quotas count.
 
     Source: Kubernetes 1.36, Handles and RequiresQuotaReplenish of the evaluators of pods and claims.
@@ -163,7 +166,7 @@ def _service(service: core.Service) -> Amounts:
     return _one("services.nodeports", ports) | _one("services.loadbalancers", balancers)
 
 
-def _devices(claim: Any) -> Amounts:
+def _devices(claim: Obj) -> Amounts:
     found: Amounts = {}
     for request in claim.spec.devices.requests:
         # Of several that will do any may be taken: each class counts with the most it may give.
@@ -177,7 +180,7 @@ def _devices(claim: Any) -> Amounts:
     return found
 
 
-_MEASURES: dict[Kind[Any], Callable[[Any], Amounts]] = {
+_MEASURES: dict[AnyKind, Callable[[Obj], Amounts]] = {
     kinds.POD: _pod,
     kinds.PERSISTENT_VOLUME_CLAIM: _claim,
     kinds.SERVICE: _service,
@@ -193,7 +196,7 @@ def _scopes(quota: core.ResourceQuota) -> list[tuple[str, str, list[str]]]:
     ]
 
 
-def _in_scope(scope: str, operator: str, values: list[str], kind: Kind[Any], obj: Any) -> bool:
+def _in_scope(scope: str, operator: str, values: list[str], kind: AnyKind, obj: Obj) -> bool:
     if kind is kinds.PERSISTENT_VOLUME_CLAIM and scope == "VolumeAttributesClass":
         return any(_says(operator, values, name) for name in _attributes_classes(obj) or {""})
     if kind is not kinds.POD:

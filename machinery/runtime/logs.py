@@ -14,10 +14,13 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Mapping, MutableMapping
-from typing import Any, Literal, TextIO
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from machinery.runtime.clock import Clock, SystemClock, rfc3339_micro
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, WrappedLogger
 
 # structlog.dev imports rich (35 ms and 3 MB a process) where it is installed, for a console that is not used.
 _RICH_WAS_LOADED = "rich" in sys.modules
@@ -61,7 +64,7 @@ def configure(
     out = stream if stream is not None else sys.stderr
     watch = clock or SystemClock()
 
-    def stamp(_: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    def stamp(_: WrappedLogger, method: str, event: EventDict) -> EventDict:
         event["timestamp"] = rfc3339_micro(watch.now())
         event["level"] = "warning" if method == "warn" else "error" if method == "exception" else method
         event["component"] = component
@@ -95,7 +98,7 @@ class _ToStructlog(logging.Handler):
         get().log(record.levelno, text, logger=record.name, exc_info=record.exc_info or None)
 
 
-def render_text(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
+def render_text(_: WrappedLogger, __: str, event: EventDict) -> str:
     """`I1121 04:38:10.123456 component] message key=value`; an exception follows on its own lines."""
     stamp = str(event["timestamp"])
     severity = _SEVERITY.get(str(event["level"]), "I")
@@ -105,7 +108,7 @@ def render_text(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
     return f"{line}\n{event['exception']}" if event.get("exception") else line
 
 
-def render_json(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
+def render_json(_: WrappedLogger, __: str, event: EventDict) -> str:
     """Return one JSON object a line: timestamp, level, component, msg, and the fields."""
     line: dict[str, object] = {
         "timestamp": event.pop("timestamp"),

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import Message
 
 from machinery.api import kinds
 from machinery.wire import scalars
-from machinery.wire.scalars import DecodeError
+from machinery.wire.scalars import DecodeError, Json, Value
 from machinery.wire.schema import Field, messages
 
 __all__ = ["DecodeError", "from_json", "to_json"]
@@ -36,7 +36,7 @@ class _FieldPlan:
     label: str
     message: str
     scalar: scalars.ScalarCodec | None
-    zero: Any
+    zero: Value
     """What a null in a list or map of scalars is, as in Go."""
     own: scalars.OwnCodec | None
     always: bool
@@ -92,7 +92,7 @@ def _plan(full_name: str) -> _MessagePlan:
 # --- to JSON ---
 
 
-def _value_to_json(field: _FieldPlan, value: Any) -> Any:
+def _value_to_json(field: _FieldPlan, value: Value) -> Json:
     if field.scalar is not None:
         return field.scalar.to_json(value)
     if field.own is not None:
@@ -100,8 +100,8 @@ def _value_to_json(field: _FieldPlan, value: Any) -> Any:
     return _message_to_json(value, field.message)
 
 
-def _message_to_json(message: Any, full_name: str) -> dict[str, Any]:
-    out: dict[str, Any] = {}
+def _message_to_json(message: Value, full_name: str) -> dict[str, Json]:
+    out: dict[str, Json] = {}
     for field in _plan(full_name).fields:
         name, key = field.name, field.json_name
         if field.label == "repeated":
@@ -135,7 +135,7 @@ def _message_to_json(message: Any, full_name: str) -> dict[str, Any]:
     return out
 
 
-def to_json(message: Message) -> dict[str, Any]:
+def to_json(message: Message) -> dict[str, Json]:
     """Return the Kubernetes JSON of a message; top-level objects get their apiVersion and kind."""
     full_name = message.DESCRIPTOR.full_name
     body = _message_to_json(message, full_name)
@@ -149,7 +149,9 @@ def to_json(message: Message) -> dict[str, Any]:
 # --- from JSON ---
 
 
-def _into_message(message: Any, full_name: str, data: Any, path: str, unknown: Callable[[str], None]) -> None:
+def _into_message(
+    message: Value, full_name: str, data: Json, path: str, unknown: Callable[[str], None]
+) -> None:
     if not isinstance(data, Mapping):
         raise DecodeError(path, f"expected an object, got {scalars.json_type(data)}")
     by_json = _plan(full_name).by_json
@@ -169,7 +171,7 @@ def _into_message(message: Any, full_name: str, data: Any, path: str, unknown: C
 
 
 def _into_field(
-    message: Any, field: _FieldPlan, value: Any, path: str, unknown: Callable[[str], None]
+    message: Value, field: _FieldPlan, value: Json, path: str, unknown: Callable[[str], None]
 ) -> None:
     if field.label == "repeated":
         if not isinstance(value, list):
@@ -210,7 +212,7 @@ def _into_field(
 
 def from_json(
     message_type: type[_M],
-    data: Mapping[str, Any],
+    data: Mapping[str, Json],
     *,
     strict: bool = False,
     unknown_fields: list[str] | None = None,

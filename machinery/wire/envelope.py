@@ -9,11 +9,11 @@ repeated occurrences of a sub-message, so a second, partial `metadata` behind th
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from machinery.api.kinds import Kind, of
+from machinery.api.kinds import AnyKind, Kind, of
 from machinery.api.pb import runtime
 from machinery.wire import presence
 
@@ -54,7 +54,7 @@ def _head(api_version: str, kind: str) -> bytes:
     return MAGIC + b"\x0a" + varint(len(type_meta)) + type_meta + bytes([_RAW_TAG])
 
 
-def wrap(kind: Kind[Any], raw: bytes) -> bytes:
+def wrap(kind: AnyKind, raw: bytes) -> bytes:
     """Return the envelope around an object's own bytes."""
     return _head(kind.api_version, kind.kind) + varint(len(raw)) + raw + _TAIL
 

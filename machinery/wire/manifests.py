@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from machinery.api import kinds
 from machinery.wire.codec import from_json
-from machinery.wire.scalars import DecodeError, json_type
+from machinery.wire.scalars import DecodeError, Json, json_type
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -46,7 +46,7 @@ _JSONTypesLoader.add_implicit_resolver(
 )
 
 
-def load_documents(text: str) -> list[Any]:
+def load_documents(text: str) -> list[Json]:
     """Return the documents of a YAML or JSON stream as JSON values.
 
     Raises:
@@ -58,7 +58,7 @@ def load_documents(text: str) -> list[Any]:
         raise DecodeError("", f"not valid YAML: {error}") from None
 
 
-def _expand(document: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _expand(document: Json, where: str) -> Iterator[tuple[str, Mapping[str, Json]]]:
     if document is None:
         return
     if isinstance(document, list):
@@ -75,7 +75,7 @@ def _expand(document: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]
     yield where, document
 
 
-def manifest_documents(text: str) -> list[tuple[str, Mapping[str, Any]]]:
+def manifest_documents(text: str) -> list[tuple[str, Mapping[str, Json]]]:
     """(where it stands, JSON object) of each object in a stream, with `List` kinds expanded."""
     return [
         found
@@ -84,7 +84,7 @@ def manifest_documents(text: str) -> list[tuple[str, Mapping[str, Any]]]:
     ]
 
 
-def parse_object(data: Mapping[str, Any], where: str = "", *, strict: bool = False) -> Message:
+def parse_object(data: Mapping[str, Json], where: str = "", *, strict: bool = False) -> Message:
     """Return the object of one JSON document.
 
     Raises:

@@ -16,6 +16,10 @@ from machinery.resources.quantity import Quantity, QuantityError
 from machinery.wire import go_base64, go_time
 
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
+Json = Any
+"""What package json reads and writes."""
+Value = Any
+"""A message, or the value of a scalar field."""
 
 
 class DecodeError(ValueError):
@@ -27,7 +31,7 @@ class DecodeError(ValueError):
         self.message = message
 
 
-def json_type(value: Any) -> str:
+def json_type(value: object) -> str:
     """Return the name of a JSON value's type in Go's errors."""
     if value is None:
         return "null"
@@ -44,38 +48,38 @@ def json_type(value: Any) -> str:
 class ScalarCodec:
     """A scalar's two directions; `from_json(value, path)` raises DecodeError."""
 
-    to_json: Callable[[Any], Any]
-    from_json: Callable[[Any, str], Any]
+    to_json: Callable[[Value], Json]
+    from_json: Callable[[Json, str], Value]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnCodec:
     """A type with its own JSON form; `from_json(value, message, path)` fills the message."""
 
-    to_json: Callable[[Any], Any]
-    from_json: Callable[[Any, Any, str], None]
+    to_json: Callable[[Value], Json]
+    from_json: Callable[[Json, Value, str], None]
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Json:
     return value
 
 
-def _string(value: Any, path: str) -> str:
+def _string(value: object, path: str) -> str:
     if not isinstance(value, str):
         raise DecodeError(path, f"expected a string, got {json_type(value)}")
     return value
 
 
-def _bool(value: Any, path: str) -> bool:
+def _bool(value: object, path: str) -> bool:
     if not isinstance(value, bool):
         raise DecodeError(path, f"expected true or false, got {json_type(value)}")
     return value
 
 
-def _integer(bits: int) -> Callable[[Any, str], int]:
+def _integer(bits: int) -> Callable[[Json, str], int]:
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
-    def convert(value: Any, path: str) -> int:
+    def convert(value: object, path: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
             raise DecodeError(path, f"expected an integer, got {json_type(value)} {value!r}")
         if not low <= value <= high:
@@ -85,7 +89,7 @@ def _integer(bits: int) -> Callable[[Any, str], int]:
     return convert
 
 
-def _bytes(value: Any, path: str) -> bytes:
+def _bytes(value: object, path: str) -> bytes:
     text = _string(value, path)
     try:
         return base64.b64decode(text, validate=True)
@@ -114,11 +118,11 @@ def _quantity_text(text: str) -> str:
     return str(Quantity.parse(text))
 
 
-def _quantity_to_json(message: Any) -> str:
+def _quantity_to_json(message: Value) -> str:
     return str(message.string) or "0"
 
 
-def _quantity_from_json(value: Any, message: Any, path: str) -> None:
+def _quantity_from_json(value: object, message: Value, path: str) -> None:
     if value is None:
         message.string = "0"
         return
@@ -187,12 +191,12 @@ def _check_micro(text: str) -> None:
 
 
 def _time_codec(*, micro: bool) -> OwnCodec:
-    def to_json(message: Any) -> str | None:
+    def to_json(message: Value) -> str | None:
         if not message.HasField("seconds"):
             return None
         return format_time(message.seconds, message.nanos, micro=micro)
 
-    def from_json(value: Any, message: Any, path: str) -> None:
+    def from_json(value: object, message: Value, path: str) -> None:
         if value is None:
             return
         try:
@@ -289,7 +293,7 @@ def format_duration(nanoseconds: int) -> str:
     return f"{sign}{head}{seconds}{digits}s"
 
 
-def _duration_from_json(value: Any, message: Any, path: str) -> None:
+def _duration_from_json(value: object, message: Value, path: str) -> None:
     try:
         message.duration = parse_duration(_string(value, path))
     except ValueError as error:
@@ -298,11 +302,11 @@ def _duration_from_json(value: Any, message: Any, path: str) -> None:
         raise DecodeError(path, str(error)) from None
 
 
-def _int_or_string_to_json(message: Any) -> int | str:
+def _int_or_string_to_json(message: Value) -> int | str:
     return str(message.strVal) if message.type == 1 else int(message.intVal)
 
 
-def _int_or_string_from_json(value: Any, message: Any, path: str) -> None:
+def _int_or_string_from_json(value: object, message: Value, path: str) -> None:
     if isinstance(value, str):
         message.type, message.intVal, message.strVal = 1, 0, value
     else:
@@ -310,17 +314,17 @@ def _int_or_string_from_json(value: Any, message: Any, path: str) -> None:
 
 
 def _raw_codec(field: str) -> OwnCodec:
-    def to_json(message: Any) -> Any:
+    def to_json(message: Value) -> Json:
         raw = getattr(message, field)
         return json.loads(raw) if raw else None
 
-    def from_json(value: Any, message: Any, path: str) -> None:
+    def from_json(value: object, message: Value, path: str) -> None:
         setattr(message, field, json.dumps(value, separators=(",", ":")).encode())
 
     return OwnCodec(to_json, from_json)
 
 
-def _list_from_json(value: Any, message: Any, path: str) -> None:
+def _list_from_json(value: object, message: Value, path: str) -> None:
     if not isinstance(value, list):
         raise DecodeError(path, f"expected an array, got {json_type(value)}")
     message.items.extend(_string(item, f"{path}[{index}]") for index, item in enumerate(value))
