@@ -1,7 +1,7 @@
 """Identities of a cluster's processes at its API server, with upstream's names.
 
 A kubelet process has many nodes. Its credential is the node of the process's own name; groups
-`nominee:nodes:PATTERN` name the other nodes (see docs/design/008-who-may-do-what.md).
+`nominee:nodes:PATTERN` name the other nodes (see docs/design/008-authentication-and-authorization.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ServiceAccount: a pod acts as an account of its namespace, whose token is in a volume (upstream 1.36).
 
 Where no controllers run, nothing creates the account `default`, and every pod is refused: so `nominee up`
-without controllers disables the plugin. See docs/design/008-who-may-do-what.md.
+without controllers disables the plugin. See docs/design/008-authentication-and-authorization.md.
 Source: plugin/pkg/admission/serviceaccount.
 """
 
