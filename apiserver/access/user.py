@@ -1,7 +1,7 @@
-"""Who asks, for as long as a request lasts.
+"""The user of a request.
 
-A front sets `CURRENT` in the request's own task before anything else is done with it; admission, flow control
-and whoever else wants to know ask `current_user()`.
+The chain's impersonation filter sets `CURRENT` in the request's own task; flow control, admission and the
+registry ask `current_user()`.
 """
 
 from __future__ import annotations

@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from apiserver.chain.handlers import TABLE
 from apiserver.fronts.rest import text
 from apiserver.objects import served
 from machinery.api import kinds
 from machinery.api.kinds import Kind
 
-_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-# Deleting all namespaces at once is not offered.
-_VERBS_OF = {kinds.NAMESPACE: [verb for verb in _VERBS if verb != "deletecollection"]}
 _READ_VERBS = ["get", "list", "watch"]
-_OBJECT_VERBS = ["get", "patch", "update"]
-_SUBRESOURCE_VERBS = {
-    "binding": ["create"],
-    "eviction": ["create"],
-    "finalize": ["update"],
-    "proxy": ["create", "delete", "get", "patch", "update"],
-    "token": ["create"],
-}
+_PROXY_VERBS = ["create", "delete", "get", "patch", "update"]
 # (group, version, kind) of what a subresource takes, where that is not the kind itself.
 _SUBRESOURCE_KINDS = {
     "binding": ("", "", "Binding"),
@@ -37,8 +29,20 @@ _SUBRESOURCE_KINDS = {
 }
 
 
+@cache
+def _verbs(subresource: str) -> list[str]:
+    """Return the verbs of the chain's handlers, in alphabetical order."""
+    if subresource == "proxy":
+        return _PROXY_VERBS
+    return sorted(verb for verb, name in TABLE if name == subresource)
+
+
 def verbs_of(kind: Kind[Any]) -> list[str]:
-    return _READ_VERBS if kind.read_only else _VERBS_OF.get(kind, _VERBS)
+    """Return the verbs of a kind's objects."""
+    if kind.read_only:
+        return _READ_VERBS
+    # No request deletes all namespaces.
+    return [verb for verb in _verbs("") if kind is not kinds.NAMESPACE or verb != "deletecollection"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +189,7 @@ def _listed(each: Kind[Any] | Virtual) -> list[dict[str, Any]]:
             sub["kind"] = sub_kind
         else:
             sub["kind"] = each.kind
-        sub["verbs"] = _SUBRESOURCE_VERBS.get(name, _OBJECT_VERBS)
+        sub["verbs"] = _verbs(name)
         listed.append(sub)
     return listed
 
@@ -247,7 +251,7 @@ def _aggregated_resource(each: Kind[Any] | Virtual) -> dict[str, Any]:
             {
                 "subresource": name,
                 "responseKind": _response_kind(sub_kind, sub_group, sub_version),
-                "verbs": _SUBRESOURCE_VERBS.get(name, _OBJECT_VERBS),
+                "verbs": _verbs(name),
             }
         )
     if subresources:
