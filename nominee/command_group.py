@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "queue": ("nominee.commands.queue", "queue"),
     "explain": ("nominee.commands.explain", "explain"),
     "failpoint": ("nominee.commands.failpoint", "failpoint"),
+    "vpa": ("nominee.vpa.command", "vpa"),
     "demo": ("nominee.demo.command", "demo"),
     "bench": ("nominee.bench.command", "bench"),
     "completion": ("nominee.commands.completion", "completion"),

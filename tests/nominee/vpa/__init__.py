@@ -1,0 +1,1 @@
+"""Tests of `nominee vpa`: the trace, the decisions, and one run on real processes."""
