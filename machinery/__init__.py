@@ -1,4 +1,4 @@
-"""What every process stands on: the wire, objects, quantities, selectors, gates, client, informers, serving.
+"""The foundation of every process: wire, objects, quantities, selectors, gates, client, informers, serving.
 
 Start with `kinds` (which objects there are) and `client` (how a component reaches the API server);
 `process` shows how a component's main program is put together.

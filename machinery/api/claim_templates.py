@@ -1,4 +1,4 @@
-"""The claim that a pod's template stands for.
+"""The ResourceClaim that a pod's template describes.
 
 Source: kube-controller-manager 1.36, resourceclaim controller.
 """

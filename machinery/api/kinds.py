@@ -1,4 +1,4 @@
-"""Which kinds of objects there are: one row a kind.
+"""The table of kinds: one row per kind.
 
 A kind that has no rules of its own is served by its row alone. Source: Kubernetes 1.36's API groups; keys in
 etcd as measured on kube-apiserver 1.36.2 (`/registry/minions`, no group for built-in kinds).

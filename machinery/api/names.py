@@ -1,4 +1,4 @@
-"""What Kubernetes accepts as names, label keys and label values, and how it says no.
+"""Validate names, label keys and label values, with Kubernetes' messages.
 
 Each `..._problems` returns the messages, empty for a good value. Source: k8s.io/apimachinery's validation
 and field packages, 1.36.

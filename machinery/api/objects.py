@@ -1,4 +1,4 @@
-"""What every object has: a key, owners, conditions.
+"""Functions for every object: its key, owners and conditions.
 
 Works on any Kubernetes message with `metadata`. Nothing here changes a message unless its name says `set`.
 """

@@ -348,7 +348,7 @@ class _Parser:
         return values
 
     def identifiers(self) -> list[str]:
-        """Words between commas; an empty place is the empty value."""
+        """Return the words between commas; an empty place is the empty value."""
         values: list[str] = []
         while True:
             kind, literal = self.take()
@@ -436,7 +436,7 @@ class FieldSelector:
 
 
 def _split_terms(text: str) -> list[str]:
-    """Splits at commas that no backslash escapes."""
+    """Split at commas that no backslash escapes."""
     terms, start, escaped = [], 0, False
     for index, char in enumerate(text):
         if escaped:

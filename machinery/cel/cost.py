@@ -1,4 +1,4 @@
-"""What evaluating a selector costs at worst, before it is evaluated for any device.
+"""Estimate the worst cost of evaluating a selector, before it is evaluated for any device.
 
 Each step of the expression has a cost; a loop costs as much as the longest list or map that the API allows
 there. Sizes and costs are ranges (least, most), up to `MOST`. Source: cel-go 0.26, checker/cost.go;
@@ -264,7 +264,7 @@ class _Coster:
         return _Call(found.cost + given, found.size)
 
     def _are_alike(self, args: Sequence[Expr]) -> bool:
-        """Two quantities, or two versions."""
+        """Return whether these are two quantities, or two versions."""
         types = [self._types[arg.id].message for arg in args if arg.id in self._types]
         return len(types) == 2 and types[0] == types[1] and types[0] in _OURS
 
@@ -484,7 +484,7 @@ def _is_scalar(type_: Type | None) -> bool:
 
 
 def _replaced(size: Span, old: Span, new: Span) -> Span:
-    """How long a text is in which `old` was replaced by `new` everywhere."""
+    """Return the length of a text in which `old` was replaced by `new` everywhere."""
     if old.least == 0:
         most = min((size.most + 1) * new.most + size.most, MOST)
     elif new.most <= old.least:

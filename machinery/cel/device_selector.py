@@ -1,4 +1,4 @@
-"""A compiled selector: does one device match?
+"""Compile selectors, and evaluate them for a device.
 
 Source: k8s.io/dynamic-resource-allocation/cel 1.36. Errors are CompileError and EvaluationError.
 """
@@ -94,7 +94,7 @@ def _worst_cost(compiled: CelObject, features: Features) -> int:
 
 
 def _checked(expression: str, features: Features, environment: CelObject) -> CelObject:
-    """The expression as the library has checked it."""
+    """Return the expression as the library has checked it."""
     how = {
         "list_attributes": features.list_attributes,
         "multiple_allocations": features.multiple_allocations,

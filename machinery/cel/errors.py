@@ -1,4 +1,4 @@
-"""What can go wrong with an expression, worded as the API server and the scheduler word it."""
+"""The errors of an expression, worded as the API server and the scheduler word them."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def _includes(value: Any, wanted: Value) -> bool:
 
 
 def _equal(left: Any, right: Value) -> bool:
-    """As CEL has it: true is no number."""
+    """Return whether two values are equal in CEL, where true is not a number."""
     return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 

@@ -66,5 +66,5 @@ class Semver:
 
 
 def _precedence(pre: tuple[str, ...]) -> list[tuple[bool, int, str]]:
-    """Numbers come before words, and compare as numbers."""
+    """Return a sort key: numbers come before words, and compare as numbers."""
     return [(False, int(p), "") if p.isdigit() else (True, 0, p) for p in pre]

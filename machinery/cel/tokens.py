@@ -1,4 +1,4 @@
-"""What must be known of an expression before it is compiled: where domains are looked up, and its worst case.
+"""Read an expression's tokens before it is compiled: lookups of domains, and the worst size of its values.
 
 `device.attributes["a.example.com"]` is an empty map when the device has nothing of that domain (upstream's
 lookup answers so; `in` and the macros do not). The library has plain maps only, so the lookup is written as
@@ -63,12 +63,12 @@ def _rewritten(tokens: list[str]) -> list[str]:
 
 
 def _spaced(token: str) -> list[str]:
-    """Words stay apart (`a in b`)."""
+    """Return a token, with spaces around a word (`a in b`)."""
     return [" ", token, " "] if token[:1].isalnum() or token[:1] == "_" else [token]
 
 
 def _closing(tokens: list[str], start: int) -> int:
-    """The index of the bracket that closes the one at `start`, or the end."""
+    """Return the index of the bracket that closes the one at `start`, or the end."""
     depth = 0
     for index in range(start, len(tokens)):
         depth += (tokens[index] == "[") - (tokens[index] == "]")

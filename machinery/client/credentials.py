@@ -1,4 +1,4 @@
-"""What a process shows to the API server: the token of its own in D/pki, over TLS with the cluster's
+"""Credentials of a process for the API server: the token of its own in D/pki, over TLS with the cluster's
 authority.
 
 The API server's run file says whether that is wanted: `ca` is the authority's certificate there. Without it

@@ -1,4 +1,4 @@
-"""Etcd's addresses as a person gives them."""
+"""Parse etcd's endpoints as a user writes them."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class LeaderElector:
             raise RuntimeError(f"failed election to renew leadership on lease {self._name}")
 
     async def _renew_until_lost(self) -> None:
-        """Returns as soon as this process may no longer lead, also where the API server does not answer."""
+        """Return as soon as this process may no longer lead, also where the API server does not answer."""
         while (left := self._seconds_left()) > 0:
             await self._clock.sleep(min(self._timing.retry_seconds, left))
             # A call's own deadline may be later than the lease's end.
@@ -129,7 +129,7 @@ class LeaderElector:
         return self._renewed_at + self._timing.renew_deadline_seconds - self._clock.monotonic()
 
     async def _try_acquire(self) -> bool:
-        """Takes or renews the lease; False where another holds it or the API server did not answer."""
+        """Take or renew the lease; False where another holds it or the API server did not answer."""
         try:
             return await self._acquire()
         except StatusError:
@@ -187,7 +187,7 @@ class LeaderElector:
             self._on_new_leader(self._reported)
 
     async def _release(self) -> None:
-        """Gives the lease back, so that the next leader need not wait for it to run out."""
+        """Give the lease back, so that the next leader need not wait for it to run out."""
         lease = self._observed
         try:
             if lease is None or not await self._give_back(lease):
@@ -197,7 +197,7 @@ class LeaderElector:
             return  # it runs out by itself
 
     async def _give_back(self, lease: coordination.Lease) -> bool:
-        """Whether the lease was as given; it is free then, or another's."""
+        """Return whether the lease was as given; it is free then, or another's."""
         if lease.spec.holderIdentity != self._identity:
             return True
         new = coordination.Lease()

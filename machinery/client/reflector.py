@@ -1,4 +1,4 @@
-"""Follows the objects of one kind: list, then watch from the list's revision, without end.
+"""Follow the objects of one kind: list, then watch from the list's revision, until cancelled.
 
 A watch that ends or breaks is resumed from the last revision that was seen, bookmarks included; so nothing is
 missed while an API server restarts. Where that revision is compacted (410) everything is listed again.
@@ -113,7 +113,7 @@ class Reflector(Generic[M]):
                     await self._pause(None)
 
     async def _watch_once(self) -> bool:
-        """One watch, to its end; whether anything came."""
+        """Run one watch to its end; return whether there was an event."""
         batches = self._client.watch_batches(
             self._kind,
             self._namespace,
@@ -140,5 +140,5 @@ class Reflector(Generic[M]):
 
 
 def _is_too_large(error: StatusError) -> bool:
-    """The server has never heard of our revision: its etcd was put back."""
+    """Return whether the server does not know our revision, because its etcd was restored."""
     return any(cause.reason == _TOO_LARGE for cause in error.causes)

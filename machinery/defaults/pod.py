@@ -130,7 +130,7 @@ def pod_spec(spec: core.PodSpec) -> None:
 
 
 def _host_ports(containers: Iterable[core.Container]) -> None:
-    """With host networking the host's port is the container's."""
+    """Set the host ports to the container ports, as host networking requires."""
     for container in containers:
         for port in container.ports:
             if not port.hostPort:

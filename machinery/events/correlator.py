@@ -1,4 +1,4 @@
-"""Which core/v1 events are sent, and which only raise the count of an earlier one. Pure: time is an argument.
+"""Decide which core/v1 events are sent, and which only raise a count. Pure: time is an argument.
 
 An event passes three stages. Events of one object that differ only in their messages are aggregated: from
 the tenth message within ten minutes on they are one event, "(combined from similar events): ...". An equal

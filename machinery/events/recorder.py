@@ -1,4 +1,4 @@
-"""Recording events: what a component reports about an object.
+"""Record events about objects.
 
 Recording never waits: events go to a bounded queue that `run` empties at a limited rate, and are dropped and
 counted when it is full. There are two recorders, as upstream: `SeriesRecorder` writes events.k8s.io/v1 with

@@ -1,4 +1,4 @@
-"""An event that repeats about the same object becomes a series of one event. Pure: time is an argument.
+"""Count repetitions of an event about an object in a series. Pure: time is an argument.
 
 The first time is sent as an event; the second makes it a series of two, which is sent; further ones are only
 counted, and the count is sent now and then (`refresh`) and when the series has ended (`finish`).

@@ -1,4 +1,4 @@
-"""Emulated versions, and which features are on at one of them.
+"""Emulated versions, and the feature gates at a version.
 
 A process at an older version behaves as that version did. `Gates` answers for one component, version and
 set of overrides; the table is `gate_table`. Errors are worded as upstream's component-base does (1.36).
@@ -170,7 +170,7 @@ def _go_bool(value: bool) -> str:
 
 
 def _join(errors: list[str]) -> GateError:
-    """One error as it is, several in brackets, as upstream's aggregate prints them."""
+    """Return one error as it is, several in brackets, as upstream's aggregate prints them."""
     return GateError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
 
@@ -206,7 +206,7 @@ class Gates:
     def _check(
         self, overrides: Mapping[str, bool]
     ) -> tuple[dict[str, bool], dict[Stage, bool], tuple[str, ...]]:
-        """Overrides by true name, those of whole stages, and what to warn of; GateError."""
+        """Return overrides by true name, those of whole stages, and warnings; GateError."""
         specific: dict[str, bool] = {}
         stages: dict[Stage, bool] = {}
         errors, warnings = [], []

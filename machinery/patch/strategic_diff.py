@@ -1,4 +1,4 @@
-"""Makes the strategic merge patch that leads from one JSON document to another.
+"""Compute the strategic merge patch from one JSON document to another.
 
 What client-go's CreateTwoWayMergePatch makes, so that our processes write the patches that the real ones do.
 Source: k8s.io/apimachinery's strategicpatch, 1.36.

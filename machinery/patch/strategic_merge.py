@@ -1,4 +1,4 @@
-"""Applies a strategic merge patch to a JSON document.
+"""Apply a strategic merge patch to a JSON document.
 
 Maps merge by key, lists as the table of messages says: replaced, or merged by a key (or by value, for lists
 of scalars). Directives: `$patch` (replace, delete), `$deleteFromPrimitiveList/field`,
@@ -81,7 +81,7 @@ def _merge_map(original: _Map, patch: _Map, shape: Shape) -> _Map:
 
 
 def _directed_field(key: str, prefix: str, problem: str) -> str:
-    """The field of a key such as `$setElementOrder/containers`."""
+    """Return the field of a key such as `$setElementOrder/containers`."""
     found, slash, field = key.partition("/")
     if found != prefix or not slash:
         raise PatchError(problem, 400)
@@ -89,7 +89,7 @@ def _directed_field(key: str, prefix: str, problem: str) -> str:
 
 
 def _take(result: _Map, field: str, value: Json) -> None:
-    """Puts in what was not there; what carries a directive, or is null, is nothing to put in."""
+    """Add fields that were absent, except those that are null or have a directive."""
     kept, value = _without_directives(value)
     if kept:
         result[field] = value
@@ -167,7 +167,7 @@ def _set_orders(result: _Map, patch: _Map, shape: Shape) -> None:
 
 
 def _check_order(patched: Json, order: _List, merge_key: str) -> None:
-    """The patch's elements must stand in the order list, in that order."""
+    """Check that the patch's elements are in the order list, in that order."""
     if not order or not patched:
         return
     elements: _List = patched
@@ -203,7 +203,7 @@ def _same_key(one: Json, other: Json, merge_key: str) -> bool:
 
 
 def _partition(merged: _List, named: _List, merge_key: str) -> tuple[_List, _List]:
-    """Elements that `named` has, and the rest."""
+    """Return the elements that `named` has, and the rest."""
     if merge_key:
         for element in merged:
             if not isinstance(element, dict):
@@ -217,7 +217,7 @@ def _partition(merged: _List, named: _List, merge_key: str) -> tuple[_List, _Lis
 
 
 def _interleave(servers: _List, ours: _List, server_order: _List, merge_key: str) -> _List:
-    """Both lists in their own order; a server's element goes before ours if it did in the object."""
+    """Merge both lists in their own order; a server's element goes before ours if it did in the object."""
     result: _List = []
     at, positions = 0, Positions(server_order, merge_key)
     for mine in ours:
@@ -275,7 +275,7 @@ def unique(values: _List) -> _List:
 
 
 def _apply_element_directives(original: _List, patch: _List, merge_key: str) -> tuple[_List, _List]:
-    """Elements with `$patch`: delete takes the element out, replace makes the patch's others the list."""
+    """Apply elements with `$patch`: delete removes the element, replace makes the patch's others the list."""
     plain: _List = []
     deleted: set[tuple[str, Json]] = set()
     replaces = False

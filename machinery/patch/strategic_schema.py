@@ -1,4 +1,4 @@
-"""How each JSON field merges: read from the table of messages, for strategic merge patches.
+"""The rules by which JSON fields merge in a strategic merge patch, from the table of messages.
 
 Source: the `patchStrategy` and `patchMergeKey` tags of Kubernetes' Go types, in `machinery.wire.schema`.
 """
@@ -57,7 +57,7 @@ ANYTHING: Final = FieldRule(Shape())
 
 @cache
 def _fields(message: str) -> dict[str, Field]:
-    """The fields of a message by JSON name, those of inlined structs included."""
+    """Return the fields of a message by JSON name, those of inlined structs included."""
     found: dict[str, Field] = {}
     for field in messages()[message].fields if message in messages() else ():
         if field.inline:

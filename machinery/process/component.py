@@ -284,7 +284,7 @@ class Process:
             raise Fatal(f"no token for the serving port: {error}") from None
 
     async def _supervise(self, body: Body, grace_seconds: float) -> None:
-        """The body, until it returns or, after a signal, until its grace is over."""
+        """Run the body until it returns or, after a signal, until its grace period is over."""
         async with anyio.create_task_group() as group:
 
             async def run_body() -> None:

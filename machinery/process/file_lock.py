@@ -1,4 +1,4 @@
-"""Lock files: one holder each, gone with the process that holds it however that ends.
+"""Lock files: one holder each; the lock is released when its process ends.
 
 Light on purpose: the supervisor, which loads nothing large, uses it too.
 """

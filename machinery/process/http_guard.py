@@ -39,7 +39,7 @@ def foreign(headers: Headers) -> str:
 
 
 def _is_this_machine(host: str) -> bool:
-    """Whether a Host header cannot be a name that a foreign site may bind to this machine's address."""
+    """Return whether a Host header cannot be a name that a foreign site binds to this machine."""
     name = urlsplit(f"//{host}").hostname or ""
     if name in ("localhost", socket.gethostname().lower()):
         return True

@@ -1,4 +1,4 @@
-"""uvicorn as a well-behaved part of a process: no signal handlers, no ten wake-ups a second, a bounded end.
+"""uvicorn inside a process: without signal handlers, without ten wake-ups a second, with a bounded shutdown.
 
 Imported only by `serving`, when a port is opened.
 """

@@ -1,4 +1,4 @@
-"""What a component's options may be, for click: a wrong one is refused with what to write instead."""
+"""The types of a component's options, for click; the error for a wrong value names a correct one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run files: `D/run/<name>.json` says that a process serves, and where.
+"""Run files: `D/run/<name>.json` has the addresses of a process that serves.
 
 Each process writes its own atomically when it is ready and removes it on a clean exit; a reader checks that
 the process lives, since a killed one leaves its file behind.

@@ -133,7 +133,7 @@ class Serving:
 
 
 def _is_open(path: str) -> bool:
-    """Whether a path is answered to all: health, as upstream's --authorization-always-allow-paths."""
+    """Return whether a path is answered to all: health, as upstream's --authorization-always-allow-paths."""
     return path.removeprefix("/").partition("/")[0] in ENDPOINTS
 
 

@@ -1,4 +1,4 @@
-"""One HTTP request to a process's serving port on the loopback, without an HTTP library's weight."""
+"""One HTTP request to a process's serving port on the loopback, with http.client."""
 
 from __future__ import annotations
 

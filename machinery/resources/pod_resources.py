@@ -1,4 +1,4 @@
-"""What a pod requests and is limited to, as every component must reckon it.
+"""A pod's requests and limits, computed in one place for every component.
 
 `Resources` maps resource names to whole numbers: cpu in milli-units, all others in units (bytes, counts).
 Sums are exact and rounded up once at the end, as quantities are. Source: component-helpers' resource package
@@ -131,7 +131,7 @@ _Effective = Callable[[core.Container, core.ContainerStatus | None], _Sum]
 
 
 def _aggregate(pod: core.Pod, effective: _Effective, use_status: bool) -> _Sum:
-    """Containers and sidecars together, or the most that the init phase needs, whichever is more.
+    """Return the sum of containers and sidecars, or the most of the init phase, whichever is more.
 
     While the i-th init container runs, so do the sidecars before it. The status of an ordinary init
     container never counts.

@@ -60,7 +60,7 @@ def _fits_int64(number: int) -> bool:
 
 
 def _wrap_int64(number: int) -> int:
-    """What Go keeps of a number that does not fit: the low 64 bits."""
+    """Return the low 64 bits, which Go keeps of a number that does not fit."""
     return (number - _INT64_MIN) % (1 << 64) + _INT64_MIN
 
 
@@ -79,7 +79,7 @@ def _divide_away(number: int, divisor: int) -> tuple[int, bool]:
 
 
 def _strip_factor(number: int, factor: int) -> tuple[int, int]:
-    """Takes out all factors; the second value says how many."""
+    """Divide by a factor as often as possible; the second value is how often."""
     times = 0
     while number and number % factor == 0:
         number //= factor
@@ -289,7 +289,7 @@ class Quantity:
     # Text
 
     def __str__(self) -> str:
-        """The canonical form, or the text it was read from where that is kept (`100.100m`, `+1`)."""
+        """Return the canonical form, or the text it was read from where that is kept (`100.100m`, `+1`)."""
         if not self._text:
             self._text = self.canonical()
         return self._text
@@ -333,7 +333,7 @@ def _interpret(suffix: str) -> tuple[int, int, Format]:
 def _parse_small(
     text: str, sign: int, whole: str, places: str, base: int, exponent: int, format_: Format
 ) -> Quantity | None:
-    """The small form, or None if the number needs the big one.
+    """Return the small form, or None if the number needs the big one.
 
     Upstream estimates a binary number's digits, so some that would fit are big all the same. It keeps the
     text only where a cheap test says that it is canonical already; the test passes `+1`, `1.` and `007` too.
@@ -363,7 +363,7 @@ def _parse_small(
 
 
 def _parse_big(sign: int, value: str, base: int, exponent: int, format_: Format) -> Quantity:
-    """The big form: rounded up to nanos; a binary number is capped at the largest int64."""
+    """Return the big form: rounded up to nanos; a binary number is capped at the largest int64."""
     whole, _, places = value.partition(".")
     if not whole + places:
         raise QuantityError(WRONG_NUMBER)

@@ -1,4 +1,4 @@
-"""What one object uses up of a ResourceQuota, and which objects a quota counts.
+"""The usage of a ResourceQuota by one object, and the objects that a quota counts.
 
 Shared by the API server, which charges, and the controller, which recounts. Source: Kubernetes 1.36's
 quota evaluators (pkg/quota/v1/evaluator/core). A pod is measured by its spec, also

@@ -1,4 +1,4 @@
-"""Lists of quantities by resource name, and what a pod's containers need in all.
+"""Lists of quantities by resource name, and the total of a pod's containers.
 
 Unlike machinery.resources.pod_resources these keep the quantities as they are written, since messages show
 them. Requests recorded in the status do not count here. Source: Kubernetes 1.36, component-helpers/resource.

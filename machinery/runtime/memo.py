@@ -1,4 +1,4 @@
-"""Cache what a rule made of a message, for rules that cost more than to serialize the message.
+"""Cache the result of a rule for a message, for rules that cost more than to serialize the message.
 
 Pods are made from templates: thousands have the same spec, byte for byte. A rule that depends on the message
 alone runs once for all of them; one that fills in defaults is replaced by a copy of its result.

@@ -1,4 +1,4 @@
-"""A limit on how often something is done: so many a second, and a burst. Pure: time is an argument."""
+"""A rate limit with a burst, as client-go's flowcontrol has it. Pure: time is an argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes a pod, or a volume, may or would rather use.
+"""Node selectors and node affinity of pods and volumes.
 
 Terms are ORed, the requirements of a term ANDed; a term without requirements matches nothing. A term that
 cannot be understood matches nothing either. Source: component-helpers' nodeaffinity package, 1.36.

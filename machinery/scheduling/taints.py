@@ -1,4 +1,4 @@
-"""Which taints a pod tolerates.
+"""Taints, and the tolerations of pods.
 
 Source: component-helpers' scheduling package, 1.36; Gt and Lt are KEP-5471.
 """

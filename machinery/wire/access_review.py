@@ -1,4 +1,4 @@
-"""The SubjectAccessReview as a body: may a user do something?"""
+"""The SubjectAccessReview as the body of a request."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def wrap(kind: AnyKind, raw: bytes) -> bytes:
 
 
 def _raw_span(data: bytes) -> tuple[int, int, int]:
-    """Where `raw` lies: (offset of its tag, offset of its first byte, offset behind it)."""
+    """Return the place of `raw`: (offset of its tag, offset of its first byte, offset behind it)."""
     if data[:5] != MAGIC + b"\x0a":
         raise EnvelopeError("not a Kubernetes protobuf envelope: it must start with k8s\\0 and a TypeMeta")
     try:

@@ -1,4 +1,4 @@
-"""RFC 3339 as Go reads it, with Go's words for what it is not (package time, Parse; Go 1.25)."""
+"""RFC 3339 as Go reads it, with Go's errors (package time, Parse; Go 1.25)."""
 
 from __future__ import annotations
 

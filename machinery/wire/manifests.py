@@ -1,4 +1,4 @@
-"""Objects from a YAML or JSON stream, as people write them."""
+"""Read objects from a YAML or JSON stream."""
 
 from __future__ import annotations
 

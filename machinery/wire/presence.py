@@ -1,4 +1,4 @@
-"""Makes a message's bytes those of Go: non-pointer fields are on the wire even when empty.
+"""Make a message's bytes those of Go: non-pointer fields are on the wire even when empty.
 
 gogo-protobuf writes every scalar and sub-message that is no Go pointer (`generateName ""`, an empty
 `creationTimestamp`); pointers, lists and maps only when set. The work is planned once a message type.

@@ -1,4 +1,4 @@
-"""Writes the .proto files of Kubernetes' messages from the table: `python -m machinery.wire.protos proto`.
+"""Write the .proto files of Kubernetes' messages from the table: `python -m machinery.wire.protos proto`.
 
 The files lie where Kubernetes has them (`k8s.io/api/core/v1/generated.proto`); they are committed, and a test
 holds them against the table.

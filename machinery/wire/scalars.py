@@ -180,7 +180,7 @@ _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
 
 
 def _check_micro(text: str) -> None:
-    """A MicroTime has exactly six digits of a second; ValueError in Go's words."""
+    """Check that a MicroTime has exactly six digits of a second; ValueError in Go's words."""
     fraction = text[19:]
     digits = len(fraction) - len(fraction[1:].lstrip("0123456789")) - 1 if fraction[0] == "." else 0
     layout = f'parsing time "{text}" as "{_MICRO_LAYOUT}"'
