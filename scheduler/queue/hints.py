@@ -116,8 +116,11 @@ class HintMap:
             )
             return Strategy.SKIP if for_another else Strategy.AFTER_BACKOFF
         node_name = info.pod_info.pod.spec.nodeName
-        if node_name and _does_not_concern(node_name, info.pod_info.uid, event, old, new):
-            return Strategy.SKIP
+        if node_name:
+            nodes = nodes_of(old, new)
+            # Nor do taints matter to a pod that runs.
+            if event.action is ActionType.UpdateNodeTaint or (nodes is not None and node_name not in nodes):
+                return Strategy.SKIP
         result = Strategy.SKIP
         for registration in self.matching(event):
             plugin = registration.plugin
@@ -147,23 +150,18 @@ class HintMap:
             return True
 
 
-def _does_not_concern(
-    node_name: str, uid: str, event: ClusterEvent, old: Message | None, new: Message | None
-) -> bool:
-    """Return whether an event has nothing to do with the resize of a bound pod.
+def nodes_of(old: Message | None, new: Message | None) -> tuple[str, ...] | None:
+    """Return the nodes that a change of a node or of a pod concerns; None: any node.
 
-    A bound pod in the queue has a deferred resize: changes of other nodes and of their pods do not matter,
-    nor do taints (KEP-5836, "Failures and Reconsideration of Deferred pods").
+    A bound pod in the queue has a deferred resize, and only its own node matters (KEP-5836, "Failures and
+    Reconsideration of Deferred pods").
     """
-    if event.action is ActionType.UpdateNodeTaint:
-        return True
     changed = new if new is not None else old
     if isinstance(changed, core.Node):
-        return changed.metadata.name != node_name
+        return (changed.metadata.name,)
     if isinstance(changed, core.Pod):
-        nodes = (changed.spec.nodeName, changed.status.nominatedNodeName)
-        return changed.metadata.uid != uid and node_name not in nodes
-    return False
+        return (changed.spec.nodeName, changed.status.nominatedNodeName)
+    return None
 
 
 def build_hint_map(

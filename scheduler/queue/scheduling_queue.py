@@ -33,7 +33,7 @@ from scheduler.framework.status import is_success
 from scheduler.framework.types import PodInfo, QueuedPodInfo
 from scheduler.object_changes import is_pod_updated, pod_changes
 from scheduler.queue.backoff import Backoff, BackoffQueue
-from scheduler.queue.hints import HintMap, Strategy
+from scheduler.queue.hints import HintMap, Strategy, nodes_of
 from scheduler.queue.in_flight import InFlight
 from scheduler.queue.keyed_heap import KeyedHeap
 from scheduler.queue.queue_events import (
@@ -322,7 +322,7 @@ class PrioritySchedulingQueue:
             plugins = {r.plugin for profile in self._profiles.values() for r in profile.hints.matching(event)}
             if not plugins:
                 return
-            pods = self._unschedulable.rejected_by(plugins)
+            pods = self._unschedulable.rejected_by(plugins, nodes_of(old, new))
         if only is not None:
             pods = [info for info in pods if only(info.pod_info)]
         self._move(pods, event, old, new, now)

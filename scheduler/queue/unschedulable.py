@@ -14,13 +14,16 @@ from scheduler.framework.types import QueuedPodInfo
 NO_REJECTOR: Final = ""  # stands for the rejector of pods that no plugin rejected
 
 
+_Index = tuple[str, str]  # the rejector, and the node of a bound pod, which has a deferred resize, or ""
+
+
 class UnschedulablePods:
-    """Pods by key, and by rejector. Gated pods are among them."""
+    """Pods by key, by rejector, and bound ones by node. Gated pods are among them."""
 
     def __init__(self) -> None:
         self._pods: dict[ObjectKey, QueuedPodInfo] = {}
-        self._indexed: dict[ObjectKey, frozenset[str]] = {}
-        self._by_rejector: dict[str, dict[ObjectKey, QueuedPodInfo]] = {}
+        self._indexed: dict[ObjectKey, frozenset[_Index]] = {}
+        self._by_rejector: dict[_Index, dict[ObjectKey, QueuedPodInfo]] = {}
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -37,31 +40,40 @@ class UnschedulablePods:
     def put(self, info: QueuedPodInfo) -> None:
         """Add the pod, or note that its rejectors may have changed."""
         key = info.pod_info.key
-        rejectors = frozenset(info.rejectors or (NO_REJECTOR,))
+        node = info.pod.spec.nodeName
+        indexes = frozenset((name, node) for name in info.rejectors or (NO_REJECTOR,))
         before = self._indexed.get(key, frozenset())
         self._pods[key] = info
-        self._indexed[key] = rejectors
-        for name in before - rejectors:
-            self._unindex(name, key)
-        for name in rejectors:
-            self._by_rejector.setdefault(name, {})[key] = info
+        self._indexed[key] = indexes
+        for index in before - indexes:
+            self._unindex(index, key)
+        for index in indexes:
+            self._by_rejector.setdefault(index, {})[key] = info
 
     def remove(self, key: ObjectKey) -> QueuedPodInfo | None:
         info = self._pods.pop(key, None)
         if info is not None:
-            for name in self._indexed.pop(key):
-                self._unindex(name, key)
+            for index in self._indexed.pop(key):
+                self._unindex(index, key)
         return info
 
-    def rejected_by(self, plugins: Iterable[str]) -> list[QueuedPodInfo]:
-        """Return the pods that one of the plugins rejected, and those without a rejector; each once."""
+    def rejected_by(self, plugins: Iterable[str], nodes: Iterable[str] | None = None) -> list[QueuedPodInfo]:
+        """Return the pods that one of the plugins rejected, and those without a rejector; each once.
+
+        Of bound pods only those of the nodes; None: of all nodes.
+        """
+        names = (*plugins, NO_REJECTOR)
+        if nodes is None:
+            indexes = [index for index in self._by_rejector if index[0] in names]
+        else:
+            indexes = [(name, node) for name in names for node in dict.fromkeys(("", *nodes))]
         found: dict[ObjectKey, QueuedPodInfo] = {}
-        for name in (*plugins, NO_REJECTOR):
-            found |= self._by_rejector.get(name, {})
+        for index in indexes:
+            found |= self._by_rejector.get(index, {})
         return list(found.values())
 
-    def _unindex(self, name: str, key: ObjectKey) -> None:
-        pods = self._by_rejector[name]
+    def _unindex(self, index: _Index, key: ObjectKey) -> None:
+        pods = self._by_rejector[index]
         del pods[key]
         if not pods:
-            del self._by_rejector[name]
+            del self._by_rejector[index]
