@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import grpc
@@ -82,26 +81,22 @@ class GrpcFront:
 
     def _method(self, verb: Verb, message_type: type[Message]) -> grpc.RpcMethodHandler[Any, Any]:
         """Return the handler of a method with one response. The chain decodes the request."""
-        run = partial(self._run, verb, message_type)
+
+        async def run(data: bytes, context: Context) -> bytes:
+            return await self._respond(GrpcRequest(verb, message_type, data, context, self._server), context)
+
         return grpc.unary_unary_rpc_method_handler(
             run, request_deserializer=None, response_serializer=_identity
         )
 
-    async def _run(self, verb: Verb, message_type: type[Message], data: bytes, context: Context) -> bytes:
-        request = GrpcRequest(verb, message_type, data, context, self._server)
-        await self._chain(request)
-        if request.failure is not None:
-            await errors.abort(context, request.failure)
-        return request.response
-
     async def _watch(self, data: bytes, context: Context) -> None:
-        request = GrpcRequest("watch", api.WatchRequest, data, context, self._server)
-        await self._chain(request)
-        if request.failure is not None:
-            await errors.abort(context, request.failure)
+        await self._respond(GrpcRequest("watch", api.WatchRequest, data, context, self._server), context)
 
     async def _server_info(self, data: bytes, context: Context) -> bytes:
-        request = ServerInfoRequest(data, context, self._server, self._info)
+        return await self._respond(ServerInfoRequest(data, context, self._server, self._info), context)
+
+    async def _respond(self, request: GrpcRequest, context: Context) -> bytes:
+        """Run the chain, and return the response. Raises: AbortError for a Status."""
         await self._chain(request)
         if request.failure is not None:
             await errors.abort(context, request.failure)
