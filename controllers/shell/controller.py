@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 
 import anyio
@@ -124,27 +125,18 @@ class Recorders:
                 tasks.start_soon(recorder.run)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The dependencies of a controller."""
 
-    def __init__(
-        self,
-        *,
-        client: Client,
-        informers: InformerSet,
-        clock: Clock,
-        recorders: Recorders,
-        gates: Gates,
-        log: Logger,
-        root_ca: str = "",
-    ) -> None:
-        self.client = client
-        self.root_ca = root_ca
-        self.gates = gates
-        self.informers = informers
-        self.clock = clock
-        self.recorders = recorders
-        self.log = log
+    client: Client
+    informers: InformerSet
+    clock: Clock
+    recorders: Recorders
+    gates: Gates
+    log: Logger
+    root_ca: str = ""
+    """The API server's authority (PEM), "" where it has none."""
 
 
 class Runner(ABC):

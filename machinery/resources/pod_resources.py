@@ -8,11 +8,14 @@ of 1.36.2; KEP-753 (sidecars), KEP-2837 (pod level), KEP-1287 (in-place resize).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from machinery.api.pb import core, resource
 from machinery.resources.quantity import Quantity, milli, value
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Resources = dict[str, int]
 
@@ -102,6 +105,8 @@ def _exact(is_cpu: bool, text: str) -> int | Fraction:
     whole = Quantity.of_milli(number) if is_cpu else Quantity.of(number)
     if whole == quantity:
         return number
+    from fractions import Fraction  # imports decimal: 0.5 MiB that few processes need
+
     return Fraction(quantity.decimal()) * (1000 if is_cpu else 1)
 
 

@@ -17,7 +17,6 @@ import re
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Literal
 
@@ -282,6 +281,8 @@ class Registry:
 
     def no_such(self, name: str) -> str:
         """Return the message for a point that is not declared."""
+        from difflib import get_close_matches  # for an error message only
+
         near = get_close_matches(name, self._points, n=3) or sorted(self._points)[:10]
         return f"no failpoint {name}; there are {', '.join(near) or 'none'}"
 
