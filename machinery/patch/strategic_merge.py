@@ -89,7 +89,7 @@ def _directed_field(key: str, prefix: str, problem: str) -> str:
 
 
 def _take(result: _Map, field: str, value: Json) -> None:
-    """Add fields that were absent, except those that are null or have a directive."""
+    """Set a field to the patch's value without its directives, or drop it where that leaves nothing."""
     kept, value = _without_directives(value)
     if kept:
         result[field] = value

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 
 import anyio
 import pytest
@@ -14,29 +13,12 @@ from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.client import api_client as client_module
-from machinery.client.api_client import Client, retry_unavailable
+from machinery.client.api_client import retry_unavailable
 from machinery.patch.patch_type import PatchType
 from machinery.runtime.clock import FakeClock
+from tests.machinery.api_server import config_map, running
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
-from tests.support.patience import PATIENCE_SECONDS
-
-LIMIT_SECONDS = PATIENCE_SECONDS
-
-
-def config_map(name: str, **data: str) -> core.ConfigMap:
-    made = core.ConfigMap()
-    made.metadata.namespace, made.metadata.name = "default", name
-    made.data.update(data)
-    return made
-
-
-@asynccontextmanager
-async def running(cluster: Cluster) -> AsyncIterator[Client]:
-    with anyio.fail_after(LIMIT_SECONDS):
-        await cluster.start("etcd", "apiserver")
-        async with cluster.client() as client:
-            yield client
 
 
 async def test_requests_and_statuses(cluster: Cluster) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import anyio
 import pytest
@@ -17,27 +15,10 @@ from machinery.client.informer import Informer
 from machinery.client.leader_election import LeaderElector, LeadershipLostError, Timing
 from machinery.events.correlating_recorder import CorrelatingRecorder
 from machinery.events.series_recorder import SeriesRecorder
+from tests.machinery.api_server import config_map, running
 from tests.support.cluster import Cluster
 from tests.support.etcd import skip_if_etcd_loses_writes
 from tests.support.eventually import eventually
-from tests.support.patience import PATIENCE_SECONDS
-
-LIMIT_SECONDS = PATIENCE_SECONDS
-
-
-def config_map(name: str, **data: str) -> core.ConfigMap:
-    made = core.ConfigMap()
-    made.metadata.namespace, made.metadata.name = "default", name
-    made.data.update(data)
-    return made
-
-
-@asynccontextmanager
-async def running(cluster: Cluster) -> AsyncIterator[Client]:
-    with anyio.fail_after(LIMIT_SECONDS):
-        await cluster.start("etcd", "apiserver")
-        async with cluster.client() as client:
-            yield client
 
 
 class History:
