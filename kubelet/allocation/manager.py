@@ -128,12 +128,17 @@ def on_retry_due(node: NodeState, event: events.RetryDue, out: list[Instruction]
 def on_node_changed(node: NodeState, event: events.NodeChanged, out: list[Instruction]) -> None:
     """Take the node object. Nothing is retried for it.
 
-    What deferred pods say of the node's preemption policy is set right.
+    Where its preemption policy has changed, the statuses of pods with a deferred resize are written again.
+    Source: KEP-5836, "Kubelet-Scheduler Policy Coordination and Status Propagation".
     """
     before = node.resize_preemption_disabled
     node.node = event.node
     if node.resize_preemption_disabled != before:
-        out += [instructions.QueueSync(uid, SyncCause.NODE_POLICY) for uid in node.queue]
+        out += [
+            instructions.QueueSync(uid, SyncCause.NODE_POLICY)
+            for uid, record in node.pods.items()
+            if record.pending is not None and record.pending.reason == conditions.DEFERRED
+        ]
 
 
 def _take(node: NodeState, record: PodRecord, pod: core.Pod) -> None:

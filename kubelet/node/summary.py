@@ -33,7 +33,7 @@ def usage(pod: core.Pod, container: Container, resource: str) -> int:
     """Return the millicores of cpu or the bytes of memory that a running container uses."""
     annotated = _annotated(pod.metadata.annotations, resource)
     used = container.resources.requests.number(resource) if annotated is None else annotated
-    limit = container.resources.limits.number(resource)
+    limit = container.in_force.limits.number(resource)
     return min(used, limit) if limit else used
 
 

@@ -21,10 +21,9 @@ from kubelet.resize.actuation import (
     ResizePlan,
     RestartContainers,
     SetPodResources,
-    with_pod_limits,
 )
 from kubelet.resize.cgroups import PodCgroup, pod_cgroup
-from kubelet.resources.pod_resources import PodResources, with_resources
+from kubelet.resources.pod_resources import PodResources, inherited_limits, with_resources
 from kubelet.resources.requirements import EMPTY
 from machinery.resources.pod_resources import CPU, MEMORY
 
@@ -128,12 +127,14 @@ def container_resizes(node: NodeState, record: PodRecord) -> list[ContainerResiz
         own = allocated.get(spec.name)
         if container is None or own is None:
             continue
+        inherited = inherited_limits(own, allocated.pod)
         resizes.append(
             ContainerResize(
                 name=spec.name,
-                actuated=with_pod_limits(container.resources, sandbox.pod_resources),
-                allocated=with_pod_limits(own, allocated.pod),
+                actuated=container.in_force,
+                allocated=own.with_limits(inherited),
                 own=own,
+                inherited=inherited,
                 restart_for=frozenset(name for name in (CPU, MEMORY) if actuation.restarts_for(spec, name)),
                 running=container.state == "running",
                 memory_usage=node.settings.memory_usage(record.pod, sandbox, spec.name),

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from kubelet.resize.cgroups import PodCgroup, cpu_quota, cpu_shares
 from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import Requirements
+from kubelet.resources.requirements import NO_RESOURCES, Requirements, ResourceList
 from machinery.api.pb import core
 from machinery.resources.pod_resources import CPU, MEMORY
 
@@ -29,7 +29,7 @@ UNLIMITED_MEMORY: Final = 2**63 - 1
 class ContainerResize:
     """One container: what it has, and what it is allocated. Sizes in bytes.
 
-    Where it has no limit of its own, both have the limit of its pod (`with_pod_limits`).
+    Where it has no limit of its own, both have the limit that it inherits from its pod.
     """
 
     name: str
@@ -37,6 +37,8 @@ class ContainerResize:
     allocated: Requirements
     own: Requirements | None = None
     """What it is allocated by itself; None where that is `allocated`."""
+    inherited: ResourceList = NO_RESOURCES
+    """The limits that it will inherit."""
     restart_for: frozenset[str] = frozenset()
     """Resources whose change needs a restart (resizePolicy RestartContainer)."""
     running: bool = True
@@ -67,6 +69,8 @@ class Call:
     memory_limit: int | None = None
     allocated: Requirements | None = None
     """Of a container update: what the container is allocated; it has that of `resource` afterwards."""
+    inherited: ResourceList = NO_RESOURCES
+    """Of a container update: the limits that the container inherits, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +104,6 @@ class ResizePlan:
     @property
     def needed(self) -> bool:
         return bool(self.restart or self.update)
-
-
-def with_pod_limits(own: Requirements, pod: Requirements | None) -> Requirements:
-    """Return a container's requirements with the pod's limit of cpu and memory where it has none of its own.
-
-    Source: KEP-5419, "Resize Restart Policy"; kubelet 1.36, GetLimits.
-    """
-    if pod is None:
-        return own
-    limits = own.limits
-    for name in PHASES:
-        text = pod.limits.get(name)
-        if limits.get(name) is None and text is not None:
-            limits = limits.replaced(name, text)
-    return own if limits is own.limits else Requirements(own.requests, limits)
 
 
 def in_progress(containers: Sequence[ContainerResize]) -> bool:
@@ -277,4 +266,5 @@ def _container_call(container: ContainerResize, resource: ResourceName, *, memor
         cpu_shares=cpu_shares(cpu.requests.number(CPU)),
         memory_limit=memory.limits.number(MEMORY),
         allocated=container.allocated if container.own is None else container.own,
+        inherited=container.inherited,
     )

@@ -6,9 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
-from kubelet.resources.requirements import EMPTY, Requirements, RequirementsDocument
+from kubelet.resources.requirements import (
+    EMPTY,
+    NO_RESOURCES,
+    Requirements,
+    RequirementsDocument,
+    ResourceList,
+)
 from machinery.api.pb import core
-from machinery.resources.pod_resources import is_sidecar
+from machinery.resources.pod_resources import CPU, MEMORY, is_sidecar
 
 
 class PodResourcesDocument(TypedDict):
@@ -92,6 +98,16 @@ def desired_resources(pod: core.Pod, *, init_containers: bool = True, pod_level:
     )
     has_own = pod_level and pod.spec.HasField("resources")
     return PodResources(rows, Requirements.from_message(pod.spec.resources) if has_own else None)
+
+
+def inherited_limits(own: Requirements, pod: Requirements | None) -> ResourceList:
+    """Return the pod's limits of cpu and memory that a container has for want of its own.
+
+    Source: KEP-5419, "Resize Restart Policy"; kubelet 1.36, GetLimits.
+    """
+    if pod is None or not pod.limits:
+        return NO_RESOURCES
+    return pod.limits.only(name for name in (CPU, MEMORY) if own.limits.get(name) is None)
 
 
 def with_resources(pod: core.Pod, resources: PodResources, *, pod_level: bool) -> core.Pod:

@@ -78,6 +78,9 @@ class ResourceList:
         return dict(self.items)
 
 
+NO_RESOURCES = ResourceList()
+
+
 @dataclass(frozen=True, slots=True)
 class Requirements:
     """Requests and limits of one container, or of a pod as a whole."""
@@ -94,6 +97,12 @@ class Requirements:
     def same(self, other: Requirements) -> bool:
         """Return whether both are worth the same."""
         return self is other or (self.requests.same(other.requests) and self.limits.same(other.limits))
+
+    def with_limits(self, more: ResourceList) -> Requirements:
+        """Return these with more limits, of resources that have none."""
+        if not more:
+            return self
+        return Requirements(self.requests, ResourceList.of({**more.to_dict(), **self.limits.to_dict()}))
 
     def write(self, message: core.ResourceRequirements) -> None:
         """Set requests and limits of a message that has none."""

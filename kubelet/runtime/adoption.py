@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from kubelet.resources.requirements import Requirements
 from kubelet.runtime import crash_loop
-from kubelet.runtime.sandbox import Container, PodSandbox
+from kubelet.runtime.sandbox import Container, PodSandbox, inherit
 from machinery.api.pb import core
 from machinery.resources.pod_resources import is_sidecar
 from machinery.runtime import clock
@@ -24,7 +24,7 @@ def adopt(pod: core.Pod) -> PodSandbox | None:
     # Without pod-level resources the status has the sum of the containers.
     own = pod.spec.HasField("resources") and status.HasField("resources")
     pod_resources = Requirements.from_message(status.resources) if own else None
-    return PodSandbox(
+    sandbox = PodSandbox(
         uid=pod.metadata.uid,
         started=clock.from_time(status.startTime),
         ip=status.podIP,
@@ -32,6 +32,7 @@ def adopt(pod: core.Pod) -> PodSandbox | None:
         pod_resources=pod_resources,
         ephemeral=tuple(_ephemeral(pod)),
     )
+    return inherit(sandbox)
 
 
 def _containers(pod: core.Pod) -> Iterator[Container]:

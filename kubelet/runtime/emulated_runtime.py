@@ -95,6 +95,8 @@ def _actuate(sandbox: PodSandbox, actuate: Actuate, now: float) -> PodSandbox:
             container = sandbox.get(name)
             if container is None:
                 return sandbox
+            inherited = container.inherited.replaced(resource, actuate.call.inherited.get(resource))
+            sandbox = change.with_inherited(sandbox, {name: inherited})
             return change.with_resources(sandbox, {name: updated(container.resources, resource, allocated)})
         case _:
             return sandbox  # cgroups of the pod and its sandbox have no values here

@@ -9,10 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NotRequired, Required, TypedDict, cast
+from typing import Final, Literal, NotRequired, Required, TypedDict, cast
 
-from kubelet.resources.pod_resources import PodResources
-from kubelet.resources.requirements import EMPTY, Requirements, RequirementsDocument
+from kubelet.resources.pod_resources import PodResources, inherited_limits
+from kubelet.resources.requirements import (
+    EMPTY,
+    NO_RESOURCES,
+    Requirements,
+    RequirementsDocument,
+    ResourceList,
+)
 from kubelet.runtime import crash_loop
 from machinery.api.pb import core
 from machinery.resources.pod_resources import is_sidecar
@@ -36,12 +42,19 @@ class Container:
     exit_code: int = 0
     ready: bool = False
     resources: Requirements = EMPTY
+    inherited: ResourceList = NO_RESOURCES
+    """Limits of the pod that are in force for it, for want of its own."""
     last_id: str = ""
     last_started: float = 0.0
     last_finished: float = 0.0
     last_exit_code: int = 0
     crashes: int = 0
     """How often in a row it has crashed."""
+
+    @property
+    def in_force(self) -> Requirements:
+        """Return its resources with the limits that it inherits."""
+        return self.resources.with_limits(self.inherited)
 
     @property
     def crashed(self) -> bool:
@@ -113,16 +126,13 @@ def start(sandbox: PodSandbox, resources: PodResources, *, ip: str, now: float) 
         sandbox,
         ip=ip,
         pod_resources=resources.pod,
-        containers=tuple(
-            _run(sandbox.uid, container, resources.of(container.name), now)
-            for container in sandbox.containers
-        ),
+        containers=tuple(_run(sandbox.uid, container, resources, now) for container in sandbox.containers),
     )
 
 
 def debug(sandbox: PodSandbox, names: Iterable[str], *, now: float) -> PodSandbox:
     """Start new ephemeral containers."""
-    rows = [_run(sandbox.uid, Container(name=name), EMPTY, now) for name in names]
+    rows = [_run(sandbox.uid, Container(name=name), PodResources(()), now) for name in names]
     return replace(sandbox, ephemeral=(*sandbox.ephemeral, *rows))
 
 
@@ -152,9 +162,7 @@ def restart(
                 last_finished=now,
                 last_exit_code=0,
             )
-            rows.append(
-                replace(_run(sandbox.uid, ended, resources.of(container.name), now), ready=container.ready)
-            )
+            rows.append(replace(_run(sandbox.uid, ended, resources, now), ready=container.ready))
         else:
             rows.append(container)
     return replace(sandbox, containers=tuple(rows))
@@ -188,12 +196,7 @@ def crash(sandbox: PodSandbox, *, now: float, exit_code: int) -> PodSandbox:
 def rerun(sandbox: PodSandbox, resources: PodResources, *, now: float) -> PodSandbox:
     """Start crashed containers again, with these resources."""
     rows = (
-        _run(
-            sandbox.uid,
-            replace(container, restarts=container.restarts + 1),
-            resources.of(container.name),
-            now,
-        )
+        _run(sandbox.uid, replace(container, restarts=container.restarts + 1), resources, now)
         if container.crashed
         else container
         for container in sandbox.containers
@@ -212,9 +215,28 @@ def with_resources(sandbox: PodSandbox, resources: Mapping[str, Requirements]) -
     )
 
 
+def with_inherited(sandbox: PodSandbox, limits: Mapping[str, ResourceList]) -> PodSandbox:
+    """Return the sandbox with other limits of the pod in force for some containers."""
+    return replace(
+        sandbox,
+        containers=tuple(
+            replace(container, inherited=limits.get(container.name, container.inherited))
+            for container in sandbox.containers
+        ),
+    )
+
+
 def with_pod_resources(sandbox: PodSandbox, resources: Requirements | None) -> PodSandbox:
-    """Return the sandbox with other pod-level resources in force."""
+    """Return the sandbox with other pod-level resources in force; its containers keep what they inherited."""
     return replace(sandbox, pod_resources=resources)
+
+
+def inherit(sandbox: PodSandbox) -> PodSandbox:
+    """Return the sandbox whose containers all have what they inherit from the pod as it is."""
+    pod = sandbox.pod_resources
+    return with_inherited(
+        sandbox, {one.name: inherited_limits(one.resources, pod) for one in sandbox.containers}
+    )
 
 
 def stop(sandbox: PodSandbox, *, now: float, exit_code: int = 0) -> PodSandbox:
@@ -238,8 +260,9 @@ def container_id(uid: str, name: str, restarts: int) -> str:
     return f"{RUNTIME}://{digest}"
 
 
-def _run(uid: str, container: Container, resources: Requirements, now: float) -> Container:
+def _run(uid: str, container: Container, resources: PodResources, now: float) -> Container:
     running = not container.init or container.sidecar
+    own = resources.of(container.name)
     return replace(
         container,
         state="running" if running else "exited",
@@ -248,7 +271,8 @@ def _run(uid: str, container: Container, resources: Requirements, now: float) ->
         finished=0.0 if running else now,
         exit_code=0,
         ready=container.init and not container.sidecar,
-        resources=resources,
+        resources=own,
+        inherited=inherited_limits(own, resources.pod),
     )
 
 
@@ -271,6 +295,8 @@ def _row(container: Container) -> dict[str, object]:
             row[name] = value
     if container.resources != EMPTY:
         row["resources"] = container.resources.to_json()
+    if container.inherited:
+        row["inherited"] = container.inherited.to_dict()
     return row
 
 
@@ -298,6 +324,7 @@ class ContainerDocument(_RunDocument, total=False):
     """The checkpoint's form of a container."""
 
     resources: RequirementsDocument
+    inherited: Mapping[str, str]
 
 
 class SandboxDocument(TypedDict):
@@ -315,8 +342,12 @@ def _containers(rows: Iterable[ContainerDocument]) -> tuple[Container, ...]:
 
 
 def _container(row: ContainerDocument) -> Container:
-    run = cast("_RunDocument", {name: value for name, value in row.items() if name != "resources"})
-    return Container(**run, resources=Requirements.from_json(row.get("resources", {})))
+    run = cast("_RunDocument", {name: value for name, value in row.items() if name not in _OWN_FORM})
+    return Container(
+        **run,
+        resources=Requirements.from_json(row.get("resources", {})),
+        inherited=ResourceList.of(row.get("inherited", {})),
+    )
 
 
 def from_json(uid: str, document: SandboxDocument) -> PodSandbox:
@@ -332,8 +363,9 @@ def from_json(uid: str, document: SandboxDocument) -> PodSandbox:
     )
 
 
+_OWN_FORM: Final = ("resources", "inherited")
 _DEFAULTS = {
     name: getattr(Container(name=""), name)
     for name in Container.__dataclass_fields__
-    if name not in ("name", "resources")
+    if name != "name" and name not in _OWN_FORM
 }

@@ -103,7 +103,7 @@ class PodWorker:
         """Make a call: what it changed is on disk when it returns, as of a real runtime."""
         before, after = _BEFORE.get(type(call)), _AFTER.get(type(call))
         if isinstance(call, Actuate):
-            before = points.ACTUATE_BEFORE if call.first else None
+            before = points.ACTUATE_BEFORE if call.first else points.ACTUATE_BETWEEN
             after = points.ACTUATE_AFTER if call.last else None
         if before is not None:
             await before.hit(pod=_name(agent, call.uid), node=agent.name)

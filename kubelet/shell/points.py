@@ -15,6 +15,8 @@ START_AFTER = failpoints.declare("kubelet.start.after")
 CHECKPOINT_BEFORE = failpoints.declare("kubelet.checkpoint.before")
 CHECKPOINT_AFTER = failpoints.declare("kubelet.checkpoint.after")
 ACTUATE_BEFORE = failpoints.declare("kubelet.actuate.before")
+ACTUATE_BETWEEN = failpoints.declare("kubelet.actuate.between")
+"""Before each call of an actuation but the first."""
 ACTUATE_AFTER = failpoints.declare("kubelet.actuate.after")
 STATUS_BEFORE = failpoints.declare("kubelet.status.before")
 STATUS_AFTER = failpoints.declare("kubelet.status.after")

@@ -33,6 +33,7 @@ _CONDITION_ORDER = {
         (
             "PodResizePending",
             "PodResizeInProgress",
+            "PodResizePreemptionDisabled",
             "PodReadyToStartContainers",
             "Initialized",
             "Ready",

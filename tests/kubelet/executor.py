@@ -240,7 +240,7 @@ def resized(pod: core.Pod, named: str, **requests: str) -> core.Pod:
     made = core.Pod()
     made.CopyFrom(pod)
     made.metadata.generation += 1
-    for one in made.spec.containers:
+    for one in (*made.spec.initContainers, *made.spec.containers):
         if one.name == named:
             for resource, text in requests.items():
                 one.resources.requests[resource].string = text

@@ -192,7 +192,7 @@ class Player(Executor):
         record, sandbox = self.node.pods.get(pod), self.runtime.sandboxes.get(pod)
         if record is not None and sandbox is not None:
             own = self.node.allocated(record).pod
-            self.runtime.sandboxes[pod] = runtime.with_pod_resources(sandbox, own)
+            self.runtime.sandboxes[pod] = runtime.inherit(runtime.with_pod_resources(sandbox, own))
         return super().begin(pod)
 
     def perform(self, instruction: PodInstruction) -> events.Result:

@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 import pytest
 
-from kubelet.resize.actuation import Call, ContainerResize, PodResize, ResizePlan, plan, with_pod_limits
+from kubelet.resize.actuation import Call, ContainerResize, PodResize, ResizePlan, plan
 from kubelet.resize.cgroups import CPU_SHARES_MIN, PodCgroup, pod_cgroup
+from kubelet.resources.pod_resources import inherited_limits
 from kubelet.resources.requirements import Requirements
 from machinery.api.pb import core
 
@@ -51,8 +52,8 @@ def resize_of(
     """Return the plan for a pod with one container `c` that goes from old to new."""
     one = ContainerResize(
         name="c",
-        actuated=with_pod_limits(old, pod[0]),
-        allocated=with_pod_limits(new, pod[1]),
+        actuated=old.with_limits(inherited_limits(old, pod[0])),
+        allocated=new.with_limits(inherited_limits(new, pod[1])),
         own=new,
         restart_for=frozenset(restart_for),
         running=running,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from kubelet.instructions import Actuate, StartContainers, StopContainers
 from kubelet.resize.actuation import Call, RestartContainers
+from machinery.api.pb import core
 from machinery.wire.codec import to_json
 from tests.kubelet.executor import (
     Executor,
@@ -56,6 +57,38 @@ def steps(here: Executor) -> Iterator[None]:
     yield
 
 
+def pod_level_steps(here: Executor) -> Iterator[None]:
+    """Resizes of pod-level resources, of a sidecar, and of both."""
+    pod = new_pod(
+        "a",
+        container("plain", cpu="500m"),
+        container("restarted", restarts_for=("memory",), cpu="500m"),
+    )
+    sidecar = container("sidecar", limits={"cpu": "500m"}, restarts_for=("cpu",), cpu="500m")
+    sidecar.restartPolicy = "Always"
+    pod.spec.initContainers.append(sidecar)
+    set_pod_level(pod, cpu="2", memory="2Gi")
+    here.store(pod)
+    here.observe("a")
+    yield
+    here.store(set_pod_level(resized(here.api["a"], "plain", cpu="1"), cpu="2500m", memory="4Gi"))
+    here.observe("a")
+    yield
+    here.store(set_pod_level(resized(here.api["a"], "sidecar", cpu="1"), cpu="3", memory="4Gi"))
+    here.observe("a")
+    yield
+    here.store(set_pod_level(resized(here.api["a"], "plain", cpu="500m"), cpu="1500m", memory="4Gi"))
+    here.observe("a")
+    yield
+
+
+def set_pod_level(pod: core.Pod, **quantities: str) -> core.Pod:
+    for name, text in quantities.items():
+        pod.spec.resources.requests[name].string = text
+        pod.spec.resources.limits[name].string = text
+    return pod
+
+
 def settle(here: Executor) -> None:
     """Let the kubelet work, killed or not, until it has nothing more to do."""
     for _ in range(3):
@@ -83,7 +116,7 @@ class Checked(Executor):
         assert total <= CPU_MAX
 
 
-def play(kill_at: int | None) -> Executor:
+def play(steps: Steps, kill_at: int | None) -> Executor:
     here = Checked(node_object(cpu="4", memory="16Gi", pods="10"), kill_at=kill_at)
     here.list_pods()
     for _ in steps(here):
@@ -105,10 +138,12 @@ def done(here: Executor) -> dict[str, list[Any]]:
 def left(here: Executor) -> dict[str, Any]:
     """What is to be seen at the end, without times: a restarted kubelet tries pending resizes later."""
     status = to_json(here.api["a"].status)
+    rows = [*status.get("initContainerStatuses", ()), *status["containerStatuses"]]
     return {
         "pods": sorted(here.api),
         "allocations": here.node.allocations,
-        "containers": [{key: row[key] for key in _COMPARED} for row in status["containerStatuses"]],
+        "containers": [{key: row[key] for key in _COMPARED} for row in rows],
+        "pod": [status.get("resources"), status.get("allocatedResources")],
         # As recorded: PodResizePending that was written before the kill stays until the next resize.
         "conditions": {
             row["type"]: row["status"] for row in status["conditions"] if row["type"] != "PodResizePending"
@@ -116,20 +151,37 @@ def left(here: Executor) -> dict[str, Any]:
     }
 
 
-WHOLE = play(None)
+Steps = Callable[[Executor], Iterator[None]]
+SCENARIOS: dict[str, Steps] = {"containers": steps, "pod level": pod_level_steps}
+WHOLE = {name: play(each, None) for name, each in SCENARIOS.items()}
+KILLS = [(name, number) for name, whole in WHOLE.items() for number in range(len(whole.performed))]
 
 
 def test_the_sequence_has_what_is_to_be_killed() -> None:
-    assert list(WHOLE.api) == ["a"]
-    assert len(done(WHOLE)["updates"]) == 4
-    assert done(WHOLE)["restarts"] == [("restarted",)]
-    assert WHOLE.node.allocations[uid("a")].of("plain").requests.get("cpu") == "2"
-    assert "PodResizeInProgress" not in left(WHOLE)["conditions"]
+    whole = WHOLE["containers"]
+    assert list(whole.api) == ["a"]
+    assert len(done(whole)["updates"]) == 4
+    assert done(whole)["restarts"] == [("restarted",)]
+    assert whole.node.allocations[uid("a")].of("plain").requests.get("cpu") == "2"
+    assert "PodResizeInProgress" not in left(whole)["conditions"]
 
 
-@pytest.mark.parametrize("kill_at", range(len(WHOLE.performed)))
-def test_a_kill_before_an_instruction_loses_and_repeats_nothing(kill_at: int) -> None:
-    here = play(kill_at)
+def test_the_pod_level_sequence_has_what_is_to_be_killed() -> None:
+    """A limit of the pod restarts and updates the containers that have none of their own."""
+    whole = WHOLE["pod level"]
+    assert done(whole)["restarts"] == [("restarted",), ("sidecar",)]
+    updates = [(call.container, call.resource) for call in done(whole)["updates"]]
+    assert updates == [
+        ("sidecar", "memory"), ("plain", "memory"), ("plain", "cpu"),
+        ("plain", "cpu"), ("restarted", "cpu"),
+        ("restarted", "cpu"), ("plain", "cpu"),
+    ]  # fmt: skip
+    assert "PodResizeInProgress" not in left(whole)["conditions"]
+
+
+@pytest.mark.parametrize(("scenario", "kill_at"), KILLS)
+def test_a_kill_before_an_instruction_loses_and_repeats_nothing(scenario: str, kill_at: int) -> None:
+    here = play(SCENARIOS[scenario], kill_at)
     assert here.kill_at is None, "it was killed"
-    assert done(here) == done(WHOLE)
-    assert left(here) == left(WHOLE)
+    assert done(here) == done(WHOLE[scenario])
+    assert left(here) == left(WHOLE[scenario])

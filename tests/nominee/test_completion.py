@@ -65,7 +65,10 @@ def complete(line: str) -> list[str]:
             "nominee up --failpoints scheduler=scheduler.bind.bef",
             ["compopt -o nospace", "scheduler.bind.before="],
         ),
-        ("nominee failpoint kubelet-0 kubelet.actu", ["kubelet.actuate.after", "kubelet.actuate.before"]),
+        (
+            "nominee failpoint kubelet-0 kubelet.actu",
+            ["kubelet.actuate.after", "kubelet.actuate.before", "kubelet.actuate.between"],
+        ),
         ("nominee failpoint scheduler scheduler.bind.before c", ["crash"]),
         ("nominee failpoint etcd ", [""]),
         ("nominee completion ", ["bash", "zsh", "fish"]),

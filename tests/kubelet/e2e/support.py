@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,11 +26,14 @@ class History:
     """Every state of every pod of `default`, so that a test that looks late misses none."""
 
     states: dict[str, list[core.Pod]] = field(default_factory=dict)
+    events: list[core.Pod] = field(default_factory=list)
+    """The states of all pods in the order of the watch."""
     looked_at: dict[str, int] = field(default_factory=dict)
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     def note(self, seen: core.Pod) -> None:
         self.states.setdefault(seen.metadata.name, []).append(seen)
+        self.events.append(seen)
         self._changed.set()
         self._changed = anyio.Event()
 
@@ -120,9 +123,11 @@ class Lab:
 
 
 @asynccontextmanager
-async def lab(cluster: Cluster, *arguments: str, nodes: int = 1) -> AsyncIterator[Lab]:
+async def lab(
+    cluster: Cluster, *arguments: str, nodes: int = 1, apiserver: Sequence[str] = ()
+) -> AsyncIterator[Lab]:
     """Etcd, API server and a kubelet with these arguments."""
-    cluster.arguments("apiserver", "--disable-admission-plugins", "TaintNodesByCondition")
+    cluster.arguments("apiserver", "--disable-admission-plugins", "TaintNodesByCondition", *apiserver)
     cluster.arguments(KUBELET, "--nodes", str(nodes), *arguments)
     await cluster.start("etcd", "apiserver", KUBELET)
     async with cluster.client() as client, anyio.create_task_group() as tasks:

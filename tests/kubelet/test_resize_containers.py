@@ -1,0 +1,116 @@
+"""Resizes of sidecars and init containers, and containers that restart. Source: KEP-1287."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kubelet.features import Features
+from kubelet.instructions import Actuate, Evaluated, RecordEvent
+from kubelet.resize.actuation import Call, RestartContainers
+from machinery.api.pb import core
+from tests.kubelet.executor import Executor, container, new_pod, node_object, resized, uid
+
+
+def init_container(
+    named: str, *, sidecar: bool, restarts_for: tuple[str, ...] = (), **requests: str
+) -> core.Container:
+    made = container(named, limits={}, restarts_for=restarts_for, **requests)
+    if sidecar:
+        made.restartPolicy = "Always"
+    return made
+
+
+def kubelet(*init: core.Container, features: Features | None = None) -> Executor:
+    """Return a kubelet that runs a: these init containers, and main."""
+    here = Executor(node_object(cpu="4", memory="8Gi", pods="10"), features=features or Features())
+    here.list_pods()
+    pod = new_pod("a", container("main", cpu="1", memory="1Gi"))
+    pod.spec.initContainers.extend(init)
+    show(here, pod)
+    return here
+
+
+def show(here: Executor, pod: core.Pod) -> None:
+    here.store(pod)
+    here.observe("a")
+    here.work()
+
+
+def updated(here: Executor) -> list[str]:
+    """Return the containers that were updated in place, in order."""
+    calls = [one.call for one in here.performed if isinstance(one, Actuate)]
+    return [call.container for call in calls if isinstance(call, Call) and call.container]
+
+
+def restarted(here: Executor) -> list[tuple[str, ...]]:
+    calls = [one.call for one in here.performed if isinstance(one, Actuate)]
+    return [call.names for call in calls if isinstance(call, RestartContainers)]
+
+
+def reasons(here: Executor) -> list[str]:
+    return [one.reason for one in here.noted if isinstance(one, RecordEvent)]
+
+
+def in_force(here: Executor, named: str, resource: str) -> str | None:
+    return here.runtime.sandboxes[uid("a")].actuated().of(named).requests.get(resource)
+
+
+def test_a_sidecar_is_resized_in_place() -> None:
+    """ "Sidecars": as any other container."""
+    here = kubelet(init_container("sidecar", sidecar=True, cpu="500m"))
+    show(here, resized(here.api["a"], "sidecar", cpu="1"))
+    assert updated(here) == ["sidecar"]
+    assert in_force(here, "sidecar", "cpu") == "1"
+    row = here.api["a"].status.initContainerStatuses[0]
+    assert (row.allocatedResources["cpu"].string, row.resources.requests["cpu"].string) == ("1", "1")
+    assert (row.restartCount, reasons(here)) == (0, ["ResizeStarted", "ResizeCompleted"])
+
+
+def test_a_sidecar_counts_for_the_room_of_its_pod() -> None:
+    here = kubelet(init_container("sidecar", sidecar=True, cpu="1"))
+    show(here, resized(here.api["a"], "sidecar", cpu="3500m"))
+    evaluated = [one for one in here.noted if isinstance(one, Evaluated)][-1]
+    assert evaluated.message == (
+        "Node didn't have enough resource: cpu, requested: 4500, used: 0, capacity: 4000"
+    )
+
+
+def test_a_sidecar_restarts_alone_where_its_policy_says_so() -> None:
+    """ "Container Resize Policy"."""
+    here = kubelet(init_container("sidecar", sidecar=True, restarts_for=("cpu",), cpu="500m"))
+    show(here, resized(here.api["a"], "sidecar", cpu="1"))
+    assert (updated(here), restarted(here)) == ([], [("sidecar",)])
+    rows = here.api["a"].status
+    assert [row.restartCount for row in (*rows.initContainerStatuses, *rows.containerStatuses)] == [1, 0]
+    assert in_force(here, "sidecar", "cpu") == "1"
+
+
+@pytest.mark.parametrize(("resource", "restarts"), [("memory", 1), ("cpu", 0)])
+def test_a_container_restarts_only_for_the_resource_of_its_policy(resource: str, restarts: int) -> None:
+    """ "Container Resize Policy"."""
+    here = Executor(node_object(cpu="4", memory="8Gi", pods="10"))
+    here.list_pods()
+    show(here, new_pod("a", container("main", restarts_for=("memory",), cpu="1", memory="1Gi")))
+    show(here, resized(here.api["a"], "main", **{resource: "2" if resource == "cpu" else "2Gi"}))
+    assert here.api["a"].status.containerStatuses[0].restartCount == restarts
+    assert reasons(here)[-1] == "ResizeCompleted"
+
+
+def test_an_init_container_that_has_ended_is_allocated_and_needs_no_call() -> None:
+    """InPlacePodVerticalScalingInitContainers: it takes the values when it runs again."""
+    here = kubelet(init_container("setup", sidecar=False, cpu="2"))
+    show(here, resized(here.api["a"], "setup", cpu="3"))
+    assert here.node.allocations[uid("a")].of("setup").requests.get("cpu") == "3"
+    assert updated(here) == []
+    assert reasons(here) == ["ResizeStarted", "ResizeCompleted"]
+    assert here.api["a"].status.initContainerStatuses[0].allocatedResources["cpu"].string == "3"
+
+
+def test_without_the_gate_an_init_container_is_not_resized() -> None:
+    features = replace(Features(), resize_init_containers=False)
+    here = kubelet(init_container("setup", sidecar=False, cpu="2"), features=features)
+    show(here, resized(here.api["a"], "setup", cpu="3"))
+    assert here.node.allocations[uid("a")].get("setup") is None
+    assert reasons(here) == []
