@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import anyio
 import grpc
 import grpc.aio
-from google.protobuf.message import Message
 from nominee_api.v1 import api_pb2 as api
 from nominee_api.v1 import api_pb2_grpc as api_grpc
 
 from machinery.api import errors, kinds
 from machinery.api.kinds import AnyKind, Kind, M
 from machinery.api.objects import key_of
-from machinery.api.pb import core, meta, policy
+from machinery.api.pb import autoscaling_v1, core, meta, policy
 from machinery.client import credentials, messages
 from machinery.client.grpc_options import CHANNEL_OPTIONS
 from machinery.client.unary_call import await_call
@@ -343,10 +342,8 @@ class Client:
         *,
         patch_type: PatchType = PatchType.MERGE,
         dry_run: bool = False,
-    ) -> Message:
-        """Patch a workload's Scale; returns the autoscaling/v1 Scale."""
-        from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
-
+    ) -> autoscaling_v1.Scale:
+        """Patch a workload's Scale; return the autoscaling/v1 Scale."""
         request = api.PatchRequest(
             target=messages.target_of(kind, namespace, name, "scale"),
             type=messages.PATCH_TYPES[patch_type],
@@ -354,7 +351,7 @@ class Client:
             options=api.WriteOptions(dry_run=dry_run),
         )
         answer = await self._call(lambda stub: stub.Patch, request)
-        return autoscaling.Scale.FromString(envelope.unwrap(answer.body)[2])
+        return autoscaling_v1.Scale.FromString(envelope.unwrap(answer.body)[2])
 
     async def delete(
         self,

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import anyio
 
@@ -69,7 +68,7 @@ class Settings:
     concurrency: int
 
 
-def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[str, Any]:
+def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[str, object]:
     """Run one benchmark on a new cluster in `directory`; return the report.
 
     Raises:
@@ -103,7 +102,7 @@ def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[
         return anyio.run(_measure, directory, settings, by_name, backend_options={"use_uvloop": True})
 
 
-async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Creator]) -> dict[str, Any]:
+async def _measure(directory: Path, settings: Settings, by_name: Mapping[str, Creator]) -> dict[str, object]:
     clock = SystemClock()
     bound = BoundPods(clock)
     measured = by_name[MEASURED]
@@ -167,7 +166,7 @@ async def _create(creator: Creator) -> Created:
     return await anyio.to_thread.run_sync(creator.result)
 
 
-def _throughput(times: Sequence[float], begin: float) -> dict[str, Any]:
+def _throughput(times: Sequence[float], begin: float) -> dict[str, object]:
     """Return pods per second: the average, and percentiles of one-second samples.
 
     The measured time runs from the first creation to the last binding.
@@ -233,7 +232,7 @@ def _cpu_seconds(directory: Path, creator: Creator) -> dict[str, float]:
     return {name: cpu_seconds(pid) or 0.0 for name, pid in pids.items()}
 
 
-def _memory(directory: Path) -> dict[str, Any]:
+def _memory(directory: Path) -> dict[str, object]:
     sizes = {name: pss_bytes(pid) or 0 for name, pid in _pids(directory).items()}
     mebibytes = {name: round(size / 2**20, 1) for name, size in sizes.items()}
     return {"pssMiB": mebibytes, "sumMiB": round(sum(sizes.values()) / 2**20, 1)}

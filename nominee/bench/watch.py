@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from machinery.client import credentials
@@ -62,7 +61,7 @@ class Settings:
     slow: int
 
 
-def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[str, Any]:
+def run(directory: Path, settings: Settings, up_options: Sequence[str]) -> dict[str, object]:
     """Run the benchmark on a new cluster in `directory`; return the report.
 
     Raises:
@@ -116,9 +115,9 @@ class _Bench:
 
     # Lists.
 
-    def lists(self) -> dict[str, Any]:
+    def lists(self) -> dict[str, object]:
         """Return medians in milliseconds, by encoding: a list's first byte, a whole list, all its chunks."""
-        found = {}
+        found: dict[str, object] = {}
         for name, headers in _LISTS.items():
             before = self.memory()
             rounds = [self._whole(headers) for _ in range(_LIST_ROUNDS)]
@@ -187,7 +186,7 @@ class _Bench:
 
     # Watches.
 
-    def watched(self, form: str) -> dict[str, Any]:
+    def watched(self, form: str) -> dict[str, object]:
         """Return the delays, processor time and memory of one encoding."""
         settings = self._settings
         since = self._newest()

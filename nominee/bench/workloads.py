@@ -13,7 +13,7 @@ from machinery.api.kinds import (
     POD,
     RESOURCE_CLAIM_TEMPLATE,
     RESOURCE_SLICE,
-    Kind,
+    AnyKind,
 )
 from machinery.api.pb import core
 from nominee.bench import objects
@@ -63,10 +63,10 @@ class Workload:
     skew_max: int | None = None
     stalled_seconds_max: float = 30.0
     up_options: tuple[str, ...] = ()
-    scheduler_config: Mapping[str, Any] | None = None
+    scheduler_config: Mapping[str, object] | None = None
     reference: Mapping[tuple[int, int, int], float] = field(default_factory=dict)
 
-    def maker(self, series: str) -> tuple[Kind[Any], Callable[[int], Any]]:
+    def maker(self, series: str) -> tuple[AnyKind, Callable[[int], Any]]:
         """Return the kind and the function that makes the objects of a series.
 
         Raises:

@@ -15,7 +15,7 @@ from machinery.process.serving_client import ServingPort
 from nominee.completion.candidates import completing, feature_gates, versions
 from nominee.supervisor.client import NotRunningError, RefusedError, call
 from nominee.supervisor.clock import SECONDS_MAX
-from nominee.supervisor.directory import StateDirectory
+from nominee.supervisor.directory import JsonObject, StateDirectory
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -108,7 +108,7 @@ def end_as_by_ctrl_c() -> None:
 
 def ask_supervisor(
     directory: Path, command: str, *, timeout_seconds: float = 30.0, **fields: object
-) -> dict[str, Any]:
+) -> JsonObject:
     """Call the supervisor; return its answer.
 
     Raises:

@@ -6,11 +6,14 @@ import json
 import signal
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nominee.commands.common import directory_option, output_option
+
+if TYPE_CHECKING:
+    from machinery.client.api_client import Client
 
 
 @click.command()
@@ -61,7 +64,7 @@ class _Get:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         converse(self.options["directory"], self._watch if self.options["watch"] else self._once)
 
-    async def _once(self, client: Any) -> None:
+    async def _once(self, client: Client) -> None:
         if self.name is not None:
             self._show([await client.get(self.kind, self.name, self.namespace)], single=True)
             return
@@ -78,7 +81,7 @@ class _Get:
             return
         self._show(items, single=False)
 
-    async def _watch(self, client: Any) -> None:
+    async def _watch(self, client: Client) -> None:
         """Print the present objects, then every change; columns keep the widths of the first table."""
         field_selector = self.options["field_selector"]
         if self.name is not None:

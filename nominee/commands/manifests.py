@@ -6,11 +6,14 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nominee.commands.common import directory_option
+
+if TYPE_CHECKING:
+    from machinery.client.api_client import Client
 
 _files = click.option(
     "-f",
@@ -82,7 +85,7 @@ def create(directory: Path, files: tuple[str, ...], namespace: str, dry_run: boo
 
     documents = _documents(files, namespace, strict=validate == "strict")
 
-    async def work(client: Any) -> None:
+    async def work(client: Client) -> None:
         async def make(document: tuple[Any, Any]) -> None:
             _said(await client.create(document[0], dry_run=dry_run), "created")
 
@@ -107,13 +110,13 @@ def apply(directory: Path, files: tuple[str, ...], namespace: str, dry_run: bool
 
     documents = _documents(files, namespace, strict=validate == "strict")
 
-    async def work(client: Any) -> None:
+    async def work(client: Client) -> None:
         await each(documents, lambda document: _apply(client, *document, dry_run=dry_run))
 
     converse(directory, work)
 
 
-async def _apply(client: Any, obj: Any, document: Mapping[str, Any], *, dry_run: bool) -> None:
+async def _apply(client: Client, obj: Any, document: Mapping[str, Any], *, dry_run: bool) -> None:
     from machinery.api import errors, kinds
 
     kind, metadata = kinds.of(obj), obj.metadata
@@ -182,7 +185,7 @@ def delete(
         if not wanted and not (selector or everything):
             raise click.UsageError("resource(s) were provided, but no name was specified; or use -l or --all")
 
-    async def work(client: Any) -> None:
+    async def work(client: Client) -> None:
         if not wanted:
             listed = await client.list(found, where, label_selector=selector)
             wanted.extend((found, obj.metadata.namespace, obj.metadata.name) for obj in listed.items)
@@ -264,7 +267,7 @@ def patch(
 
     where, form = namespace if found.namespaced else "", PatchType[patch_type.upper()]
 
-    async def work(client: Any) -> None:
+    async def work(client: Client) -> None:
         if subresource == "scale":
             scale = await client.patch_scale(found, name, where, body, patch_type=form, dry_run=dry_run)
             click.echo(f"scale.autoscaling/{scale.metadata.name} patched")

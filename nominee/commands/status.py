@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,7 +13,7 @@ from nominee.etcd_pki import EtcdPki
 from nominee.printing.tables import table
 from nominee.process_usage import pss_bytes
 from nominee.supervisor.client import NotRunningError, call
-from nominee.supervisor.directory import StateDirectory, read_json
+from nominee.supervisor.directory import JsonObject, StateDirectory, read_json
 from nominee.supervisor.report import ANNOUNCED
 
 _HEALTH_SECONDS_MAX = 1.0
@@ -58,7 +56,7 @@ def status(directory: Path, output: str) -> None:
             click.echo(f"warning: {component['warning']}")
 
 
-def _row(component: Mapping[str, Any]) -> list[str]:
+def _row(component: JsonObject) -> list[str]:
     return [
         component["name"],
         component["state"] if component["healthy"] is not False else "unhealthy",
@@ -73,7 +71,7 @@ def _row(component: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _gates(component: Mapping[str, Any]) -> str:
+def _gates(component: JsonObject) -> str:
     """Return the gates that differ from the version's defaults, and the autoscaler's --compat.
 
     The JSON output has all gates.
@@ -94,7 +92,7 @@ def _mib(size: int | None) -> str:
     return "-" if size is None else f"{size / 2**20:.1f}Mi"
 
 
-def _unsupervised(state: StateDirectory) -> dict[str, Any] | None:
+def _unsupervised(state: StateDirectory) -> JsonObject | None:
     """Return the processes without a supervisor (`honcho start`), from the run files; None without any."""
     live = state.live_run_files()
     if not live:
@@ -117,13 +115,13 @@ def _unsupervised(state: StateDirectory) -> dict[str, Any] | None:
     }
 
 
-def _add_health(cluster: dict[str, Any], state: StateDirectory) -> None:
+def _add_health(cluster: JsonObject, state: StateDirectory) -> None:
     """Add `healthy` to each component: the result of its health check; None if the check does not apply."""
     for component in cluster["components"]:
         component["healthy"] = _is_healthy(component, state) if component["state"] == "ready" else None
 
 
-def _is_healthy(component: Mapping[str, Any], state: StateDirectory) -> bool | None:
+def _is_healthy(component: JsonObject, state: StateDirectory) -> bool | None:
     from nominee import etcd
 
     known = BY_NAME.get(component["component"])
@@ -141,7 +139,7 @@ def _is_healthy(component: Mapping[str, Any], state: StateDirectory) -> bool | N
         return False
 
 
-def _add_memory(cluster: dict[str, Any]) -> None:
+def _add_memory(cluster: JsonObject) -> None:
     processes = [*cluster["components"], *([cluster["supervisor"]] if cluster["supervisor"] else [])]
     for process in processes:
         process["pssBytes"] = pss_bytes(process["pid"]) if process["pid"] else None

@@ -15,7 +15,7 @@ import anyio.to_thread
 
 from machinery.api import kinds
 from machinery.api.errors import StatusError, is_not_found
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import core
 from machinery.client import api_client as client_module
 from machinery.client.api_client import Client
@@ -89,7 +89,7 @@ class Stage:
                     name = found.metadata.name
                     await self.until(f"{name} is seen", partial(informer.get, name, NAMESPACE))
 
-    async def delete(self, kind: Kind[Any], name: str, *, grace_period_seconds: int | None = None) -> None:
+    async def delete(self, kind: AnyKind, name: str, *, grace_period_seconds: int | None = None) -> None:
         """Delete an object if it exists."""
         namespace = NAMESPACE if kind.namespaced else ""
         try:
@@ -195,7 +195,7 @@ class Stage:
 
     # --- processes ---
 
-    async def _ask(self, command: str, component: str, **more: Any) -> None:
+    async def _ask(self, command: str, component: str, **more: object) -> None:
         def ask() -> None:
             call(
                 StateDirectory(self.directory),

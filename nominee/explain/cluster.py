@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 
 from machinery import defaults
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.objects import ObjectKey, key_of
 from machinery.api.pb import core, scheduling
 from machinery.features.gates import Gates
@@ -37,7 +37,7 @@ from scheduler.plugins.registry import IN_TREE, default_profile
 
 _FINISHED = ("Succeeded", "Failed")
 
-Objects = Mapping[Kind[Any], Sequence[Any]]
+Objects = Mapping[AnyKind, Sequence[Any]]
 """The objects of a cluster, by kind."""
 
 
@@ -94,7 +94,7 @@ def read_object(document: Mapping[str, Any]) -> Message | None:
     return None if kind is None else codec.from_json(kind.message, document)
 
 
-def _name(kind: Kind[Any], obj: Any) -> None:
+def _name(kind: AnyKind, obj: Any) -> None:
     """Set the namespace and the uid, as the API server does where they are missing."""
     metadata = obj.metadata
     if kind.namespaced and not metadata.namespace:
@@ -175,7 +175,7 @@ def build_cluster(
 
 def _read_objects(manifests: Iterable[Mapping[str, Any]], gates: Gates) -> tuple[Objects, list[str]]:
     """Return the objects as the API server would store them, and the names of manifests it does not serve."""
-    objects: dict[Kind[Any], list[Any]] = {}
+    objects: dict[AnyKind, list[Any]] = {}
     unserved = []
     for manifest in manifests:
         obj = read_object(manifest)

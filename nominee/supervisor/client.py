@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-from typing import Any
 
-from nominee.supervisor.directory import StateDirectory
+from nominee.supervisor.directory import JsonObject, StateDirectory
 from nominee.supervisor.socket_path import reachable
 
 _ANSWER_BYTES_MAX = 16 * 1024 * 1024
@@ -20,7 +19,7 @@ class RefusedError(Exception):
     """The supervisor refused the command; the message is its reason."""
 
 
-def call(directory: StateDirectory, command: str, *, timeout_seconds: float, **fields: Any) -> dict[str, Any]:
+def call(directory: StateDirectory, command: str, *, timeout_seconds: float, **fields: object) -> JsonObject:
     """Send one command and return the answer.
 
     Raises:
@@ -43,7 +42,7 @@ def call(directory: StateDirectory, command: str, *, timeout_seconds: float, **f
             raise NotRunningError(f"no cluster runs in {directory.path}") from None
     if not answer:
         raise NotRunningError(f"the supervisor in {directory.path} ended before it answered")
-    document: dict[str, Any] = json.loads(answer)
+    document: JsonObject = json.loads(answer)
     if not document.get("ok"):
         raise RefusedError(str(document.get("error", "the supervisor refused without a reason")))
     return document

@@ -15,15 +15,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from nominee.supervisor.directory import JsonObject
 from nominee.supervisor.socket_path import reachable
 
 CONNECTIONS_MAX = 32
 REQUEST_BYTES_MAX = 64 * 1024
 _SEND_SECONDS_MAX = 1.0
 
-Answer = dict[str, Any]
+Answer = JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Pending:
     poll: Callable[[], Answer | None]
 
 
-Handler = Callable[[dict[str, Any]], "Answer | Pending"]
+Handler = Callable[[JsonObject], "Answer | Pending"]
 
 
 class Control:

@@ -24,6 +24,8 @@ from nominee.supervisor.clock import wait_until
 _RESERVED = frozenset({"plan"})
 _DYING_SECONDS_MAX = 2.0  # how long processes of a killed cluster may take to exit
 LOG_BYTES_MAX = 64 * 1024 * 1024  # a larger log is renamed (one is kept) when its process starts
+JsonObject = dict[str, Any]
+"""A JSON object that another process wrote."""
 
 
 class InUseError(Exception):
@@ -60,7 +62,7 @@ def process_letter(pid: int) -> str:
     return stat.rpartition(")")[2].split()[0]
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path) -> JsonObject | None:
     """Return the JSON object in a file, or None if there is no such object."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -101,14 +103,14 @@ class StateDirectory:
     def log_file(self, name: str) -> Path:
         return self.logs / f"{name}.log"
 
-    def run_files(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def run_files(self) -> Iterator[tuple[str, JsonObject]]:
         """Return name and content of every process's run file, ordered by name."""
         for path in sorted(self.run.glob("*.json")):
             document = read_json(path)
             if path.stem not in _RESERVED and document is not None and isinstance(document.get("pid"), int):
                 yield path.stem, document
 
-    def live_run_files(self) -> dict[str, dict[str, Any]]:
+    def live_run_files(self) -> dict[str, JsonObject]:
         """Return the run files whose process is alive."""
         return {name: document for name, document in self.run_files() if is_alive(document["pid"])}
 

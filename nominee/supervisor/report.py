@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from typing import TextIO
 
 from nominee.output import discard
 from nominee.supervisor.core import ProcessState, Supervision
-from nominee.supervisor.directory import StateDirectory, read_json
+from nominee.supervisor.directory import JsonObject, StateDirectory, read_json
 from nominee.supervisor.spec import ClusterSpec
 from nominee.supervisor.states import RUNNING, State
 
@@ -20,9 +20,9 @@ ANNOUNCED = (
 
 def describe_process(
     process: ProcessState, component: str, pid: int | None, directory: StateDirectory
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return a description of one process: its state, and what it announced in its run file."""
-    description: dict[str, Any] = {
+    description: JsonObject = {
         "name": process.name,
         "component": component,
         "state": str(process.state),
@@ -46,7 +46,7 @@ def describe_cluster(
     *,
     supervisor_pid: int,
     ready_after_seconds: float | None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return a description of the cluster; components in the order in which they are started."""
     return {
         "directory": str(spec.directory),
@@ -65,7 +65,7 @@ def describe_cluster(
     }
 
 
-def ready_lines(cluster: Mapping[str, Any], hint: str) -> list[str]:
+def ready_lines(cluster: JsonObject, hint: str) -> list[str]:
     """Return one line for each component, and the next commands to use."""
     components = cluster["components"]
     width = max((len(component["name"]) for component in components), default=0)
@@ -76,7 +76,7 @@ def ready_lines(cluster: Mapping[str, Any], hint: str) -> list[str]:
     return lines
 
 
-def _line(component: Mapping[str, Any]) -> str:
+def _line(component: JsonObject) -> str:
     parts = [f"{component['state']:<8}", f"pid {component['pid'] or '-':<7}"]
     version = component.get("emulatedVersion") or component.get("version")
     parts.append(f"{version or '-':<7}")

@@ -11,13 +11,12 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from nominee.supervisor.children import Child, describe_exit
 from nominee.supervisor.clock import Monotonic
 from nominee.supervisor.control import Answer, Control, Pending
 from nominee.supervisor.core import Action, Supervision, UnknownProcessError
-from nominee.supervisor.directory import StateDirectory, process_letter, write_atomically
+from nominee.supervisor.directory import JsonObject, StateDirectory, process_letter, write_atomically
 from nominee.supervisor.one_shot import OneShot
 from nominee.supervisor.readiness import INTERVAL_SECONDS, Probe
 from nominee.supervisor.report import Printer, describe_cluster, event_line, failure_lines, ready_lines
@@ -175,7 +174,7 @@ class Supervisor:
 
     # -- output
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Return a description of the cluster."""
         return describe_cluster(
             self._spec,
@@ -256,7 +255,7 @@ class Supervisor:
 
     # -- commands
 
-    def _command(self, request: dict[str, Any]) -> Answer | Pending:
+    def _command(self, request: JsonObject) -> Answer | Pending:
         command = str(request.get("command"))
         if command == "status":
             return {"ok": True, "cluster": self.describe()}
