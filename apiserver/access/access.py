@@ -16,19 +16,22 @@ from apiserver.access.authorizer import AlwaysAllow, Authorizer, RulesFor, Union
 from apiserver.access.impersonation import Headers, impersonated
 from apiserver.access.user import ADMIN, User, current_user
 
-EVERYBODY = Union([AlwaysAllow()])
+ALLOW_ALL = Union([AlwaysAllow()])
 
 
 class Access:
-    """Without an authenticator every client is admin: the ports are plain, on loopback."""
+    """Authentication and authorization of requests. Without an authenticator every client is admin.
+
+    That is for plain ports on loopback.
+    """
 
     def __init__(
-        self, authenticator: Authenticator | None = None, authorizer: Authorizer = EVERYBODY
+        self, authenticator: Authenticator | None = None, authorizer: Authorizer = ALLOW_ALL
     ) -> None:
         self.authenticator = authenticator
         self.authorizer = authorizer
         # Every request is allowed: no need to ask the authorizer.
-        self.open = authorizer is EVERYBODY
+        self.open = authorizer is ALLOW_ALL
 
     def authenticate(self, credentials: Credentials) -> User:
         """Return the user whose credentials these are. Raises: StatusError 400, 401."""
@@ -47,23 +50,26 @@ class Access:
             raise forbidden(user, attributes, decision.reason)
 
     def authorize_current(self, attributes: Attributes) -> None:
-        """As `authorize`, for the user of the request that this task serves."""
+        """Check that the user of the current task's request may do this.
+
+        Raises: StatusError 403.
+        """
         self.authorize(current_user(), attributes)
 
     def rules_for(self, user: User, namespace: str) -> RulesFor:
         return self.authorizer.rules_for(user, namespace)
 
     def of_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
-        """The user of a token, for reviews."""
+        """Return the user of a token, for TokenReviews; None for an invalid one."""
         return self.authenticator.of_token(token, audiences) if self.authenticator is not None else None
 
 
 OPEN = Access()
-"""Every client is admin and may do everything."""
+"""Every client is admin, and every request is allowed."""
 
 
 def named(field_selector: str) -> str:
-    """The name that a list or watch asks for by `metadata.name=NAME`, "" where it asks for others too."""
+    """Return the name that a field selector `metadata.name=NAME` selects, "" when it selects others too."""
     for term in field_selector.split(","):
         key, equals, value = term.partition("=")
         if key == "metadata.name" and equals:

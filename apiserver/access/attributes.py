@@ -1,4 +1,4 @@
-"""What a request is about, as authorizers and priority levels see it.
+"""The attributes of a request, which authorizers and flow schemas match.
 
 Source: kube-apiserver 1.36, endpoints/request (requestinfo.go) and filters/authorization.go.
 """
@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 
 class Attributes(NamedTuple):
-    """One request. For a path that is about no resource only `verb` (get, post, ...) and `path` are set.
+    """The attributes of one request. For a non-resource path only `verb` and `path` are set.
 
-    `verb` of a resource request: get, list, watch, create, update, patch, delete, deletecollection, or
-    one that only reviews ask about (impersonate, bind, escalate, use). Selectors are as the client sent them.
+    `verb` of a non-resource request: get, post, ... `verb` of a resource request: get, list, watch, create,
+    update, patch, delete, deletecollection, or one that only access reviews name (impersonate, bind,
+    escalate, use). Selectors are as the client sent them.
     """
 
     verb: str
@@ -33,4 +34,4 @@ class Attributes(NamedTuple):
 
 
 CURRENT_ATTRIBUTES: ContextVar[Attributes | None] = ContextVar("attributes", default=None)
-"""Of the request that this task serves; None where the server itself writes. The fronts set it."""
+"""The attributes of the request that this task serves; None when the server itself writes."""

@@ -1,14 +1,15 @@
-"""Who is it? By client certificate, by bearer token, or nobody (anonymous).
+"""Authenticate the client of a request: by certificate, by bearer token, or as the anonymous user.
 
-Source: kube-apiserver 1.36, authentication/request (x509, bearertoken, anonymous, union) and
-token/tokenfile. A certificate's chain was checked when the connection was made; here it is read and, since
-connections live long, looked at again when it expires.
+A certificate's chain was verified when the connection was made. Here its subject is read and, since
+connections live long, its expiry is checked again.
+
+Source: kube-apiserver 1.36, authentication/request (x509, bearertoken, anonymous, union) and token/tokenfile.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,30 +31,30 @@ _TOKEN_COLUMNS_MIN, _GROUPS_COLUMN = 3, 3
 _LOOK_SECONDS = 0.2
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 
-FindToken = Callable[[str], User | None]
-"""The user of a bearer token; None for one that is not known."""
-
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What came with a request: the client's certificate (DER) and the Authorization header."""
+    """The credentials of a request: the client's certificate (DER) and the Authorization header."""
 
     certificate: bytes = b""
     authorization: str = ""
 
     @property
     def bearer(self) -> str:
-        """The bearer token, "" for none."""
+        """The bearer token, or ""."""
         kind, _, rest = self.authorization.strip().partition(" ")
         return rest.strip().partition(" ")[0] if kind.lower() == "bearer" else ""
 
 
 class TokenFileError(ValueError):
-    """A token file that cannot be read; the text names the line."""
+    """A token file that cannot be parsed; the text names the line."""
 
 
 def read_token_file(path: Path) -> dict[str, User]:
-    """Users by token, from `token,user,uid,"group1,group2"` lines. TokenFileError, OSError."""
+    """Read users by token from a file with lines `token,user,uid,"group1,group2"`.
+
+    Raises: TokenFileError for a line with too few columns, OSError.
+    """
     users = {}
     with path.open(encoding="utf-8", newline="") as file:
         for number, row in enumerate(csv.reader(file, skipinitialspace=True), 1):
@@ -74,7 +75,8 @@ def read_token_file(path: Path) -> dict[str, User]:
 class TokenFile:
     """The users of a token file, read again when it has changed.
 
-    Upstream reads it once; here a kubelet may come back with other nodes, and whose they are is in this file.
+    Upstream reads it once. Here a kubelet process may restart with other nodes, and the file names the nodes
+    of each credential.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -85,7 +87,10 @@ class TokenFile:
         self.users = read_token_file(path)
 
     def changed(self) -> bool:
-        """Looks from time to time; what cannot be read does not count."""
+        """Read the file again if it has changed, and return whether it has.
+
+        The file is checked at most every _LOOK_SECONDS. When it cannot be read, the users stay as they are.
+        """
         now = self._clock.monotonic()
         if now < self._look_at:
             return False
@@ -97,7 +102,7 @@ class TokenFile:
             self._stamp = stamp
             self.users = read_token_file(self._path)
         except (OSError, TokenFileError) as error:
-            _log.warning("the token file cannot be read; what it said before counts", error=str(error))
+            _log.warning("the token file cannot be read; its last contents stay in force", error=str(error))
             return False
         return True
 
@@ -110,7 +115,10 @@ class Certificates:
         self._users: FIFOCache[bytes, tuple[User, float]] = FIFOCache(_CERTIFICATES_MAX)
 
     def user_of(self, certificate: bytes) -> User:
-        """401 for one that has expired, or names nobody."""
+        """Return the user of a verified certificate.
+
+        Raises: StatusError 401 when it has expired or its subject has no common name.
+        """
         try:
             user, until = self._users[certificate]
         except KeyError:
@@ -137,7 +145,7 @@ def _read(certificate: bytes) -> tuple[User, float]:
 
 
 class Authenticator:
-    """All ways together; the result has the groups that everybody has who is known, or is not."""
+    """All authenticators together; every authenticated user gets the group system:authenticated."""
 
     def __init__(
         self,
@@ -159,7 +167,10 @@ class Authenticator:
         self._headers = {f"Bearer {token}": user for token, user in self._tokens.items()}
 
     def user_of(self, credentials: Credentials) -> User:
-        """401 for a token that is not known, and for nobody where that is not allowed."""
+        """Return the user that the credentials authenticate.
+
+        Raises: StatusError 401 for an unknown token, and for no credentials where anonymous is off.
+        """
         if self._file is not None and self._file.changed():
             self._take(self._file.users)
         known = self._headers.get(credentials.authorization)
@@ -178,7 +189,7 @@ class Authenticator:
         return ANONYMOUS
 
     def of_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
-        """The user of a bearer token; None for one that is not good."""
+        """Return the user of a bearer token for one of the audiences, or None when it is invalid."""
         user = self._tokens.get(token) if not audiences or ISSUER in audiences else None
         if user is None and self._accounts is not None:
             found = self._accounts.user_of(token, audiences)

@@ -1,7 +1,9 @@
-"""May this user do this? Authorizers, asked one after the other until one has an opinion.
+"""Authorize requests: authorizers, asked in order until one allows the request.
 
-Source: kube-apiserver 1.36, authorization/union and authorizerfactory: the group system:masters comes before
-all configured modes; what nobody allows is refused with the reasons of all.
+The group system:masters is allowed before the configured modes. A request that no authorizer allows is
+refused with the reasons of all.
+
+Source: kube-apiserver 1.36, authorization/union and authorizerfactory.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Allowed, or no opinion (which is refused where nobody has another) and why."""
+    """An authorizer's decision and its reason: allowed, or no opinion.
+
+    A request for which every authorizer has no opinion is refused.
+    """
 
     allowed: bool
     reason: str = ""
@@ -35,7 +40,7 @@ NO_OPINION = Decision(False)
 
 @dataclass(frozen=True, slots=True)
 class RulesFor:
-    """What a user may do, as far as an authorizer can list it; `problem` where it cannot list all."""
+    """The rules of a user, as far as an authorizer can list them; `problem` is why the list is incomplete."""
 
     rules: Sequence[Rule] = ()
     incomplete: bool = False
@@ -43,7 +48,7 @@ class RulesFor:
 
 
 class Authorizer(Protocol):
-    """Asked for each request; must answer in microseconds."""
+    """An authorizer. It is asked for each request and must answer in microseconds."""
 
     def decide(self, user: User, attributes: Attributes) -> Decision: ...
 
@@ -51,7 +56,7 @@ class Authorizer(Protocol):
 
 
 class AlwaysAllow:
-    """Everything, to everybody."""
+    """Allows everything to every user."""
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
         return ALLOWED
@@ -61,7 +66,7 @@ class AlwaysAllow:
 
 
 class AlwaysDeny:
-    """Nothing."""
+    """Denies everything."""
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
         return Decision(False, "Everything is forbidden.")
@@ -71,12 +76,13 @@ class AlwaysDeny:
 
 
 class Union:
-    """One after the other; the first that allows counts."""
+    """Asks authorizers in order; the first that allows decides."""
 
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:
         self._authorizers = tuple(authorizers)
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
+        """Allow system:masters, and else what any authorizer allows; a refusal joins all their reasons."""
         if MASTERS in user.groups:
             return ALLOWED
         reasons = []
@@ -89,6 +95,7 @@ class Union:
         return Decision(False, "\n".join(reasons)) if reasons else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> RulesFor:
+        """Join the rules of all authorizers."""
         found = [authorizer.rules_for(user, namespace) for authorizer in self._authorizers]
         problems = [each.problem for each in found if each.problem]
         return RulesFor(
@@ -99,7 +106,10 @@ class Union:
 
 
 def forbidden(user: User, attributes: Attributes, reason: str) -> StatusError:
-    """The 403 of a request that nobody allows (endpoints/handlers/responsewriters/errors.go)."""
+    """Return the 403 of a request that no authorizer allows.
+
+    Source: kube-apiserver 1.36, endpoints/handlers/responsewriters/errors.go.
+    """
     text = _refusal(user, attributes).translate(_ESCAPES)
     if reason:
         text += f": {reason}"

@@ -1,8 +1,9 @@
-"""Acting as somebody else: the Impersonate-* headers (kube-apiserver 1.36, endpoints/filters/impersonation).
-Pure.
+"""Impersonation: the Impersonate-* headers. Pure.
 
-Each part of who one wants to be needs the verb `impersonate`: the user or service account, each group, the
+Each part of the requested identity needs the verb `impersonate`: the user or service account, each group, the
 uid and each extra value.
+
+Source: kube-apiserver 1.36, endpoints/filters/impersonation.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ _AUTHENTICATION = "authentication.k8s.io"
 _ACCOUNT_PARTS = 4
 
 Headers = Sequence[tuple[str, str]]
-"""Names in lower case; a name may come again."""
+"""Names in lower case and values; a name may repeat."""
 
 
 def impersonated(user: User, headers: Headers, authorizer: Authorizer) -> User:
-    """Who the user acts as. Raises 403, and 400 for groups without a user."""
+    """Return the user that the headers name, if `user` may impersonate it, or `user` without such headers.
+
+    Raises: StatusError 403; 400 for groups, uid or extra without a user.
+    """
     name = next((value for key, value in headers if key == _USER), "")
     groups = [value for key, value in headers if key == _GROUP]
     uid = next((value for key, value in headers if key == _UID), "")
@@ -68,7 +72,7 @@ def impersonated(user: User, headers: Headers, authorizer: Authorizer) -> User:
 
 
 def _shown(uid: str, groups: Sequence[str], extra: Mapping[str, Sequence[str]]) -> str:
-    """As Go prints the user that somebody asked for."""
+    """Return the requested user as Go prints it."""
 
     def texts(found: Sequence[str]) -> str:
         return f"{{{', '.join(map(go_quote, found))}}}" if found else "(nil)"
@@ -82,7 +86,7 @@ def _shown(uid: str, groups: Sequence[str], extra: Mapping[str, Sequence[str]]) 
 
 
 def _account(name: str) -> tuple[str, str] | None:
-    """Namespace and name of a service account's user name."""
+    """Return namespace and name of a service account's user name."""
     parts = name.split(":")
     if name.startswith(_ACCOUNT) and len(parts) == _ACCOUNT_PARTS and all(parts):
         return parts[2], parts[3]

@@ -1,4 +1,4 @@
-"""Who is let in and what they may do, as kube-apiserver's options say it."""
+"""The options of authentication and authorization, with kube-apiserver's names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apiserver.access.authorizer import MODES
 
 @dataclass(frozen=True, slots=True)
 class AccessOptions:
-    """As given; None and "" are the defaults: plain ports, and everybody is admin."""
+    """The options as given; None and "" are the defaults: plain ports, and every client is admin."""
 
     certificate: Path | None = None
     key: Path | None = None
@@ -28,12 +28,12 @@ class AccessOptions:
 
     @property
     def secure(self) -> bool:
-        """Whether the ports speak TLS."""
+        """Whether the ports use TLS."""
         return self.certificate is not None
 
     @property
     def authenticates(self) -> bool:
-        """Whether anybody has to say who they are."""
+        """Whether requests are authenticated."""
         return self.client_ca is not None or self.tokens is not None
 
 
@@ -95,7 +95,10 @@ _OPTIONS = (
 
 
 def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options to a command, which gets them as `access`."""
+    """Add the options to a command, which gets them as the argument `access`.
+
+    Raises: click.UsageError for options that exclude each other.
+    """
 
     @functools.wraps(command)
     def wrapped(

@@ -1,4 +1,4 @@
-"""Reviews: who am I, may I, who is this, may they; asked and not stored.
+"""Access and token reviews, which are answered and not stored.
 
 Source: kube-apiserver 1.36, pkg/registry/authorization and authentication, and their validation.
 """
@@ -26,7 +26,10 @@ _GROUP = "authorization.k8s.io"
 
 
 def answer(access: Access, review: Any, user: User, namespace: str) -> Any:
-    """The review with its status. Raises 400, 422."""
+    """Fill in the status of a review and return it.
+
+    Raises: StatusError 400, 422.
+    """
     review.ClearField("status")
     match review:
         case authentication.SelfSubjectReview():
@@ -117,7 +120,7 @@ def _attributes(spec: Any) -> Attributes:
 
 
 def _terms(requirements: Iterable[Any]) -> str:
-    """Field requirements as the text that they could have been."""
+    """Return field requirements as the selector text that they stand for."""
     return ",".join(
         f"{each.key}={each.values[0]}"
         for each in requirements

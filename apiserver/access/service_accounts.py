@@ -1,8 +1,10 @@
-"""Service accounts' tokens: signed JSON web tokens (RS256/ES256's claims as kube-apiserver 1.36 makes them).
+"""Tokens of service accounts: signed JSON web tokens (RFC 7519).
 
-The subresource serviceaccounts/token makes one for an account, bound to a pod, a secret or a node if asked. A
-token is good as long as it has not expired and the account, and what it is bound to, are still the same
-objects.
+The subresource serviceaccounts/token issues one for an account, bound to a pod, a secret or a node on
+request. A token is valid until it expires, while the account and the object that it is bound to have the same
+uid.
+
+Source: kube-apiserver 1.36, pkg/serviceaccount (claims).
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Objects(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token says. Times in seconds since the epoch; `bound` has (pod|secret|node, name, uid)."""
+    """The claims of a token. Times are seconds since the epoch; `bound` has (pod|secret|node, name, uid)."""
 
     namespace: str
     account: str
@@ -50,7 +52,7 @@ class Claims:
     bound: Sequence[tuple[str, str, str]] = ()
 
     def document(self) -> dict[str, Any]:
-        """As JSON, in the order of names."""
+        """Return the claims as JSON, in alphabetical order."""
         private: dict[str, Any] = {"namespace": self.namespace}
         for kind, name, uid in self.bound:
             private[kind] = {"name": name, "uid": uid}
@@ -68,10 +70,9 @@ class Claims:
 
 
 class ServiceAccountTokens:
-    """Makes and reads them with one key (ECDSA P-256, PEM).
+    """Issues and verifies tokens with one key (ECDSA P-256, PEM).
 
-    The key is parsed when it is first needed: the library that does it takes 70 ms to load, which a start of
-    the server has no time for.
+    The key is parsed on first use: the import of the library takes 70 ms, which would delay the start.
     """
 
     def __init__(self, pem: bytes, objects: Objects, clock: Clock) -> None:
@@ -91,21 +92,21 @@ class ServiceAccountTokens:
 
     @cached_property
     def _key_id(self) -> str:
-        """As kube-apiserver names a key: by the hash of its public half (PKIX, DER)."""
+        """The key id that kube-apiserver computes: a hash of the public key (PKIX, DER)."""
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
         public = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         return _encode(hashlib.sha256(public).digest())
 
     def json_web_key(self) -> dict[str, str]:
-        """The public key as RFC 7517 has it, in the order of go-jose."""
+        """Return the public key as a JSON Web Key (RFC 7517), with the fields in go-jose's order."""
         numbers = self._key.public_key().public_numbers()
         x, y = (_encode(each.to_bytes(_COORDINATE_BYTES, "big")) for each in (numbers.x, numbers.y))
         point = {"crv": "P-256", "alg": "ES256", "x": x, "y": y}
         return {"use": "sig", "kty": "EC", "kid": self._key_id, **point}
 
     def issue(self, claims: Claims) -> str:
-        """A signed token."""
+        """Return a signed token."""
         from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
         from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
         from cryptography.hazmat.primitives.hashes import SHA256
@@ -117,7 +118,11 @@ class ServiceAccountTokens:
         return f"{signed}.{_encode(signature)}"
 
     def user_of(self, token: str, audiences: Sequence[str] = ()) -> User | None:
-        """The account as a user; None where the token is not ours, too old, or its objects are gone."""
+        """Return the account of a token as a user, or None.
+
+        None when the token has another issuer or key, has expired, or its account or bound object no longer
+        exists.
+        """
         document = self._verified(token)
         if document is None or not set(document.get("aud", ())) & set(audiences or (ISSUER,)):
             return None
@@ -133,7 +138,7 @@ class ServiceAccountTokens:
             bound = private.get(name)
             if bound is None:
                 continue
-            # The node of a pod's token is told only; one that the token itself is bound to must be there.
+            # A pod's token only names its node; a node that the token itself is bound to must exist.
             if (name != "node" or "pod" not in private) and not self._same(
                 kind, namespace if kind.namespaced else "", bound
             ):

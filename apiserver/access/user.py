@@ -1,7 +1,7 @@
 """The user of a request.
 
 The chain's impersonation filter sets `CURRENT` in the request's own task; flow control, admission and the
-registry ask `current_user()`.
+registry call `current_user()`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NODES = "system:nodes"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user as authorizers see it (apiserver's user.Info); `extra` in order of keys."""
+    """A user as authorizers see it (user.Info); `extra` is sorted by key."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -26,12 +26,12 @@ class User:
 
 
 ADMIN = User("kubernetes-admin", (MASTERS, ALL_AUTHENTICATED))
-"""Everybody, where the ports are plain and nobody has to say who they are; and the server itself."""
+"""The user of all requests on plain ports, which need no credentials; and of the server itself."""
 ANONYMOUS = User("system:anonymous", (ALL_UNAUTHENTICATED,))
 
 CURRENT: ContextVar[User] = ContextVar("user", default=ADMIN)
 
 
 def current_user() -> User:
-    """The user of the request that this task serves."""
+    """Return the user of the request that this task serves."""
     return CURRENT.get()

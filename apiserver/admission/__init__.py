@@ -1,5 +1,5 @@
-"""Admission: what is checked and filled in between a request and its kind's strategy.
+"""Admission plugins: they change or refuse a write after authorization.
 
-`chain` runs the plugins in upstream's order; each plugin has a file, named as upstream names it. Start
-reading at `interface`.
+`chain.py` runs the plugins in upstream's order. Each plugin has a file with upstream's name. Start reading at
+`interface.py`.
 """

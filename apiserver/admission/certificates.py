@@ -1,8 +1,9 @@
-"""Who may approve and sign certificates, and for which group nobody asks (kube-apiserver 1.36,
-plugin/pkg/admission/certificates).
+"""Admission of certificate requests: permissions to approve and sign, and the group that none may name.
 
-To be allowed to update `approval` or `status` is not enough: the verbs `approve` and `sign` on the request's
-signer are asked for too, by its name or for all of its domain ("example.com/*").
+Permission to update `approval` or `status` is not enough: the verbs `approve` and `sign` on the request's
+signer are required too, for its name or for all of its domain ("example.com/*").
+
+Source: kube-apiserver 1.36, plugin/pkg/admission/certificates.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 
 
 class _OfSigner(Plugin):
-    """Asks the authorizer for a verb on the request's signer."""
+    """Requires permission for a verb on the request's signer."""
 
     verb = ""
 
@@ -37,6 +38,8 @@ class _OfSigner(Plugin):
 
 
 class CertificateApproval(_OfSigner):
+    """Requires the verb `approve` on the signer for updates of `approval`."""
+
     name = "CertificateApproval"
     verb = "approve"
 
@@ -50,6 +53,8 @@ class CertificateApproval(_OfSigner):
 
 
 class CertificateSigning(_OfSigner):
+    """Requires the verb `sign` on the signer for updates of `status` that issue a certificate."""
+
     name = "CertificateSigning"
     verb = "sign"
 
@@ -66,7 +71,7 @@ class CertificateSigning(_OfSigner):
 
 
 class CertificateSubjectRestriction(Plugin):
-    """Nobody becomes one of system:masters by a certificate."""
+    """Refuses a client certificate for the group system:masters."""
 
     name = "CertificateSubjectRestriction"
 
@@ -76,10 +81,10 @@ class CertificateSubjectRestriction(Plugin):
     async def validate(self, request: Request, lookup: Lookup) -> None:
         if request.obj.spec.signerName != CLIENT_SIGNER:
             return
-        # 80 ms to import, and nobody asks for it in most clusters.
+        # 80 ms to import, and most clusters never need it.
         from cryptography import x509
 
-        # Validation has read it before.
+        # Validation has parsed it already.
         found = x509.load_pem_x509_csr(request.obj.spec.request)
         groups = found.subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)
         if any(group.value == MASTERS for group in groups):

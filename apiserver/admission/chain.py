@@ -1,4 +1,4 @@
-"""The plugins in upstream's order, less those that are disabled."""
+"""The admission chain: the enabled plugins in upstream's order."""
 
 from __future__ import annotations
 
@@ -52,13 +52,15 @@ ABSENT = frozenset((
     "OwnerReferencesPermissionEnforcement", "PodNodeSelector", "PodSecurity", "PodTolerationRestriction",
     "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
 ))  # fmt: skip
-"""Upstream's plugins that are not here: to disable one is nothing."""
+"""Upstream's plugins that do not exist here; disabling one has no effect."""
 
 
 def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plugin] = ()) -> list[Plugin]:
-    """All but the disabled ones; ValueError for a name that is none.
+    """Return the admission plugins in order, without the disabled ones.
 
-    `others` depend on who may do what: they are there where somebody has to say who they are.
+    `others` depend on authorization: they run only when requests are authenticated.
+
+    Raises: ValueError for an unknown plugin name.
     """
     unknown = sorted(set(disabled) - set(NAMES) - ABSENT)
     if unknown:
@@ -85,7 +87,7 @@ def plugins(gates: Gates, disabled: Collection[str] = (), others: Collection[Plu
 
 
 _Handling = tuple[tuple[Plugin, ...], tuple[Plugin, ...], tuple[Plugin, ...]]
-"""All that see such a request, those that fill in, those that refuse."""
+"""The plugins that handle a request; of these, those that mutate; those that validate."""
 
 
 class Chain:
@@ -97,7 +99,7 @@ class Chain:
         self._handling: dict[tuple[Kind[Any], Operation, str], _Handling] = {}
 
     def handling(self, kind: Kind[Any], operation: Operation, subresource: str) -> tuple[Plugin, ...]:
-        """Those that want to see such requests; empty for most."""
+        """Return the plugins that handle such requests; empty for most."""
         return self._of((kind, operation, subresource))[0]
 
     def _of(self, key: tuple[Kind[Any], Operation, str]) -> _Handling:

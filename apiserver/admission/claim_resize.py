@@ -13,6 +13,8 @@ _ZERO = Quantity.parse("0")
 
 
 class PersistentVolumeClaimResize(Plugin):
+    """Refuses a larger storage request of a claim that is unbound or whose class does not allow expansion."""
+
     name = "PersistentVolumeClaimResize"
 
     def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:

@@ -1,10 +1,12 @@
-"""Who may write which part of a ResourceClaim's status (DRAResourceClaimGranularStatusAuthorization).
+"""Authorization of the parts of a ResourceClaim's status (DRAResourceClaimGranularStatusAuthorization).
 
-Beside resourceclaims/status a writer needs `resourceclaims/binding` for the allocation and the reservations,
-and `resourceclaims/driver` by the name of each driver whose devices' status it changes: with the verb
+Beside resourceclaims/status a client needs `resourceclaims/binding` for the allocation and the reservations,
+and `resourceclaims/driver` with the name of each driver whose devices' status it changes: with the verb
 `associated-node:update` for a service account on the node of the claim, `arbitrary-node:update` for others
-(or `...:patch`). Upstream's strategy asks (1.36, registry/resource/authorization.go); strategies here do not
-know who writes. Not a plugin that could be disabled.
+(or `...:patch`). Upstream's strategy checks this; strategies here do not know the user. It cannot be
+disabled.
+
+Source: kube-apiserver 1.36, registry/resource/authorization.go.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _NODE_NAME: Final = "authentication.kubernetes.io/node-name"
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """Who changes which status into which, by which request."""
+    """A change of a claim's status, and the request that makes it."""
 
     user: User
     asked: Attributes
@@ -40,6 +42,8 @@ class _Write:
 
 
 class ClaimStatusAuthorization(Plugin):
+    """Requires the permissions for the parts of a claim's status that a write changes."""
+
     name = "ResourceClaimStatusAuthorization"
 
     def __init__(self, authorizer: Authorizer) -> None:
@@ -51,7 +55,7 @@ class ClaimStatusAuthorization(Plugin):
     async def validate(self, request: Request, lookup: Lookup) -> None:
         asked = CURRENT_ATTRIBUTES.get()
         if asked is None:
-            # The server itself.
+            # The server itself writes.
             return
         write = _Write(current_user(), asked, request.obj.status, request.old.status)
         causes = [*self._binding(write), *self._drivers(write)]
@@ -97,7 +101,7 @@ class ClaimStatusAuthorization(Plugin):
 def changed_drivers(new: devices.ResourceClaimStatus, old: devices.ResourceClaimStatus) -> set[str]:
     """Return the drivers with devices whose status was added, removed or changed.
 
-    What the server itself drops with a deallocation is no change of the writer's.
+    Entries that the server itself drops at a deallocation do not count.
     """
     dropped = devices.ResourceClaimStatus(allocation=new.allocation, devices=old.devices)
     drop_deallocated(dropped, old)
@@ -111,7 +115,7 @@ def _key(device: devices.AllocatedDeviceStatus) -> tuple[str, str, str, str]:
 
 
 def node_of(allocation: devices.AllocationResult) -> str:
-    """Return the only node of an allocation, "" where there may be several."""
+    """Return the only node of an allocation, or "" when it allows several."""
     terms = allocation.nodeSelector.nodeSelectorTerms
     if len(terms) != 1 or terms[0].matchExpressions or len(terms[0].matchFields) != 1:
         return ""
@@ -122,7 +126,7 @@ def node_of(allocation: devices.AllocationResult) -> str:
 
 
 def _node_of_account(user: User) -> str:
-    """The node that a service account's token is bound to; "" for others."""
+    """Return the node that a service account's token is bound to, or ""."""
     parts = user.name.removeprefix(_ACCOUNT).split(":")
     if not user.name.startswith(_ACCOUNT) or len(parts) != _ACCOUNT_PARTS:
         return ""

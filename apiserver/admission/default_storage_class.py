@@ -16,6 +16,8 @@ _DEFAULT = (
 
 
 class DefaultStorageClass(Plugin):
+    """Sets the default class of a new claim without a class."""
+
     name = "DefaultStorageClass"
 
     def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:

@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: a pod stays 300 s on a node that is not ready or unreachable (upstream 1.36)."""
+"""DefaultTolerationSeconds: pods tolerate an unready or unreachable node for 300 s (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _DEFAULTS = tuple(
 
 
 class DefaultTolerationSeconds(Plugin):
+    """Adds the tolerations for `not-ready` and `unreachable` that a pod lacks."""
+
     name = "DefaultTolerationSeconds"
 
     def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:

@@ -1,7 +1,9 @@
-"""Access to devices for administrators: in namespaces whose label allows it (DRAAdminAccess).
+"""Admin access to devices: only in namespaces whose label allows it (DRAAdminAccess).
 
-Upstream's strategies of resource claims and templates check this; strategies here see no other object, so it
-is done where other objects are looked up. Not a plugin that could be disabled. Source: kube-apiserver 1.36.
+Upstream's strategies of resource claims and templates check this. Strategies here see no other object, so a
+plugin does; it cannot be disabled.
+
+Source: kube-apiserver 1.36, registry/resource.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ _TEXT = f"admin access to devices requires the `{NAMESPACE_LABEL}: true` label o
 
 
 class DeviceAdminAccess(Plugin):
+    """Refuses admin access in namespaces without the label."""
+
     name = "DeviceAdminAccess"
 
     def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
@@ -37,7 +41,7 @@ class DeviceAdminAccess(Plugin):
 
 
 def _asked_at(request: Request) -> str:
-    """The path of the first field that newly asks for the access; empty without."""
+    """Return the path of the first field that newly requests admin access, or ""."""
     if request.subresource:
         if _granted(request.old):
             return ""

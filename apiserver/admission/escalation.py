@@ -1,8 +1,10 @@
-"""Nobody grants what they do not have: roles and bindings are checked against the user's own rules.
+"""Refuse to grant permissions that the user does not have: check roles and bindings against the user's rules.
 
-Not a plugin upstream, where the storage of these kinds does it (kube-apiserver 1.36, pkg/registry/rbac/*/
-policybased), so it cannot be disabled; it is there whenever RBAC is. The verbs `escalate` on a role and
-`bind` on the role of a binding lift it, as does the group system:masters.
+Not an admission plugin upstream, where the storage of these kinds does it, so it cannot be disabled; it runs
+whenever RBAC does. The verbs `escalate` on a role and `bind` on the role of a binding lift it, as does the
+group system:masters.
+
+Source: kube-apiserver 1.36, pkg/registry/rbac/*/policybased.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ _EVERYTHING = (Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",)))
 
 
 class Escalation(Plugin):
+    """Refuses roles and bindings that grant more than the user has."""
+
     name = "Escalation"
 
     def __init__(self, rbac: RBAC, authorizer: Authorizer) -> None:
@@ -45,7 +49,7 @@ class Escalation(Plugin):
             self._binding(user, request)
 
     def _role(self, user: User, request: Request) -> None:
-        # A new object's name is no part of the request.
+        # The request for a new object has no name.
         name = request.name if request.operation == "UPDATE" else ""
         if self._may(user, "escalate", request.kind, request.namespace, name):
             return
@@ -88,7 +92,7 @@ class Escalation(Plugin):
 
 
 def _only_for_collection(request: Request) -> bool:
-    """An update of what garbage collection needs: owners and finalizers."""
+    """Report whether an update changes only what garbage collection writes: owners and finalizers."""
     if request.operation != "UPDATE":
         return False
     new, old = request.kind.message(), request.kind.message()

@@ -1,4 +1,4 @@
-"""What an admission plugin gets and may do."""
+"""The interface of admission plugins: the request, access to other objects, and the plugin itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Operation = Literal["CREATE", "UPDATE", "DELETE"]
 
 @dataclass(slots=True)
 class Request:
-    """One write. `obj` may be changed by `admit`; `old` is what is stored (None on create), shared."""
+    """One write. `admit` may change `obj`; `old` is the stored object (None on create), which is shared."""
 
     operation: Operation
     kind: Kind[Any]
@@ -28,7 +28,7 @@ class Request:
     dry_run: bool = False
 
     def forbidden(self, problem: str, causes: Sequence[Cause] = ()) -> StatusError:
-        """403 that names the object; a name that is yet to be generated shows its prefix."""
+        """Return a 403 that names the object; a name that is not generated yet is shown as its prefix."""
         name = self.name or (self.obj.metadata.generateName if self.obj is not None else "")
         error = errors.forbidden(self.kind, name, problem)
         if causes:
@@ -37,30 +37,32 @@ class Request:
 
 
 class Lookup(Protocol):
-    """How plugins read other objects: the cache, and etcd where it has nothing."""
+    """Access of plugins to other objects: from the cache, and from etcd when the cache does not have them."""
 
     async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None: ...
 
     async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
-        """All of a cluster-scoped kind, as the cache has them."""
+        """Return the cached objects of a cluster-scoped kind."""
         ...
 
     def listed(self, kind: Kind[Any], namespace: str) -> Sequence[CachedObject]:
-        """A namespace's objects, as the cache has them; costs next to nothing where there are none."""
+        """Return the cached objects of a namespace; nearly free when there are no objects."""
         ...
 
     async def change(
         self, kind: Kind[Any], namespace: str, name: str, mutate: Callable[[Any], Awaitable[Any]]
     ) -> None:
-        """A guaranteed update past the rules, of what the server itself keeps.
+        """Update an object that the server itself maintains, without its strategy and admission.
 
-        `mutate` gets the CachedObject, makes the new message or raises, and may run again. 404, 409.
+        `mutate` gets the CachedObject and returns the new message or raises; it may run several times.
+
+        Raises: StatusError 404, 409.
         """
         ...
 
 
 class Plugin:
-    """A plugin that lets everything pass; `handles` says which (kind, operation) it wants to see."""
+    """A plugin that admits everything; `handles` selects the requests that it sees."""
 
     name = ""
 
@@ -68,7 +70,13 @@ class Plugin:
         raise NotImplementedError
 
     async def admit(self, request: Request, lookup: Lookup) -> None:
-        """Fill in, or refuse by raising StatusError; before the strategy."""
+        """Change the object, or refuse the write; before the strategy.
+
+        Raises: StatusError.
+        """
 
     async def validate(self, request: Request, lookup: Lookup) -> None:
-        """Refuse what the strategy has found valid."""
+        """Refuse a write that the strategy has found valid.
+
+        Raises: StatusError.
+        """

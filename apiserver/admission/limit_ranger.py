@@ -1,4 +1,4 @@
-"""LimitRanger: a namespace's LimitRanges give pods and claims defaults and bounds (kube-apiserver 1.36)."""
+"""LimitRanger: a namespace's LimitRanges set defaults and bounds of pods and claims (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 
 
 class LimitRanger(Plugin):
+    """Applies the defaults of the namespace's LimitRanges, and refuses what exceeds their bounds."""
+
     name = "LimitRanger"
 
     def __init__(self, gates: Gates) -> None:
@@ -54,7 +56,7 @@ def _ranges(request: Request, lookup: Lookup) -> Sequence[CachedObject]:
 
 
 def fill_in(pod: core.Pod, limit_range: core.LimitRange) -> None:
-    """Default limits and requests of its containers; in place. An annotation says which."""
+    """Set the default limits and requests of a pod's containers in place; an annotation lists them."""
     limits: dict[str, Any] = {}
     requests: dict[str, Any] = {}
     for limit in limit_range.spec.limits:
@@ -81,7 +83,7 @@ def fill_in(pod: core.Pod, limit_range: core.LimitRange) -> None:
 
 
 def pod_problems(pod: core.Pod, limits: Any, *, pod_level: bool) -> Iterator[str]:
-    """What each bound has against a pod."""
+    """Yield the violations of a LimitRange's bounds by a pod."""
     for limit in limits:
         if limit.type == "Container":
             for container in (*pod.spec.containers, *pod.spec.initContainers):
@@ -93,7 +95,7 @@ def pod_problems(pod: core.Pod, limits: Any, *, pod_level: bool) -> Iterator[str
 
 
 def claim_problems(claim: core.PersistentVolumeClaim, limits: Any) -> Iterator[str]:
-    """Claims have requests only."""
+    """Yield the violations of a LimitRange's bounds by a claim; claims have requests only."""
     for limit in limits:
         if limit.type != "PersistentVolumeClaim":
             continue

@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing new in a namespace that is missing or going (kube-apiserver 1.36)."""
+"""NamespaceLifecycle: no new objects in a namespace that is missing or terminating (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 
 class NamespaceLifecycle(Plugin):
+    """Refuses creations in missing or terminating namespaces, and deletion of the immortal ones."""
+
     name = "NamespaceLifecycle"
 
     def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
-        # Updates need no look: what they change exists, so its namespace does.
+        # Updates need no check: an existing object has a namespace.
         return kind is NAMESPACE if operation == "DELETE" else operation == "CREATE" and kind.namespaced
 
     async def admit(self, request: Request, lookup: Lookup) -> None:

@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatureValidator: a running pod is changed only where its node can follow (KEP-5328; 1.36)."""
+"""NodeDeclaredFeatureValidator: a bound pod changes only in ways that its node supports (KEP-5328; 1.36)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _ZERO = Quantity.parse("0")
 
 
 class NodeDeclaredFeatureValidator(Plugin):
+    """Refuses an update of a bound pod that needs a feature which the node does not declare."""
+
     name = "NodeDeclaredFeatureValidator"
 
     def __init__(self, gates: Gates) -> None:
@@ -44,7 +46,7 @@ class NodeDeclaredFeatureValidator(Plugin):
 
 
 def needed_for_update(old: core.Pod, new: core.Pod) -> Iterator[str]:
-    """Features that a node must have for a pod on it to change so."""
+    """Yield the features that a node must declare for this update of one of its pods."""
     if recorded_qos_class(old) == GUARANTEED and _cpu(old.spec.containers) != _cpu(new.spec.containers):
         yield "GuaranteedQoSPodCPUResize"
     if old.spec.HasField("resources") != new.spec.HasField("resources") or (
@@ -57,6 +59,6 @@ def needed_for_update(old: core.Pod, new: core.Pod) -> Iterator[str]:
 
 
 def _cpu(containers: Iterable[core.Container]) -> list[Quantity]:
-    """Return the cpu requests; init containers and pod-level requests pin no cpus and are not looked at."""
+    """Return the cpu requests of containers; init containers and pod-level requests pin no cpus."""
     lists = (container.resources.requests for container in containers)
     return [Quantity.parse(found["cpu"].string) if "cpu" in found else _ZERO for found in lists]

@@ -1,7 +1,9 @@
 """NodeRestriction: a kubelet changes its own Node, its pods' status, its lease and CSINode, and no others.
 
-Source: kube-apiserver 1.36, plugin/pkg/admission/noderestriction. A credential for many nodes (see
-access/node/identity.py) may do so for each of them; the messages name the credential's node.
+A credential for many nodes (see access/node/identity.py) may change those of each of them; messages name the
+credential's node.
+
+Source: kube-apiserver 1.36, plugin/pkg/admission/noderestriction.
 """
 
 from __future__ import annotations
@@ -49,6 +51,8 @@ _HANDLED = frozenset(
 
 
 class NodeRestriction(Plugin):
+    """Restricts the writes of kubelets to their own nodes and pods."""
+
     name = "NodeRestriction"
 
     def __init__(self) -> None:
@@ -140,7 +144,7 @@ class NodeRestriction(Plugin):
     def _no_references(self, request: Request, node: NodeIdentity) -> None:
         pod = kinds.POD.message()
         pod.CopyFrom(request.obj)
-        # What a mirror pod refers to is not followed; here that is just what is looked for.
+        # `references` skips mirror pods; here their references are what must be refused.
         del pod.metadata.annotations[MIRROR]
         wanted = {resource for resource, _ in references(pod)}
         for resource, what in (
@@ -237,7 +241,7 @@ class NodeRestriction(Plugin):
                 raise errors.not_found(kinds.RESOURCE_SLICE, request.name)
             of = found.message.spec.nodeName
         else:
-            # The field is immutable, and the authorizer has looked at the old object.
+            # The field is immutable, and the authorizer has checked the old object.
             return
         if not node.has(of):
             verb = "create" if request.operation == "CREATE" else "delete"
@@ -280,7 +284,7 @@ def _without_status(claim: Any) -> Any:
 
 
 def _forbidden_labels(new: Mapping[str, str], old: Mapping[str, str]) -> list[str]:
-    """Changed labels that are not the node's to change, in order."""
+    """Return the changed labels that a node may not change, sorted."""
     changed = {key for key in {*new, *old} if new.get(key) != old.get(key)}
     return sorted(key for key in changed if _is_forbidden(key))
 

@@ -1,7 +1,7 @@
-"""PodResizeValidator: a resize asks for no more than the whole node has (kube-apiserver 1.36).
+"""PodResizeValidator: a resize must not request more than the node's allocatable (kube-apiserver 1.36).
 
-It compares the whole pod with the node's allocatable, not with what is free, and ignores the old size: that
-is the kubelet's part.
+It compares the whole pod with the node's allocatable, not with the free resources, and ignores the old size:
+deferring is the kubelet's part.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ _OS_LABEL = "kubernetes.io/os"
 
 
 class PodResizeValidator(Plugin):
+    """Refuses a resize that the pod's node could never satisfy."""
+
     name = "PodResizeValidator"
 
     def __init__(self, gates: Gates) -> None:

@@ -1,4 +1,4 @@
-"""PodTopologyLabels: a pod on a node carries the node's zone and region (KEP-4742; beta since 1.35)."""
+"""PodTopologyLabels: a bound pod gets the node's zone and region labels (KEP-4742; beta since 1.35)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from machinery.api.kinds import NODE, POD, Kind
 from machinery.features.gates import Gates, Version
 
 SINCE = Version(1, 35)
-"""The version that has it on."""
+"""The first version that enables it by default."""
 LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
 class PodTopologyLabels(Plugin):
-    """Labels of the node that is bound to overwrite the Binding's (which go to the pod) or the pod's own."""
+    """Copies the node's topology labels to the Binding, which sets them on the pod.
+
+    They overwrite the labels of the Binding and of the pod.
+    """
 
     name = "PodTopologyLabels"
 

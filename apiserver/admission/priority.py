@@ -1,4 +1,4 @@
-"""Priority: a pod's priority and preemption policy come from its PriorityClass (kube-apiserver 1.36)."""
+"""Priority: sets a pod's priority and preemption policy from its PriorityClass (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _COMPUTED = "must not be provided in pod spec; priority admission controller com
 
 
 class Priority(Plugin):
+    """Sets spec.priority and spec.preemptionPolicy, and refuses unknown classes and other priorities."""
+
     name = "Priority"
 
     def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
@@ -55,7 +57,7 @@ class Priority(Plugin):
         return message
 
     async def _default(self, lookup: Lookup) -> scheduling.PriorityClass | None:
-        """The global default; the lowest where there is more than one."""
+        """Return the global default class; the one with the lowest value when there are several."""
         defaults = [
             found.message for found in await lookup.known(PRIORITY_CLASS) if found.message.globalDefault
         ]
@@ -76,7 +78,7 @@ class Priority(Plugin):
 
 
 def _keep(new: core.PodSpec, old: core.PodSpec) -> None:
-    """A client that does not know the fields must not clear them."""
+    """Keep the fields when a client does not send them: an old client must not clear them."""
     if not new.HasField("priority") and old.HasField("priority"):
         new.priority = old.priority
     if not new.HasField("preemptionPolicy") and old.HasField("preemptionPolicy"):

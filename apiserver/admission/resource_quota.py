@@ -1,7 +1,7 @@
-"""ResourceQuota: what a namespace may use in all is not exceeded (kube-apiserver 1.36).
+"""ResourceQuota: a namespace's usage must not exceed its quotas (kube-apiserver 1.36).
 
-The status that the controller counts is what bounds; what is let pass is charged to it at once. A quota
-without a status yet bounds nothing.
+The status that the controller computes is compared; an admitted write is charged to it at once. A quota
+without a status limits nothing yet.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ _UPDATES = frozenset(
         (PERSISTENT_VOLUME_CLAIM, "status"),
     }
 )
-"""Kinds and subresources whose updates may make an object use more, or move it into another quota."""
+"""Kinds and subresources whose updates may raise an object's usage, or move it into another quota."""
 _MOVES = frozenset({(POD, ""), (PERSISTENT_VOLUME_CLAIM, "status")})
-"""Those whose updates are looked at only where they change what quotas count."""
+"""Of these, those whose updates are checked only when they change the usage that quotas count."""
 
 
 class ResourceQuota(Plugin):
+    """Charges writes to the namespace's quotas, and refuses those that exceed one."""
+
     name = "ResourceQuota"
 
     def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
@@ -73,7 +75,10 @@ class ResourceQuota(Plugin):
 
 
 def _bounds(request: Request, found: core.ResourceQuota) -> bool:
-    """Report whether a quota bounds such an object. Raises 403 where the object cannot be counted."""
+    """Report whether a quota applies to the object.
+
+    Raises: StatusError 403 when the object's usage cannot be computed.
+    """
     hard = found.status.hard
     names = sorted(name for name in hard if quota.is_measured(request.kind, name))
     if not names or not quota.counts(found, request.kind, request.obj):
@@ -90,9 +95,12 @@ def _bounds(request: Request, found: core.ResourceQuota) -> bool:
 def _charges(
     request: Request, bounding: Sequence[core.ResourceQuota]
 ) -> list[tuple[core.ResourceQuota, Amounts]]:
-    """Return what the write adds to each quota. Raises 403 for a negative usage.
+    """Return the usage that the write adds to each quota.
 
-    On update that is the increase; a quota whose scopes did not take in the old object is charged all.
+    For an update that is the increase; a quota whose scopes did not match the old object is charged the whole
+    usage.
+
+    Raises: StatusError 403 for a negative usage.
     """
     used = quota.usage(request.kind, request.obj)
     negative = sorted(name for name, quantity in used.items() if quantity.sign < 0)
@@ -112,7 +120,10 @@ def _positive(found: Amounts) -> Amounts:
 
 
 def charged(request: Request, found: core.ResourceQuota, used: Amounts) -> core.ResourceQuota:
-    """The quota with `used` more. Raises 403 where that is too much."""
+    """Return the quota with `used` added to its status.
+
+    Raises: StatusError 403 when that exceeds a hard limit.
+    """
     hard, before = amounts.read(found.status.hard), amounts.read(found.status.used)
     asked = {name: used[name] for name in sorted(used) if name in hard}
     after = amounts.add(before, asked)

@@ -1,4 +1,4 @@
-"""RuntimeClass: what a pod's runtime needs, and where it is there (kube-apiserver 1.36)."""
+"""RuntimeClass: sets a pod's overhead and scheduling from its RuntimeClass (kube-apiserver 1.36)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ _ALONE = "pod rejected: Pod Overhead set without corresponding RuntimeClass defi
 
 
 class RuntimeClassAdmission(Plugin):
+    """Sets overhead, node selector and tolerations of the pod's class, and refuses contradicting values."""
+
     name = "RuntimeClass"
 
     def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
@@ -62,7 +64,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _schedule(request: Request, spec: core.PodSpec, scheduling: node.Scheduling) -> None:
-    """The class's nodes only; its tolerations come after the pod's own."""
+    """Add the class's node selector and tolerations; the tolerations come after the pod's own."""
     for key in sorted(scheduling.nodeSelector):
         wanted = scheduling.nodeSelector[key]
         if spec.nodeSelector.get(key, wanted) != wanted:

@@ -1,7 +1,8 @@
-"""ServiceAccount: a pod acts as an account of its namespace, whose token is in a volume (upstream 1.36).
+"""ServiceAccount: sets a pod's service account and mounts its token (kube-apiserver 1.36).
 
-Where no controllers run, nothing creates the account `default`, and every pod is refused: so `nominee up`
-without controllers disables the plugin. See docs/design/008-authentication-and-authorization.md.
+Without controllers nothing creates the account `default`, and every pod would be refused: `nominee up`
+without controllers disables the plugin. See docs/design/008-who-may-do-what.md.
+
 Source: plugin/pkg/admission/serviceaccount.
 """
 
@@ -23,14 +24,17 @@ DEFAULT = "default"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 VOLUME_PREFIX = "kube-api-access-"
 TOKEN_SECONDS = 3607
-"""An hour, and what tells these tokens from those that a pod asks for itself."""
+"""An hour, and the seconds that mark these tokens: a pod's own requests have other life times."""
 ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 _ATTEMPTS_MAX = 10
 _AGAIN_SECONDS = 0.1
 
 
 class ServiceAccount(Plugin):
-    """`rng` names volumes, and spreads the attempts to find an account that is about to be made."""
+    """Sets the account of new pods and mounts its token.
+
+    `rng` names the volumes, and spreads the retries that wait for the account `default`.
+    """
 
     name = "ServiceAccount"
 
@@ -70,7 +74,10 @@ class ServiceAccount(Plugin):
             _check_secrets(request, account)
 
     async def _account(self, request: Request, lookup: Lookup) -> core.ServiceAccount:
-        """403 where there is none; `default` is waited for, since a controller is about to make it."""
+        """Return the pod's account. `default` is waited for, since a controller is about to create it.
+
+        Raises: StatusError 403 when the account does not exist.
+        """
         name = request.obj.spec.serviceAccountName
         attempts = _ATTEMPTS_MAX if name == DEFAULT else 1
         for attempt in range(attempts):
@@ -115,7 +122,7 @@ def _token_volume(volume: core.ProjectedVolumeSource) -> None:
 
 
 def _mounts_token(account: core.ServiceAccount, spec: core.PodSpec) -> bool:
-    """What the pod says of it counts more than what its account says."""
+    """Report whether to mount the token; the pod's field takes precedence over the account's."""
     for each in (spec, account):
         if each.HasField("automountServiceAccountToken"):
             return bool(each.automountServiceAccountToken)
@@ -123,7 +130,7 @@ def _mounts_token(account: core.ServiceAccount, spec: core.PodSpec) -> bool:
 
 
 def _check_mirror(request: Request) -> None:
-    """A mirror pod shows what a kubelet runs anyway: it may not open anything."""
+    """Refuse a mirror pod with an account or secrets: it shows a static pod and must not gain access."""
     spec = request.obj.spec
     if spec.serviceAccountName:
         raise request.forbidden("a mirror pod may not reference service accounts")
@@ -136,7 +143,7 @@ def _check_mirror(request: Request) -> None:
 
 
 def _secrets_of_environment(container: Any) -> Iterator[tuple[str, str]]:
-    """(how it is referred to, secret)."""
+    """Yield (the field that refers to it, secret) of a container."""
     for variable in container.env:
         if variable.valueFrom.HasField("secretKeyRef"):
             yield f"envVar {variable.name}", variable.valueFrom.secretKeyRef.localObjectReference.name
@@ -146,7 +153,7 @@ def _secrets_of_environment(container: Any) -> Iterator[tuple[str, str]]:
 
 
 def _check_secrets(request: Request, account: core.ServiceAccount) -> None:
-    """Only the secrets that an account lists, where its annotation asks for that."""
+    """Refuse secrets that the account does not list, if its annotation requires that."""
     spec, name = request.obj.spec, account.metadata.name
     allowed = {secret.name for secret in account.secrets}
     for volume in spec.volumes if request.operation == "CREATE" else ():

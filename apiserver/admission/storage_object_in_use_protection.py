@@ -1,4 +1,4 @@
-"""StorageObjectInUseProtection: claims and volumes are kept while something uses them, by a finalizer."""
+"""StorageObjectInUseProtection: a finalizer keeps claims and volumes while they are in use."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ _FINALIZERS = {
 
 
 class StorageObjectInUseProtection(Plugin):
+    """Adds the finalizer to new claims and volumes."""
+
     name = "StorageObjectInUseProtection"
 
     def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:

@@ -1,4 +1,4 @@
-"""TaintNodesByCondition: a new node takes no pods until the node life cycle controller has seen it ready."""
+"""TaintNodesByCondition: a new node is tainted until the node life cycle controller has seen it ready."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class TaintNodesByCondition(Plugin):
+    """Adds the not-ready taint to new nodes."""
+
     name = "TaintNodesByCondition"
 
     def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:

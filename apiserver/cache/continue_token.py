@@ -65,7 +65,7 @@ def decode(text: str) -> ContinueToken:
         )
     if not isinstance(start, str) or not start:
         raise InvalidToken(f"continue key is not valid: encoded start key empty (version {_VERSION})")
-    # Nobody climbs out of the list's prefix.
+    # A token must not lead out of the list's prefix.
     absolute = start if start.startswith("/") else f"/{start}"
     if posixpath.normpath(absolute) != absolute:
         raise InvalidToken(f"continue key is not valid: {start}")

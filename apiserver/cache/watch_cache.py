@@ -76,7 +76,7 @@ class WatchCache:
         stored = [kind for kind in kinds.KINDS if kind not in kinds.STORED_AS]
         self._kinds = {kind: KindCache(kind, history_max=self._limits.history_per_kind) for kind in stored}
         self._stored = tuple(self._kinds.values())
-        # A key's first part tells its kind, or the few that share it (services/specs, services/endpoints).
+        # A key's first part names its kind, or the few that share it (services/specs, services/endpoints).
         self._places: dict[str, tuple[tuple[KindCache, int, str], ...]] = {}
         for cache in self._stored:
             prefix = cache.kind.key_prefix()
@@ -161,11 +161,12 @@ class WatchCache:
         timeout_seconds: float = 0.0,
         initial_events_end: bool = False,
     ) -> Watcher:
-        """Events after `since_revision`; 0 begins with the present state as ADDED events.
+        """Watch a kind from `since_revision`; 0 begins with the current state as ADDED events.
 
-        `initial_events_end` tells the end of the present state by a bookmark with an annotation.
-        `predicate` looks at stored objects, `convert` changes what is shown. Raises StatusError 410 when the
-        window does not reach back that far.
+        With `initial_events_end` a bookmark with an annotation marks the end of the current state.
+        `predicate` selects stored objects, `convert` changes what the watcher receives.
+
+        Raises: StatusError 410 when the window does not reach back to `since_revision`.
         """
         cache = self._kinds[kind]
         watcher = Watcher(
@@ -228,7 +229,10 @@ class WatchCache:
                         retries.reset()
                         self._apply(changes)
             except Compacted as error:
-                _log.warning("etcd has compacted what the cache had not read; loading anew", error=str(error))
+                _log.warning(
+                    "etcd has compacted revisions that the cache had not read; listing again",
+                    error=str(error),
+                )
                 self._revision = 0
             except StorageError as error:
                 # Once, not at every attempt.
@@ -238,7 +242,7 @@ class WatchCache:
             await self._clock.sleep(retries.next_delay())
 
     async def _load(self) -> None:
-        """Read everything at one revision, and begin with that: whoever watched has to list again."""
+        """List everything at one revision and serve it; all watches end and their clients list again."""
         loaded: dict[KindCache, list[tuple[str, CachedObject]]] = {cache: [] for cache in self._stored}
         page = await self._storage.range(ROOT, limit=_LOAD_PAGE)
         revision = page.revision
@@ -252,7 +256,7 @@ class WatchCache:
             page = await self._storage.range(
                 ROOT, revision=revision, limit=_LOAD_PAGE, start_after=page.items[-1].key
             )
-        self.end_watches(errors.expired("too old resource version: the server has read its state anew"))
+        self.end_watches(errors.expired("too old resource version: the server has listed its state again"))
         for cache, objects in loaded.items():
             cache.replace(objects, revision)
         self._revision = revision
@@ -286,10 +290,10 @@ class WatchCache:
         return None
 
     def _apply(self, changes: Iterable[Change]) -> None:
-        """Take over what etcd says, in its order, and tell the watchers."""
+        """Apply etcd's changes in their order, and send them to the watchers."""
         revision = self._revision
         for change in changes:
-            # A resumed watch begins behind what is known; this guards against being told twice.
+            # A resumed watch begins after the cache's revision; this guards against duplicate events.
             if change.revision <= self._revision:
                 continue
             revision = change.revision

@@ -48,16 +48,18 @@ TOO_MANY = "Too many requests, please try again later."
 WAIT_SECONDS_MAX = 15.0
 """In a queue: a quarter of the 60 s that a request may take."""
 _KNOWN_MAX = 4096
-"""Kinds of requests whose way is remembered; made-up names must not fill the memory."""
-_WayKey = tuple[str, tuple[str, ...], str, str, str, str, str, str]
+"""Kinds of requests whose classification is cached; made-up names must not fill the memory."""
+_ClassificationKey = tuple[str, tuple[str, ...], str, str, str, str, str, str]
 """User, groups; verb, group, resource, subresource, namespace, path."""
 _READ_VERBS = frozenset({"get", "list", "watch"})
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """As the flags `--max-requests-inflight` and `--max-mutating-requests-inflight`: their sum are the
-    server's seats. Without `fair` each is a limit by itself, and 0 is none."""
+    """The flags `--max-requests-inflight` and `--max-mutating-requests-inflight`.
+
+    Their sum is the server's number of seats. Without `fair` each is a limit of its own; 0 means no limit.
+    """
 
     reading: int = 400
     mutating: int = 200
@@ -70,7 +72,7 @@ class Limits:
 
 
 class LevelState:
-    """A level in force: its queues, its seats, and what it has told those it refused."""
+    """A priority level in force: its queues, its seats, and the Retry-After of its rejections."""
 
     __slots__ = ("bounds", "counts", "exempt", "level", "most_seats", "queues", "retry_after", "smoothed")
 
@@ -176,7 +178,10 @@ class TooManyRequests(StatusError):
 
 
 class FlowControl:
-    """All levels of a server. `stored_of` tells of a group's resource what is stored, for lists' widths."""
+    """All priority levels of a server.
+
+    `stored_of` returns the number and size of a resource's stored objects, for the width of lists.
+    """
 
     def __init__(self, clock: Clock, limits: Limits | None = None) -> None:
         self._clock = clock
@@ -185,7 +190,7 @@ class FlowControl:
         self.levels: dict[str, LevelState] = {}
         self._schemas: tuple[Schema, ...] = ()
         self._configuration = Configuration((), {})
-        self._ways: FIFOCache[_WayKey, _Way] = FIFOCache(_KNOWN_MAX)
+        self._ways: FIFOCache[_ClassificationKey, _Way] = FIFOCache(_KNOWN_MAX)
         # Under way and waiting, by whether they only read.
         self.in_flight = {True: 0, False: 0}
         self.in_queue = {True: 0, False: 0}
@@ -246,7 +251,7 @@ class FlowControl:
             self.lend()
 
     def lend(self) -> None:
-        """Divide the seats anew by what was wanted since the last time."""
+        """Divide the seats again by the demand since the last time."""
         now = self._clock.monotonic()
         demands = {}
         for name, state in self.levels.items():
@@ -263,8 +268,11 @@ class FlowControl:
     # Requests.
 
     def arrive(self, user: User, asked: Attributes, seats_of: Callable[[int], int] | None = None) -> Ticket:
-        """A request comes; `seats_of` tells its width, given the most it may have; without it one seat."""
-        # No name: made-up ones are many, and their ways the same.
+        """Classify a request and let it wait or take a seat.
+
+        `seats_of` returns its width, given the largest allowed width; without it the request takes one seat.
+        """
+        # Without the name: there are many made-up names, and all are classified alike.
         verb, resource, group, _, subresource, namespace, _, path, _, _ = asked
         key = (user.name, user.groups, verb, group, resource, subresource, namespace, path)
         try:
@@ -318,7 +326,7 @@ class FlowControl:
             most=most,
         )
 
-    def _find(self, key: _WayKey, user: User, asked: Attributes) -> _Way:
+    def _find(self, key: _ClassificationKey, user: User, asked: Attributes) -> _Way:
         schema = self._configuration.classify(user, asked)
         state = self.levels[schema.level]
         cards: tuple[int, ...] = ()

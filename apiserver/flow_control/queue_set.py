@@ -124,7 +124,7 @@ class QueueSet:
             self._active += 1
         self.demand.change(seats, now)
         if not self.waiting and self.seats < self.limit and self._fits(seats):
-            # Nobody else waits: it would be the next one anyway.
+            # No other request waits: this one would be the next anyway.
             self._robin = queue.index
             self._dispatch(request, queue, now)
             return request

@@ -1,4 +1,4 @@
-"""How long refused clients are told to stay away: longer the more of them there are.
+"""The Retry-After of rejected requests: the more rejections, the longer.
 
 Source: kube-apiserver 1.36, util/flowcontrol/dropped_requests_tracker.go.
 """
@@ -11,7 +11,10 @@ SECONDS_MAX = 32
 
 
 class RetryAfter:
-    """One level's refusals by whole seconds; what is told doubles under many and falls by one under few."""
+    """A level's rejections by whole seconds.
+
+    `seconds` doubles when there are many rejections and falls by one when there are few.
+    """
 
     __slots__ = ("_changed", "_count", "_history", "_second", "seconds")
 
@@ -23,7 +26,7 @@ class RetryAfter:
         self._history: deque[tuple[int, int]] = deque(maxlen=SECONDS_MAX)
 
     def refused(self, now: float) -> None:
-        """One more is refused at `now`, in seconds."""
+        """Count a rejection at `now`, in seconds."""
         second = int(now)
         if second == self._second:
             self._count += 1

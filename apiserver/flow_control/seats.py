@@ -31,7 +31,7 @@ def seats_max(nominal_limit: int) -> int:
 
 
 def of_list(stored: Stored, *, limit: int, from_cache: bool, selects: bool, most: int) -> int:
-    """Seats of a list of a kind, or of a watch that begins with one; `limit` 0 is none."""
+    """Return the seats of a list of a kind, or of a watch that begins with one; `limit` 0 means no limit."""
     count = min(limit, stored.count) if limit > 0 else stored.count
     if selects and not from_cache:
         count = max(count, stored.count // 2)

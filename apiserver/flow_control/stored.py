@@ -91,7 +91,7 @@ async def _follow(
                         control.configure(schemas, levels)
                         await _tell(registry, schemas, {level.metadata.name for level in levels}, clock)
         except StatusError as error:
-            # The server stops, or has read its state anew.
+            # The server stops, or the watch cache listed again.
             _log.debug("the watch of flow control's objects ended", kind=kind.kind, error=str(error))
         await clock.sleep(_AGAIN_SECONDS)
 

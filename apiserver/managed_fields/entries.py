@@ -28,7 +28,7 @@ _FIELDS_TYPE: Final = "FieldsV1"
 
 
 class BadEntries(ValueError):
-    """managedFields that nobody can read."""
+    """managedFields that cannot be decoded."""
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from apiserver.managed_fields.paths import SELF, BadElement, Path
 
 
 class FieldSet:
-    """See the module; `insert` is only for whoever has just made it."""
+    """See the module. Only the function that created a set may call `insert`."""
 
     __slots__ = ("children", "members")
 
@@ -33,7 +33,7 @@ class FieldSet:
         return found
 
     def insert(self, path: Iterable[str]) -> None:
-        """Add a path; its parents do not become members. The empty path is nobody's."""
+        """Add a path; its parents do not become members. The empty path is ignored."""
         *parents, last = (*path,) or (None,)
         if last is None:
             return

@@ -1,6 +1,7 @@
 """The annotation of client-side apply: what `kubectl apply --server-side` takes over from it.
 
-Fields of which the annotation says what the object has are kubectl's own, whoever owns them now: no conflict.
+A field whose value the annotation contains belongs to kubectl whichever manager owns it now: no conflict.
+
 Source: apimachinery 1.36, util/managedfields/internal/lastapplied*.go.
 """
 

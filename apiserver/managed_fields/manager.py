@@ -1,8 +1,10 @@
 """managedFields of objects through creates, updates and applies: what the registry calls.
 
-Upstream's chain of managers as three functions: fields of the metadata that are nobody's are left out,
-tracking begins with the creation or the first apply, update managers are at most ten, times change where
-something changes. Source: apimachinery 1.36, util/managedfields/internal.
+Upstream's chain of managers as three functions: fields of the metadata that have no owner are left out,
+tracking begins with the creation or the first apply, there are at most ten update managers, and a manager's
+time changes when it changes a field.
+
+Source: apimachinery 1.36, util/managedfields/internal.
 """
 
 from __future__ import annotations
@@ -90,13 +92,16 @@ def track_create(endpoint: Endpoint, new: Any, who: Who) -> None:
     try:
         managed = _updated(endpoint, old, document, given or Managed(), who)
     except ValueError:
-        # Elements of lists without their keys: nobody can own them.
+        # Elements of lists without their keys: no manager can own them.
         return
     _write(new, managed)
 
 
 def track_update(endpoint: Endpoint, live: Any, new: Any, who: Who) -> None:
-    """Set managedFields of a changed object, where they are tracked; what cannot be told stays."""
+    """Set managedFields of a changed object that is tracked.
+
+    They stay as they are when the object's fields cannot be determined.
+    """
     managed = _of_live_or_new(endpoint, live, new)
     new.metadata.ClearField("managedFields")
     if not managed.owners:
@@ -112,9 +117,11 @@ def track_update(endpoint: Endpoint, live: Any, new: Any, who: Who) -> None:
 
 
 def apply(endpoint: Endpoint, live: Any | None, config: Any, who: Who, *, force: bool) -> Any:
-    """A new object from the live one (None: there is none) and a configuration, with its managedFields.
+    """Return the object that a configuration makes of the live one (None: it does not exist).
 
-    Raises 400, 409 with the conflicts, and 500 for what is no such object.
+    Its managedFields are set.
+
+    Raises: StatusError 400 and 500 for a configuration of another type, 409 with the conflicts.
     """
     check_type(endpoint.kind, config)
     base = live if live is not None else endpoint.kind.message()
@@ -221,7 +228,7 @@ def _updated(endpoint: Endpoint, old: Any, new: Any, managed: Managed, who: Who)
 
 
 def _served(endpoint: Endpoint, owners: Owners) -> Owners:
-    """Without owners in versions that nobody serves any more."""
+    """Return the owners in versions that are still served."""
     version = endpoint.kind.api_version
     return {manager: owned for manager, owned in owners.items() if owned.api_version == version}
 
@@ -252,7 +259,7 @@ def _write(obj: Any, managed: Managed) -> None:
 
 
 def _decoded(endpoint: Endpoint, found: Any) -> Managed | None:
-    """None where there are none, or none that can be read."""
+    """Return the decoded managedFields, or None when there is nothing or nothing that can be decoded."""
     if not found:
         return None
     try:
@@ -275,13 +282,13 @@ def _of_live_or_new(endpoint: Endpoint, live: Any, new: Any) -> Managed:
 
 
 def _document(endpoint: Endpoint, obj: Any) -> Any:
-    """An object's JSON with its type, also where it is none that is stored (Scale)."""
+    """Return an object's JSON with its type, also for a type that is not stored (Scale)."""
     return {"kind": endpoint.kind.kind, "apiVersion": endpoint.kind.api_version, **codec.to_json(obj)}
 
 
 @cache
 def _empty(kind: Kind[Any]) -> Any:
-    """The document of an object of which nothing is set; nobody changes it."""
+    """Return the document of an object without any field set. It is shared: never change it."""
     return codec.to_json(kind.message())
 
 

@@ -64,7 +64,7 @@ class Engine:
     keep: Keep
 
     def update(self, old: Any, new: Any, owners: Mapping[Manager, Owned], who: Manager) -> Owners:
-        """Owners after somebody wrote `new` over `old`: who changes a field owns it alone."""
+        """Return the owners after `who` wrote `new` over `old`: the writer alone owns each changed field."""
         left, change = self._take(old, new, owners, who, force=True)
         mine = left.get(who)
         fields = ((mine.fields if mine else EMPTY) - change.removed) | change.modified | change.added
@@ -114,7 +114,7 @@ class Engine:
         return left, change
 
     def _prune(self, merged: Any, owners: Owners, last: FieldSet) -> Any:
-        """Without what this applier applied last time and nobody owns now."""
+        """Remove fields that this applier applied last time and that have no owner now."""
         declared = self.declared
 
         def all_of(value: Any) -> FieldSet:
@@ -128,5 +128,5 @@ class Engine:
             managed |= owned.fields
         kept = all_of(pruned) | with_named_fields(managed, declared)
         pruned = without(merged, everything - kept, declared)
-        # What goes must have been the applier's: nothing goes with it that was nobody's.
+        # Only fields that the applier owned are removed, and none without an owner along with them.
         return without(merged, (everything - all_of(pruned)) & before, declared)

@@ -1,4 +1,4 @@
-"""One version of one object: bytes that can be handed on, a message when somebody must look inside."""
+"""One version of an object: bytes that are passed on, and a message that is decoded when it is needed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from machinery.wire import envelope, presence
 class CachedObject:
     """An object at a revision.
 
-    `stored` is the value as it lies in etcd, without a resource version. The rest is made when first asked
-    for (EnvelopeError if it is none). `message` is shared by everybody: never change it.
+    `stored` is the value in etcd, which has no resourceVersion. The other forms are made on first use.
+    `message` is shared by all users: never change it.
+
+    Raises: EnvelopeError on first use, when `stored` is not an envelope.
     """
 
     __slots__ = (

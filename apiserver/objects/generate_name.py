@@ -9,7 +9,7 @@ ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 NAME_LENGTH_MAX = 63
 ATTEMPTS_MAX = 8
-"""How often a generated name that is taken is tried anew (KEP-4420)."""
+"""How many names are generated when names are taken (KEP-4420)."""
 
 
 def generate(prefix: str, rng: random.Random) -> str:

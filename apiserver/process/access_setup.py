@@ -35,16 +35,19 @@ class ServingCertificate:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """`access` for the fronts; `admission` are plugins that come with it."""
+class AccessSetup:
+    """Authentication and authorization for the fronts, and the admission plugins that depend on them."""
 
     access: Access = OPEN
     admission: tuple[Plugin, ...] = ()
     accounts: ServiceAccountTokens | None = None
 
 
-def make(options: AccessOptions, cache: WatchCache, clock: Clock) -> Door:
-    """Raises BadConfiguration for files that cannot be read."""
+def make(options: AccessOptions, cache: WatchCache, clock: Clock) -> AccessSetup:
+    """Build authentication and authorization from the options.
+
+    Raises: BadConfiguration for a file that cannot be read.
+    """
     try:
         accounts = None
         if options.accounts_key is not None:
@@ -57,14 +60,14 @@ def make(options: AccessOptions, cache: WatchCache, clock: Clock) -> Door:
         anonymous = options.anonymous
         if anonymous and "AlwaysAllow" in options.modes:
             logs.get().warning(
-                "AnonymousAuth is not allowed with the AlwaysAllow authorizer; nobody is let in without"
-                " credentials"
+                "AnonymousAuth is not allowed with the AlwaysAllow authorizer; requests without credentials"
+                " are refused"
             )
             anonymous = False
         authenticator = Authenticator(clock, tokens=tokens, accounts=accounts, anonymous=anonymous)
     if options.modes == ("AlwaysAllow",):
         access = Access(authenticator)
-        return Door(access, _plugins(access, None), accounts)
+        return AccessSetup(access, _plugins(access, None), accounts)
     rbac = RBAC.over(cache) if "RBAC" in options.modes else None
     made: list[Authorizer] = []
     for mode in options.modes:
@@ -76,11 +79,11 @@ def make(options: AccessOptions, cache: WatchCache, clock: Clock) -> Door:
         else:
             made.append(AlwaysAllow() if mode == "AlwaysAllow" else AlwaysDeny())
     access = Access(authenticator, Union(made))
-    return Door(access, _plugins(access, rbac), accounts)
+    return AccessSetup(access, _plugins(access, rbac), accounts)
 
 
 def _plugins(access: Access, rbac: RBAC | None) -> tuple[Plugin, ...]:
-    """Where nobody has to say who they are, nobody is a node, and nobody is asked at each write."""
+    """Return the admission plugins that need users: none without authentication."""
     plugins: list[Plugin] = []
     if access.authenticator is not None:
         plugins += [

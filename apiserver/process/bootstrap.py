@@ -1,4 +1,4 @@
-"""What every cluster begins with: four namespaces, the two system priority classes, and what is trusted."""
+"""The objects that every cluster begins with: namespaces, system priority classes, authentication config."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from machinery.api.errors import StatusError
 from machinery.api.pb import core, scheduling
 from machinery.scheduling.priority import SYSTEM_CLASSES
 
-# Real components read it at their start, to know whom to believe who asks them.
+# Kubernetes' own components read it at their start: the certificate authority of their clients.
 AUTHENTICATION = ("kube-system", "extension-apiserver-authentication")
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _DESCRIPTIONS = {
@@ -21,15 +21,18 @@ _DESCRIPTIONS = {
 
 
 async def bootstrap(registry: Registry) -> None:
-    """Create what is missing; what exists stays as it is. Raises StatusError."""
+    """Create the objects that are missing; existing ones stay as they are.
+
+    Raises: StatusError when a write fails.
+    """
     for name in NAMESPACES:
         namespace = core.Namespace()
         namespace.metadata.name = name
         await _ensure(registry, namespace)
     for name, value in SYSTEM_CLASSES.items():
-        found = scheduling.PriorityClass(value=value, description=_DESCRIPTIONS[name])
-        found.metadata.name = name
-        await _ensure(registry, found)
+        priority_class = scheduling.PriorityClass(value=value, description=_DESCRIPTIONS[name])
+        priority_class.metadata.name = name
+        await _ensure(registry, priority_class)
     await registry.prepare_services()
     trusted = core.ConfigMap()
     trusted.metadata.namespace, trusted.metadata.name = AUTHENTICATION

@@ -1,9 +1,10 @@
 """The Service `kubernetes` in the namespace default, with its endpoints: how pods find the API server.
 
-Kept by the API server itself, as upstream (kube-apiserver 1.36, pkg/controlplane/controller/kubernetesservice
-and reconcilers): made at its start, mended every ten seconds. The first address of the range of Services is
-kept for it. No endpoint may have a loopback address, so one that serves on loopback names the machine's own,
-as upstream does; where there is none, there are no endpoints.
+The API server creates them at its start and reconciles them every ten seconds. The Service has the first
+address of the Service range. No endpoint may have a loopback address, so a server that serves on loopback
+publishes an address of the machine, as upstream does; without one there are no endpoints.
+
+Source: kube-apiserver 1.36, pkg/controlplane/controller/kubernetesservice and reconcilers.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _slice(addresses: list[str], port: int) -> discovery.EndpointSlice:
 
 
 async def _keep_service(registry: RegistryAPI, wanted: core.Service) -> None:
-    """Its ports alone are mended: the rest is whoever's who changed it."""
+    """Reconcile the Service's ports; other fields belong to the client that last changed them."""
     known = await _known(registry, wanted)
     if known is None:
         await _make(registry, wanted)

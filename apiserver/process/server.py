@@ -35,7 +35,7 @@ from machinery.runtime.clock import Clock
 _log = logs.get()
 # For calls that are under way when the server stops.
 GRACE_SECONDS = 1.0
-# Watches count; a client that opens more is told RESOURCE_EXHAUSTED.
+# Watches count; a client that opens more gets RESOURCE_EXHAUSTED.
 _CALLS_MAX = 20_000
 _OWN_OPTIONS = ("grpc.max_receive_message_length", "grpc.max_allowed_incoming_connections")
 # What is a little too large gets a Status; what is much too large is not even read.
@@ -124,7 +124,7 @@ class ApiServer:
         stopping: anyio.Event,
         on_ready: Callable[[str], Awaitable[None]],
     ) -> None:
-        # Etcd may be long in coming, and the process told to stop meanwhile.
+        # Etcd may take long to answer, and the process may have to stop meanwhile.
         if not await _first(cache.wait_loaded, stopping.wait):
             return
         registry = await self._make_registry(storage, cache)

@@ -69,7 +69,7 @@ def check_revision(strategy: Strategy[Message], metadata: meta.ObjectMeta, curre
         try:
             parse_revision(version)
         except InvalidResourceVersion as error:
-            # Upstream compares numbers, and lets what is none fall through.
+            # Upstream compares numbers; text that is not a number is an internal error there.
             prefix = f'resourceVersion: Invalid value: "{version}": '
             raise StatusError(500, "", str(error).removeprefix(prefix)) from None
         raise errors.conflict(strategy.kind, current.name)

@@ -275,7 +275,7 @@ class Deletion:
                 at=latest,
             )
         except errors.StatusError as error:
-            # Somebody else may remove a marked object first; that is as good.
+            # Another client may remove a marked object first; the outcome is the same.
             if errors.is_not_found(error) and self.newest is not None:
                 return self.newest, True
             raise

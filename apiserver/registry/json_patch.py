@@ -33,7 +33,7 @@ class Rejected(Exception):
 
 
 def rejected() -> StatusError:
-    """What a client is told, whatever it was."""
+    """Return the 422 that a client gets for any patch that cannot be applied."""
     text = "the server rejected our request due to an error in our request"
     return StatusError(422, "Invalid", text, details=meta.StatusDetails())
 

@@ -82,7 +82,10 @@ def parse(patch_kind: PatchKind, patch: bytes, validation: Validation | None = N
 
 
 def _check_members(operations: list[Any]) -> None:
-    """400 of operations that are none; field validation decodes them before the library does."""
+    """Check the operations' fields, which field validation decodes before the patch library does.
+
+    Raises: StatusError 400 for an operation that is not an object or has members of a wrong type.
+    """
     for operation in operations:
         if operation is None:
             continue
@@ -96,7 +99,10 @@ def _check_members(operations: list[Any]) -> None:
 
 
 def _check_operations(operations: list[Any]) -> None:
-    """400 of operations that are none, 413 of too many."""
+    """Check the form and the number of operations.
+
+    Raises: StatusError 400 for an operation that is not an object, 413 for too many.
+    """
     for operation in operations:
         if operation is not None and not isinstance(operation, dict):
             raise bad_request(_no_such(operation, "jsonpatch.Operation"))

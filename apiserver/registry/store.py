@@ -21,7 +21,7 @@ from machinery.api.kinds import Kind
 from machinery.wire import envelope, presence
 
 UPDATE_ATTEMPTS_MAX = 64
-"""Of one change against other writers; each failure means that somebody else's write succeeded."""
+"""Attempts of one change against other writers; each conflict means that another write succeeded."""
 
 
 class Snapshot(Protocol):
@@ -92,7 +92,7 @@ class Store:
         return found
 
     async def newest(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
-        """The newest version, from etcd itself; None where there is none."""
+        """Return the newest version, from etcd itself, or None when the object does not exist."""
         value = await self._storage.get(kind.key(namespace, name))
         return self._object(kind, namespace, name, value) if value is not None else None
 
@@ -168,8 +168,10 @@ class Store:
         Writes nothing when nothing changes; an Event's time to live is then not extended either, as upstream
         (storage/etcd3/store.go, GuaranteedUpdate). `mutate` may run several times. `at` is the newest version
         as the caller has just read it; `filled` promises that presence is filled in what `mutate` makes (as
-        it is in a copy of what is stored). Raises 404 where there is none, what `mutate` raises on the newest
-        version, 409 after too many attempts.
+        it is in a copy of what is stored).
+
+        Raises: StatusError 404 when the object does not exist, 409 after too many attempts, and what `mutate`
+        raises on the newest version.
         """
         cached = None
         if at is None and self._snapshot is not None:

@@ -1,8 +1,8 @@
-"""managedFields in the registry: what each write has to do with them, and server-side apply's bodies.
+"""managedFields in the registry: what each write does with them, and the bodies of server-side apply.
 
-The rules are in `apiserver.managed_fields`, which is imported when somebody first needs it. An object is
-tracked from its creation where the front wants that (REST), or else from its first apply; a write of an
-object that is not tracked costs two looks.
+The rules are in `apiserver.managed_fields`, which is imported on first use. An object is tracked from its
+creation when the front asks for it (REST), or else from its first apply; a write of an object that is not
+tracked costs two comparisons.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def endpoint(kind: Kind[Message], subresource: str = "") -> Endpoint:
 
 
 def create(kind: Kind[Any], new: Any, options: WriteOptions, now: meta.Time) -> None:
-    """A new object's managedFields; before admission, which nobody manages."""
+    """Set a new object's managedFields, before admission, whose changes have no manager."""
     if not options.tracked and not new.metadata.managedFields:
         return
     from apiserver.managed_fields.manager import track_create

@@ -1,4 +1,4 @@
-"""Descriptions of fields, from Kubernetes' own schemas; read when somebody asks for a Table or OpenAPI."""
+"""Descriptions of fields from Kubernetes' own schemas, read on the first request for a Table or OpenAPI."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def parse_json(text: str) -> Document:
 
 
 def _check_depth(value: Any) -> None:
-    """Nobody behind this may recurse without a bound."""
+    """Limit the depth of a document, so that later code may recurse."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -173,7 +173,7 @@ def parse_yaml(text: str) -> Document:
         documents = load_documents(text)
     except SyntaxProblem:
         raise
-    # ValueError: a number of thousands of digits, or a date that is none.
+    # ValueError: a number of thousands of digits, or an invalid date.
     except (yaml.YAMLError, DecodeError, RecursionError, ValueError) as error:
         raise SyntaxProblem(f"yaml: {_yaml_problem(error, text)}") from None
     value = _json_keys(documents[0] if documents else None)
@@ -181,7 +181,7 @@ def parse_yaml(text: str) -> Document:
 
 
 def _yaml_problem(error: BaseException, text: str) -> str:
-    """Go's words, and its way of counting lines: the first is never named."""
+    """Return a YAML error in go-yaml's words, with its line numbers: it never names the first line."""
     import yaml
 
     error = error.__cause__ or error.__context__ or error

@@ -20,7 +20,7 @@ def _root() -> Path | None:
 
 
 def directory(version: Version) -> Path | None:
-    """The directory of a release's schemas; None where there are none."""
+    """Return the directory of a release's schemas, or None when it does not exist."""
     root = _root()
     if root is None:
         return None

@@ -20,7 +20,7 @@ from apiserver.storage.leases import LeaseManager
 from apiserver.storage.revision import RevisionReader
 from machinery.runtime.clock import Clock
 
-# A key that nobody writes: reading it costs etcd nothing but the agreement on its revision.
+# No client writes this key: reading it costs etcd only the quorum read of its revision.
 _NOTHING = b"\x00"
 
 
@@ -56,8 +56,8 @@ def _found(answer: rpc.TxnResponse) -> StoredValue | None:
 class EtcdStorage:
     """`apiserver.storage.interface.Storage` on an etcd channel; see there for the contract.
 
-    A write whose answer was lost (etcd was killed) is tried again; what it finds then tells whether the first
-    attempt had been carried out, because no two writes have the same bytes (every object has its uid).
+    A write whose answer was lost (etcd was killed) is tried again; the stored value then shows whether the
+    first attempt had been applied, because no two writes have the same bytes (every object has its uid).
     """
 
     def __init__(self, channel: grpc.aio.Channel, clock: Clock) -> None:
@@ -140,7 +140,7 @@ class EtcdStorage:
         try:
             answer, uncertain = await self._call(self._call.kv.Txn, request)
         except LeaseNotFound:
-            # Etcd came back with other data, or its clock jumped: the lease is granted anew, once.
+            # Etcd came back with other data, or its clock jumped: grant the lease again, once.
             self._leases.forget(lease)
             request.success[0].request_put.lease = await self._leases.lease(lease_seconds)
             answer, uncertain = await self._call(self._call.kv.Txn, request)

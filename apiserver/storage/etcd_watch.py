@@ -13,7 +13,7 @@ from aetcd import rpc
 from apiserver.storage.channel import translate
 from apiserver.storage.interface import Compacted, StorageUnavailable
 
-# All keys: whoever waits for a revision must hear of it, also when somebody else's key made it.
+# All keys: a reader that waits for a revision must see it, also when the write was of another client's key.
 _ALL = b"\x00"
 # A member that has lost its leader ends the stream instead of going silent.
 _METADATA = (("hasleader", "true"),)

@@ -1,2 +1,5 @@
-"""What a kubelet may see: which nodes a user is (`identity.py`), what their pods refer to (`graph.py`), and
-the Node authorizer over both. What it may write is further restricted by admission/node_restriction.py."""
+"""Authorization of kubelets.
+
+`identity.py` reads the nodes of a user, `graph.py` finds what their pods refer to, `authorizer.py` is the
+Node authorizer over both. What a kubelet may write is further restricted by admission/node_restriction.py.
+"""

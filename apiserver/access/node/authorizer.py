@@ -1,8 +1,9 @@
 """The Node authorizer: a kubelet reads what its own pods need and nothing else.
 
+One difference: a credential for many nodes (see `identity.py`) may list and watch all pods and nodes, as
+every kubelet could before authorization with selectors, since one field selector cannot name a hundred nodes.
+
 Source: kube-apiserver 1.36, plugin/pkg/auth/authorizer/node (with AuthorizeNodeWithSelectors, GA in 1.34).
-One thing differs: a credential for many nodes (see `identity.py`) may list and watch all pods and nodes, as
-every kubelet could before selectors counted, since one field selector cannot name a hundred nodes.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class NodeAuthorizer:
         self._subdivided = subdivided
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
+        """Decide a request of a node; users that are no nodes get no opinion."""
         node = identify(user)
         if node is None:
             return NO_OPINION
@@ -141,7 +143,7 @@ def _no(reason: str) -> Decision:
 
 
 def _selected(attributes: Attributes, field: str) -> str:
-    """The value that the field selector asks of a field, "" for none or another operator."""
+    """Return the value that a field selector requires of a field with `=`, or ""."""
     for term in attributes.field_selector.split(","):
         key, equals, value = term.partition("=")
         if key == field and equals:
@@ -186,7 +188,7 @@ def _node(node: NodeIdentity, attributes: Attributes) -> Decision:
 
 
 def node_rules() -> tuple[Rule, ...]:
-    """What every node may do that is not subdivided: the rules of the role system:node."""
+    """Return the rules of the role system:node: what every node may do without regard to its pods."""
     role = next(role for role in load().cluster_roles if role.metadata.name == _ROLE)
     # Our kubelets record their events as events.k8s.io; upstream's as core ones.
     own = Rule(("create", "patch", "update"), ("events.k8s.io",), ("events",))

@@ -1,10 +1,10 @@
-"""What belongs to which node: pods, and through them secrets, config maps, claims, volumes, accounts.
+"""The objects that belong to a node: its pods, and the secrets, config maps, claims and volumes of these.
 
-Upstream keeps a graph up to date with every change. Here nothing is done until a kubelet asks for one of
-these things, which ours never does; then only pods of that namespace that changed since are looked at.
+Upstream updates a graph with every change. Here nothing happens until a kubelet asks for one of these
+objects, which Nominee's kubelet never does; then only the pods of that namespace that changed since are read.
 
-Source: kube-apiserver 1.36, plugin/pkg/auth/authorizer/node/graph.go; api/pod/util.go for what a pod refers
-to.
+Source: kube-apiserver 1.36, plugin/pkg/auth/authorizer/node/graph.go; api/pod/util.go for the references of a
+pod.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ class Objects(Protocol):
 
 
 def references(pod: Any) -> frozenset[Reference]:
-    """What a pod needs of its namespace: secrets, configmaps, persistentvolumeclaims, serviceaccounts,
-    claims.
+    """Return the secrets, config maps, claims, service account and resource claims that a pod refers to.
+
+    A mirror pod has none: its node creates it, and must not gain access by it.
     """
     if "kubernetes.io/config.mirror" in pod.metadata.annotations:
-        # A mirror pod is the node's own making, and may grant it nothing.
         return frozenset()
     return _references(pod)
 
 
 def secrets(pod: Any) -> frozenset[str]:
-    """The secrets that a pod refers to, a mirror pod too."""
+    """Return the names of the secrets that a pod refers to, also of a mirror pod's."""
     return frozenset(name for kind, name in _references(pod) if kind == "secrets")
 
 
@@ -120,7 +120,7 @@ def _of_volume(pod: Any, name: str, source: Any) -> Iterator[Reference]:
 
 
 class Graph:
-    """Answers whether a node has something, from the cache."""
+    """Relates objects to nodes, from the watch cache."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -128,7 +128,7 @@ class Graph:
         self._pods: dict[str, dict[str, tuple[int, str, frozenset[Reference]]]] = {}
 
     def relates(self, nodes: NodeIdentity, resource: str, namespace: str, name: str) -> bool:
-        """Whether an object has to do with one of these nodes."""
+        """Report whether an object belongs to one of these nodes."""
         if resource == "pods":
             pod = self._objects.get(kinds.POD, namespace, name)
             return pod is not None and nodes.has(pod.message.spec.nodeName)
@@ -152,7 +152,7 @@ class Graph:
         return needed
 
     def _of(self, namespace: str) -> dict[str, tuple[int, str, frozenset[Reference]]]:
-        """The namespace's pods that are bound, read anew where they changed."""
+        """Return the bound pods of a namespace; pods that changed are read again."""
         before, now = self._pods.get(namespace, {}), {}
         for found in self._objects.list(kinds.POD, namespace):
             known = before.get(found.name)
@@ -172,7 +172,7 @@ class Graph:
         return ("persistentvolumeclaims", claim.name) in self._needed(nodes, claim.namespace)
 
     def _volume_secret(self, nodes: NodeIdentity, namespace: str, name: str) -> bool:
-        """A secret that a volume of one of the node's claims needs; it may lie in any namespace."""
+        """Report whether a volume of a claim of the node's pods needs the secret of any namespace."""
         for found in self._objects.list(kinds.PERSISTENT_VOLUME):
             spec = found.message.spec
             if (namespace, name) in set(_secrets_of(spec)) and self._volume(nodes, found.name):

@@ -1,8 +1,9 @@
-"""Which nodes a user is. Pure.
+"""The nodes of a user. Pure.
 
-Upstream a kubelet is one node: user system:node:NAME in group system:nodes. Here a kubelet process carries
-many nodes, and its credential names them in further groups, `nominee:nodes:PATTERN`: `node-0..9` is node-0 to
-node-9, `pool-*` everything that begins so (machines of a cloud's group, whose names are not known before).
+Upstream a kubelet is one node: user system:node:NAME in group system:nodes. Here a kubelet process runs many
+nodes, and its credential names them in further groups, `nominee:nodes:PATTERN`: `node-0..9` is node-0 to
+node-9, `pool-*` every name with this prefix (the machines of a node group, whose names are not known in
+advance).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _RANGE = re.compile(r"(?P<prefix>.*?)(?P<first>[0-9]+)\.\.(?P<last>[0-9]+)", re.
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
-    """The node of a credential, and those that its process carries besides."""
+    """The node of a credential, and the patterns of the other nodes of its process."""
 
     name: str
     patterns: tuple[str, ...] = ()
@@ -30,14 +31,17 @@ class NodeIdentity:
         return bool(self.patterns)
 
     def has(self, node: str) -> bool:
-        """Whether this is one of its nodes; never for ""."""
+        """Report whether a name is one of its nodes; "" never is."""
         if not node:
             return False
         return node == self.name or any(_matches(pattern, node) for pattern in self.patterns)
 
 
 def identify(user: User) -> NodeIdentity | None:
-    """None for who is no node; the name is "" where it cannot be told."""
+    """Return the node identity of a user, or None when the user is no node.
+
+    The name is "" when the user name does not contain one.
+    """
     if not user.name.startswith(USER_PREFIX) or NODES not in user.groups:
         return None
     return _identity(user)

@@ -1,5 +1,6 @@
-"""Role-based access control: rules and bindings of the RBAC kinds, compiled (`rules.py`, `role_index.py`).
+"""Role-based access control.
 
-`authorizer.py` answers from the watch cache's objects; admission/escalation.py keeps users from granting what
-they do not have; `bootstrap_policy.txt` and `bootstrap.py` are what a cluster begins with.
+`rules.py` matches a policy rule, `role_index.py` indexes roles and bindings by subject, `authorizer.py`
+decides from the watch cache's objects. `bootstrap.py` writes the roles of `bootstrap_policy.txt` into a new
+cluster. admission/escalation.py keeps users from granting permissions that they do not have.
 """

@@ -1,7 +1,7 @@
-"""Roles that are other roles put together: a ClusterRole's aggregationRule.
+"""Aggregated cluster roles: a ClusterRole's aggregationRule.
 
-Upstream a controller of the controller manager writes their rules (clusterroleaggregation); here the API
-server does, so that `view`, `edit` and `admin` work in a cluster without controllers too.
+Upstream a controller writes their rules (clusterroleaggregation); here the API server does, so that `view`,
+`edit` and `admin` work in a cluster without controllers.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 _log = logs.get()
 _AGAIN_SECONDS = 1.0
 _ROUNDS_MAX = 8
-"""Aggregated roles may be aggregated; upstream's `admin` is the third floor."""
+"""Aggregated roles may be aggregated; `admin` is the third level upstream."""
 
 
 def aggregated(role: Any, roles: Iterable[Any]) -> list[Any]:
-    """The rules that a role's selectors gather, in order of the roles' names, each once."""
+    """Return the rules of the roles that a role's selectors match, by the roles' names, each rule once."""
     found: list[Any] = []
     ordered = sorted(roles, key=lambda each: str(each.metadata.name))
     for selector in role.aggregationRule.clusterRoleSelectors:
         try:
             matches = LabelSelector.from_message(selector).matches
         except SelectorError:
-            # Written past validation: it gathers nothing.
+            # It was written past validation: it matches no role.
             continue
         for other in ordered:
             if other.metadata.name == role.metadata.name or not matches(other.metadata.labels):
@@ -61,15 +61,15 @@ def settle(roles: Sequence[Any]) -> None:
 
 
 async def run(registry: RegistryAPI, cache: WatchCache, clock: Clock) -> None:
-    """Keep aggregated roles as they should be; until cancelled."""
+    """Reconcile the rules of aggregated roles until cancelled."""
     while True:
         try:
             async with cache.watch(kinds.CLUSTER_ROLE) as watcher:
                 async for _ in watcher:
                     await _write(registry, [found.message for found in cache.list(kinds.CLUSTER_ROLE)])
         except StatusError as error:
-            # The server stops, has read its state anew, or could not write.
-            _log.debug("aggregated roles are looked at again", error=str(error))
+            # The server stops, the watch cache listed again, or a write failed.
+            _log.debug("aggregated roles are reconciled again", error=str(error))
         await clock.sleep(_AGAIN_SECONDS)
 
 

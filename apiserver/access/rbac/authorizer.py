@@ -1,8 +1,8 @@
-"""RBAC over the watch cache: an index of who has which rules, and what was asked before.
+"""RBAC over the watch cache: an index of the rules of each subject, and a cache of verdicts.
 
-The index is made anew when a role or binding has changed: the cache knows when a kind changed last.
-Verdicts are kept by user and question without the object's name, since few rules have names: a component's
-requests are answered from a dictionary.
+The index is built again after a role or binding has changed; the watch cache has the last revision of each
+kind. Verdicts are cached by user and attributes without the object's name, since few rules have
+resourceNames: a component's requests are answered from a dictionary.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _KINDS = (kinds.ROLE, kinds.ROLE_BINDING, kinds.CLUSTER_ROLE, kinds.CLUSTER_ROLE
 
 
 class Objects(Protocol):
-    """The watch cache, as far as it is needed here."""
+    """The part of the watch cache that RBAC needs."""
 
     def of(self, kind: Kind[Any]) -> Any:
-        """What has `last_change`, the revision of the kind's newest change."""
+        """Return the kind's cache, whose `last_change` is the revision of the kind's newest change."""
         ...
 
     def list(self, kind: Kind[Any], namespace: str = "") -> Sequence[Any]: ...
@@ -36,14 +36,14 @@ class Objects(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """For all names, but for those in `named`."""
+    """A decision for all names except those in `named`."""
 
     decision: Decision
     named: Mapping[str, Decision] = field(default_factory=dict)
 
 
 class RBAC:
-    """See the module."""
+    """The RBAC authorizer; see the module."""
 
     def __init__(self, index: Callable[[], RoleIndex], generation: Callable[[], object]) -> None:
         self._make_index = index
@@ -54,7 +54,7 @@ class RBAC:
 
     @classmethod
     def over(cls, objects: Objects) -> RBAC:
-        """Over a watch cache."""
+        """Return the authorizer over a watch cache."""
         caches = [objects.of(kind) for kind in _KINDS]
 
         def index() -> RoleIndex:
@@ -64,7 +64,7 @@ class RBAC:
 
     @property
     def index(self) -> RoleIndex:
-        """The newest."""
+        """The index over the current roles and bindings."""
         now = self._generation_now()
         if now != self._generation:
             self._index = self._make_index()
@@ -73,6 +73,7 @@ class RBAC:
         return self._index
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
+        """Decide a request from the cached verdicts, which are dropped when a role or binding changes."""
         index = self.index
         key = (
             user.name,
@@ -113,7 +114,7 @@ def _judge(index: RoleIndex, user: User, attributes: Attributes) -> _Verdict:
             allowed = Decision(True, f"RBAC: allowed by {grant.source}")
             if not rule.names or not attributes.is_resource:
                 return _Verdict(allowed)
-            # A request without a name (create, list) is none of the named ones.
+            # A rule with resourceNames does not cover a request without a name (create, list).
             named |= {name: allowed for name in rule.names if name and name not in named}
     refused = Decision(False, f"RBAC: {_aggregate(problems)}") if problems else NO_OPINION
     return _Verdict(refused, named)

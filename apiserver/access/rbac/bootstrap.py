@@ -1,6 +1,9 @@
-"""Writes what a cluster with RBAC begins with, and mends what it lacks (rbac/bootstrap-roles of upstream).
+"""Write the default roles and bindings of a cluster with RBAC, and reconcile them at each start.
 
-Roles and bindings that say `autoupdate` get rules and subjects that they lack; what a person added stays.
+Roles and bindings with the `autoupdate` annotation get the rules and subjects that they lack; those that a
+person added stay.
+
+Source: kube-apiserver 1.36, rbac/bootstrap-roles.
 """
 
 from __future__ import annotations
@@ -22,7 +25,10 @@ if TYPE_CHECKING:
 
 
 async def bootstrap(registry: RegistryAPI, cache: WatchCache) -> None:
-    """All at once; usually there is nothing to do. Raises StatusError."""
+    """Create and reconcile all default roles and bindings concurrently; usually there is nothing to do.
+
+    Raises: StatusError when a write fails.
+    """
     policy = load()
     aggregation.settle(policy.cluster_roles)
     wanted: list[tuple[Kind[Any], list[Any]]] = [
@@ -38,28 +44,28 @@ async def bootstrap(registry: RegistryAPI, cache: WatchCache) -> None:
                 if found is None:
                     group.start_soon(_create, registry, kind, obj)
                 elif found.message.metadata.annotations.get(AUTOUPDATE) == "true":
-                    changed = mended(found.message, obj)
+                    changed = reconciled(found.message, obj)
                     if changed is not None:
                         group.start_soon(_update, registry, kind, changed)
 
 
-def mended(found: Any, wanted: Any) -> Any | None:
-    """A role or binding with what it lacks; None where it lacks nothing."""
-    changed = type(found)()
-    changed.CopyFrom(found)
-    if hasattr(wanted, "roleRef"):
-        if found.roleRef.name != wanted.roleRef.name:
+def reconciled(stored: Any, default: Any) -> Any | None:
+    """Return a role or binding with the rules or subjects that it lacks, or None when it lacks nothing."""
+    changed = type(stored)()
+    changed.CopyFrom(stored)
+    if hasattr(default, "roleRef"):
+        if stored.roleRef.name != default.roleRef.name:
             return None
-        # What is stored has empty fields set where the wanted one leaves them out.
-        there = {_subject(subject) for subject in found.subjects}
-        missing = [subject for subject in wanted.subjects if _subject(subject) not in there]
+        # Stored subjects have empty fields set that the default ones leave out.
+        present = {_subject(subject) for subject in stored.subjects}
+        missing = [subject for subject in default.subjects if _subject(subject) not in present]
         changed.subjects.extend(missing)
         return changed if missing else None
-    if hasattr(wanted, "aggregationRule") and wanted.HasField("aggregationRule"):
-        # Its rules are others' rules.
+    if hasattr(default, "aggregationRule") and default.HasField("aggregationRule"):
+        # Its rules come from other roles.
         return None
-    held = [Rule.of(rule) for rule in found.rules]
-    lacking = [rule for rule in wanted.rules if uncovered(held, [Rule.of(rule)])]
+    held = [Rule.of(rule) for rule in stored.rules]
+    lacking = [rule for rule in default.rules if uncovered(held, [Rule.of(rule)])]
     changed.rules.extend(lacking)
     return changed if lacking else None
 
@@ -80,6 +86,6 @@ async def _update(registry: RegistryAPI, kind: Kind[Any], obj: Any) -> None:
     try:
         await registry.update(kind, obj.metadata.namespace, obj.metadata.name, "", obj)
     except StatusError as error:
-        # Another server has done it.
+        # Another server has written it.
         if not errors.is_conflict(error):
             raise

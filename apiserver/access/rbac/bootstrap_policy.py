@@ -1,4 +1,4 @@
-"""Reads bootstrap_policy.txt into the messages that it stands for. Pure."""
+"""Parse bootstrap_policy.txt into the roles and bindings that it describes. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERBS = {"READ": _READ, "WRITE": _WRITE, "RW": tuple(sorted((*_READ, *_WRITE)))
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Messages with names, labels and annotations; the rest of their metadata is the registry's."""
+    """The default roles and bindings, with names, labels and annotations only in their metadata."""
 
     cluster_roles: list[Any] = field(default_factory=list)
     roles: list[Any] = field(default_factory=list)
@@ -28,12 +28,15 @@ class Policy:
 
 
 def load() -> Policy:
-    """The packaged table."""
+    """Return the policy of the packaged table."""
     return parse(_PATH.read_text(encoding="utf-8"))
 
 
 def parse(text: str) -> Policy:
-    """A table's text; ValueError for a line that is none of its forms."""
+    """Parse the text of a policy table.
+
+    Raises: ValueError for a line of an unknown form.
+    """
     policy = Policy()
     role: Any = None
     for line in text.splitlines():

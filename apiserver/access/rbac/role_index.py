@@ -1,6 +1,7 @@
-"""Who has which rules: roles and bindings turned round, by subject. Pure.
+"""The RBAC rules of each subject: roles and bindings, indexed by subject. Pure.
 
-Made anew when a role or binding changes, which is rare; looked up for each request, which must be cheap.
+The index is built again when a role or binding changes, which is rare; each request looks it up, which must
+be cheap.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ _ACCOUNT = "system:serviceaccount:"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A role as a binding names it; `namespace` "" is a ClusterRole's."""
+    """A role as a binding names it; `namespace` is "" for a ClusterRole."""
 
     namespace: str
     name: str
 
     @property
     def missing(self) -> str:
-        """What is said of a binding to a role that is not there."""
+        """The problem of a binding whose role does not exist."""
         kind = "role" if self.namespace else "clusterrole"
         return f'{kind}.{GROUP} "{self.name}" not found'
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role that a subject has, and by what, as a review tells it."""
+    """A role that a subject has, and the binding that grants it, as a reason names it."""
 
     role: Reference
     source: str
@@ -40,7 +41,7 @@ class Grant:
 
 @dataclass(slots=True)
 class RoleIndex:
-    """Grants by subject: ("User", name) or ("Group", name); those in a namespace with it before."""
+    """Grants by subject: ("User", name) or ("Group", name); with the namespace first for role bindings."""
 
     rules: dict[Reference, tuple[Rule, ...]] = field(default_factory=dict)
     everywhere: dict[tuple[str, str], list[Grant]] = field(default_factory=dict)
@@ -54,7 +55,7 @@ class RoleIndex:
         cluster_roles: Iterable[Any],
         cluster_role_bindings: Iterable[Any],
     ) -> RoleIndex:
-        """From the messages of all four kinds."""
+        """Build the index of the messages of all four kinds."""
         index = cls()
         for role in roles:
             reference = Reference(role.metadata.namespace, role.metadata.name)
@@ -79,7 +80,7 @@ class RoleIndex:
         return index
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
-        """The roles that a user has in a namespace (those everywhere too), or everywhere ("")."""
+        """Yield the roles that a user has in a namespace, cluster-wide ones included; for "" only those."""
         subjects = [("User", user.name), *(("Group", group) for group in user.groups)]
         for subject in subjects:
             yield from self.everywhere.get(subject, ())
@@ -88,7 +89,7 @@ class RoleIndex:
                 yield from self.within.get((namespace, *subject), ())
 
     def rules_of(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
-        """The rules that a user has, and what is wrong with the bindings met on the way."""
+        """Return the rules that a user has in a namespace, and the problems of the bindings on the way."""
         found: list[Rule] = []
         problems = []
         for role in dict.fromkeys(grant.role for grant in self.grants(user, namespace)):

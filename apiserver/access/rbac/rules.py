@@ -1,4 +1,7 @@
-"""What a policy rule allows. Pure; source: kube-apiserver 1.36, pkg/apis/rbac/v1/evaluation_helpers.go."""
+"""Matching and covering of RBAC policy rules. Pure.
+
+Source: kube-apiserver 1.36, pkg/apis/rbac/v1/evaluation_helpers.go.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ ALL = "*"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A PolicyRule as tuples, which can be compared and kept."""
+    """A PolicyRule as tuples, which can be compared and hashed."""
 
     verbs: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -23,7 +26,7 @@ class Rule:
 
     @classmethod
     def of(cls, rule: Any) -> Rule:
-        """From a rbac.PolicyRule."""
+        """Return the rule of a PolicyRule message."""
         return cls(
             tuple(rule.verbs),
             tuple(rule.apiGroups),
@@ -33,7 +36,7 @@ class Rule:
         )
 
     def matches(self, attributes: Attributes) -> bool:
-        """Whether it allows this, names aside."""
+        """Report whether the rule allows a request when resourceNames are ignored."""
         if attributes.verb not in self.verbs and ALL not in self.verbs:
             return False
         if not attributes.is_resource:
@@ -43,13 +46,13 @@ class Rule:
         return resource_matches(self.resources, attributes.resource, attributes.subresource)
 
     def allows(self, attributes: Attributes) -> bool:
-        """Whether it allows this."""
+        """Report whether the rule allows a request."""
         if not self.matches(attributes):
             return False
         return not self.names or not attributes.is_resource or attributes.name in self.names
 
     def __str__(self) -> str:
-        """As upstream shows a rule in a refusal."""
+        """Return the rule as upstream prints it in a refusal."""
         shown = [
             f"{title}:[{' '.join(_quoted(value) for value in values)}]"
             for title, values in (
@@ -70,12 +73,12 @@ def _quoted(text: str) -> str:
 
 
 def quoted(texts: Iterable[str]) -> str:
-    """A list as Go's %q prints it."""
+    """Return a list of strings as Go's %q prints it."""
     return f"[{' '.join(_quoted(text) for text in texts)}]"
 
 
 def resource_matches(resources: Sequence[str], resource: str, subresource: str) -> bool:
-    """`pods`, `pods/status`, `*/status` (that subresource of all), `*`."""
+    """Report whether `resources` has the resource: `pods`, `pods/status`, `*/status` (of all) or `*`."""
     combined = f"{resource}/{subresource}" if subresource else resource
     if ALL in resources or combined in resources:
         return True
@@ -83,15 +86,15 @@ def resource_matches(resources: Sequence[str], resource: str, subresource: str) 
 
 
 def url_matches(urls: Sequence[str], path: str) -> bool:
-    """A path as it is, or one that ends in `*` as a prefix."""
+    """Report whether one of `urls` is the path, or ends in `*` and is a prefix of it."""
     return any(url in (ALL, path) or (url.endswith("*") and path.startswith(url.rstrip("*"))) for url in urls)
 
 
-# What is covered by what: for the check that nobody grants more than they have.
+# Covering of rules by rules: for the escalation check, that users grant only permissions that they have.
 
 
 def simple(rules: Iterable[Rule]) -> list[Rule]:
-    """Each rule as rules of one verb, group, resource and name, or of one verb and path."""
+    """Split rules into rules of one verb, group, resource and name, or of one verb and path."""
     found = []
     for rule in rules:
         found += [
@@ -106,7 +109,7 @@ def simple(rules: Iterable[Rule]) -> list[Rule]:
 
 
 def uncovered(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """Those single rules of `wanted` that no rule of `held` covers."""
+    """Return the simple rules of `wanted` that no rule of `held` covers."""
     return [rule for rule in simple(wanted) if not any(_covers(own, rule) for own in held)]
 
 
@@ -115,7 +118,7 @@ def _covers(own: Rule, single: Rule) -> bool:
         return False
     if single.urls:
         url = single.urls[0]
-        # A pattern is covered by itself, and by one that begins it.
+        # A pattern is covered by itself, and by a pattern with a shorter prefix.
         return any(
             each in (ALL, url) or (each.endswith("*") and url.startswith(each.rstrip("*")))
             for each in own.urls
@@ -131,7 +134,7 @@ def _covers(own: Rule, single: Rule) -> bool:
 
 
 def compact(singles: Iterable[Rule]) -> list[Rule]:
-    """Rules of one group and resource without names put together, their verbs added up."""
+    """Join simple rules of the same group and resource without names into one rule with all their verbs."""
     together: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
     others = []
     for rule in singles:

@@ -110,7 +110,10 @@ class PortChange:
         return ""
 
     def next(self, what: str = "nodePort") -> int:
-        """Take any free port. StatusError 500 where there is none."""
+        """Take any free port.
+
+        Raises: StatusError 500 when the range is full.
+        """
         for port in self.taken.range.candidates(self.rng):
             if port not in self.taken:
                 self._take(port)

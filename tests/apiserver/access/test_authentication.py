@@ -1,4 +1,4 @@
-"""Who asks: tokens, certificates, nobody, and somebody who acts as somebody else."""
+"""Authentication by tokens, by client certificates and as the anonymous user; impersonation."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def der(pem: bytes) -> bytes:
 
 def test_a_token_file(tmp_path: Path) -> None:
     path = tmp_path / "tokens.csv"
-    path.write_text('t1,jane,u1,"dev, ops"\n# none\n\nt2,joe,u2\n,nobody,u3\n')
+    path.write_text('t1,jane,u1,"dev, ops"\n# none\n\nt2,joe,u2\n,unnamed,u3\n')
     assert read_token_file(path) == {"t1": User("jane", ("dev", "ops"), "u1"), "t2": User("joe", (), "u2")}
     path.write_text("t1,jane\n")
     with pytest.raises(TokenFileError, match="at least 3 columns"):
@@ -108,7 +108,7 @@ def test_bearer_tokens(clock: FakeClock, header: str, name: str | None) -> None:
         assert user.groups == ("dev", "system:authenticated")
 
 
-def test_nobody_may_be_refused(clock: FakeClock) -> None:
+def test_requests_without_credentials_may_be_refused(clock: FakeClock) -> None:
     with pytest.raises(StatusError, match="Unauthorized"):
         Authenticator(clock, anonymous=False).user_of(Credentials())
     assert Authenticator(clock).user_of(Credentials()) == ANONYMOUS
@@ -144,7 +144,7 @@ class Only:
         return RulesFor()
 
 
-def test_acting_as_somebody_else(clock: FakeClock) -> None:
+def test_impersonation(clock: FakeClock) -> None:
     access = Access(
         Authenticator(clock, tokens={"t": User("joe")}),
         Only(

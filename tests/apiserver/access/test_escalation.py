@@ -1,4 +1,4 @@
-"""Nobody grants what they do not have."""
+"""No user can grant permissions that it does not have."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from apiserver.access.attributes import Attributes
 from apiserver.access.authorizer import AlwaysDeny, Union, forbidden
 from apiserver.access.rbac import aggregation
 from apiserver.access.rbac.authorizer import RBAC
-from apiserver.access.rbac.bootstrap import mended
+from apiserver.access.rbac.bootstrap import reconciled
 from apiserver.access.rbac.bootstrap_policy import Policy, load
 from apiserver.access.rbac.rules import Rule, compact, uncovered
 from apiserver.access.user import ADMIN, ANONYMOUS, User
@@ -169,7 +169,7 @@ def test_rules_with_names(objects: Objects) -> None:
     ).allowed
 
 
-def test_a_binding_to_nothing_is_told(objects: Objects) -> None:
+def test_a_binding_to_a_missing_role_is_reported(objects: Objects) -> None:
     bind(objects, "missing", "User:jane")
     bind(objects, "gone", "User:jane", "team", "Role")
     decision = RBAC.over(objects).decide(JANE, asked("delete", "pods", "team", "p"))
@@ -231,28 +231,28 @@ def test_aggregated_roles_gather_through_floors(objects: Objects) -> None:
     assert own.rules[0] in aggregation.aggregated(view, everything)
 
 
-def test_what_is_there_is_mended_and_not_replaced() -> None:
-    wanted = next(each for each in load().cluster_roles if each.metadata.name == "system:kube-scheduler")
-    assert mended(wanted, wanted) is None
+def test_existing_roles_are_reconciled_and_not_replaced() -> None:
+    desired = next(each for each in load().cluster_roles if each.metadata.name == "system:kube-scheduler")
+    assert reconciled(desired, desired) is None
     lacking = pb.ClusterRole()
-    lacking.CopyFrom(wanted)
+    lacking.CopyFrom(desired)
     own = lacking.rules.add(verbs=["get"], apiGroups=["x"], resources=["widgets"])
     del lacking.rules[0]
-    found = mended(lacking, wanted)
-    assert found is not None
-    assert own in found.rules
-    assert wanted.rules[0] in found.rules
+    result = reconciled(lacking, desired)
+    assert result is not None
+    assert own in result.rules
+    assert desired.rules[0] in result.rules
     binding = load().cluster_role_bindings[0]
     bare = pb.ClusterRoleBinding()
     bare.CopyFrom(binding)
     del bare.subjects[:]
-    again = mended(bare, binding)
+    again = reconciled(bare, binding)
     assert again is not None
     assert list(again.subjects) == list(binding.subjects)
 
 
 @pytest.mark.parametrize(
-    ("held", "wanted", "missing"),
+    ("held", "desired", "missing"),
     [
         (Rule(("*",), ("*",), ("*",)), Rule(("get",), ("",), ("pods",)), []),
         (Rule(("get",), ("",), ("pods",)), Rule(("get", "list"), ("",), ("pods",)), ["list"]),
@@ -264,11 +264,11 @@ def test_what_is_there_is_mended_and_not_replaced() -> None:
         (Rule(("get",), urls=("/a",)), Rule(("get",), urls=("/a/*",)), ["get"]),
     ],
 )
-def test_who_holds_what(held: Rule, wanted: Rule, missing: list[str]) -> None:
-    assert [rule.verbs[0] for rule in uncovered([held], [wanted])] == missing
+def test_who_holds_what(held: Rule, desired: Rule, missing: list[str]) -> None:
+    assert [rule.verbs[0] for rule in uncovered([held], [desired])] == missing
 
 
-def test_rules_are_told_as_upstream_tells_them() -> None:
+def test_rules_are_printed_as_upstream_prints_them() -> None:
     rules = uncovered([], [Rule(("get", "list"), ("",), ("pods",))])
     assert [str(rule) for rule in compact(rules)] == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}'

@@ -68,7 +68,7 @@ def pod(name: str) -> core.Pod:
     made.spec.containers.add(name="c", image="pause")
     if name == "foreign":
         # Not the scheduler's.
-        made.spec.schedulerName = "nobody"
+        made.spec.schedulerName = "no-scheduler"
     return made
 
 
@@ -81,7 +81,7 @@ def token_of(cluster: Cluster, name: str) -> str:
 
 
 class Rest:
-    """One who asks over REST: by token, by certificate files, or nobody."""
+    """A REST client with a token, with a client certificate, or without credentials."""
 
     def __init__(
         self, cluster: Cluster, token: str = "", certificate: tuple[Path, Path] | None = None
@@ -155,17 +155,17 @@ async def runs(client: Client, name: str) -> None:
             group.cancel_scope.cancel()
 
 
-async def test_nobody_reaches_little(secure: Cluster) -> None:
-    nobody = Rest(secure)
+async def test_the_anonymous_user_reaches_little(secure: Cluster) -> None:
+    anonymous = Rest(secure)
     for path in ("/healthz", "/livez", "/readyz", "/version"):
-        assert (await nobody("GET", path))[0] == 200, path
-    code, status = await nobody("GET", "/api/v1/namespaces/default/pods")
+        assert (await anonymous("GET", path))[0] == 200, path
+    code, status = await anonymous("GET", "/api/v1/namespaces/default/pods")
     assert (code, status["reason"], status["details"]) == (403, "Forbidden", {"kind": "pods"})
     assert status["message"] == (
         'pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group ""'
         ' in the namespace "default"'
     )
-    code, status = await nobody("GET", "/metrics")
+    code, status = await anonymous("GET", "/metrics")
     assert status["message"] == 'forbidden: User "system:anonymous" cannot get path "/metrics"'
     assert (code, status["details"]) == (403, {})
     code, status = await Rest(secure, token="wrong")("GET", "/api/v1/nodes")
@@ -381,11 +381,14 @@ async def test_one_nodes_certificate(secure: Cluster, tmp_path: Path) -> None:
     admin = admin_of(secure)
     review = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}
     where = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-    code, told = await admin("POST", where, review)
-    assert (code, told["status"]["userInfo"]["username"]) == (201, "kubernetes-admin")
-    code, told = await admin("POST", where, review, Impersonate_User="jane", Impersonate_Group="dev")
-    assert told["status"]["userInfo"] == {"username": "jane", "groups": ["dev", "system:authenticated"]}
-    code, told = await node("POST", where, review, Impersonate_User="jane")
+    code, review_reply = await admin("POST", where, review)
+    assert (code, review_reply["status"]["userInfo"]["username"]) == (201, "kubernetes-admin")
+    code, review_reply = await admin("POST", where, review, Impersonate_User="jane", Impersonate_Group="dev")
+    assert review_reply["status"]["userInfo"] == {
+        "username": "jane",
+        "groups": ["dev", "system:authenticated"],
+    }
+    code, review_reply = await node("POST", where, review, Impersonate_User="jane")
     assert code == 403
 
 

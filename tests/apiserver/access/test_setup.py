@@ -26,7 +26,7 @@ def tokens(tmp_path: Path) -> Path:
     return path
 
 
-def made(options: AccessOptions) -> setup.Door:
+def made(options: AccessOptions) -> setup.AccessSetup:
     return setup.make(options, Objects(), FakeClock())  # type: ignore[arg-type]  # a fake of the watch cache
 
 

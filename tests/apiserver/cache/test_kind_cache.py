@@ -1,4 +1,4 @@
-"""The cache of one kind against a plain dictionary, and what watchers with selectors are told."""
+"""The cache of one kind against a plain dictionary, and the events that watchers with selectors receive."""
 
 from __future__ import annotations
 

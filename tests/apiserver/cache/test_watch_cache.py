@@ -211,7 +211,7 @@ async def test_bookmarks_tell_the_revision_of_all_kinds_and_time_ends_a_watch(et
 
 async def test_a_key_of_another_owner_moves_the_revision(etcd: ThrowawayEtcd) -> None:
     async with running(etcd) as bench:
-        revision = await bench.storage.create("somebody/else", b"x")
+        revision = await bench.storage.create("another/key", b"x")
         await bench.cache.wait_until(revision)
 
 
@@ -255,7 +255,7 @@ async def test_watches_go_on_over_a_kill_of_etcd(own_etcd: ThrowawayEtcd) -> Non
         assert seen(await take(watcher, 1)) == [("ADDED", "after", after)]
 
 
-async def test_what_was_compacted_while_the_cache_was_away_is_read_anew(own_etcd: ThrowawayEtcd) -> None:
+async def test_the_cache_lists_again_after_a_compaction_that_it_missed(own_etcd: ThrowawayEtcd) -> None:
     async with running(own_etcd) as bench:
         watcher = bench.cache.watch(kinds.POD)
         # The cache is cut off: its channel is closed, the other one goes on.

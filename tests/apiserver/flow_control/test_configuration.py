@@ -62,7 +62,7 @@ def built_in() -> Configuration:
         (JOBS, PODS, "kube-system-service-accounts", "workload-high"),
         (APP, PODS, "service-accounts", "workload-low"),
         (ALICE, PODS, "global-default", "global-default"),
-        (User("nobody"), PODS, "catch-all", "catch-all"),
+        (User("unmatched"), PODS, "catch-all", "catch-all"),
     ],
 )
 def test_classification(user: User, asked: Attributes, schema: str, level: str) -> None:
@@ -150,16 +150,16 @@ def test_lists_are_as_wide_as_what_they_read() -> None:
     assert [seats.seats_max(nominal) for nominal in (0, 13, 49, 245, 6000)] == [1, 2, 8, 37, 100]
 
 
-def test_the_refused_stay_away_longer_the_more_they_are() -> None:
-    told = RetryAfter()
+def test_retry_after_grows_with_the_number_of_rejections() -> None:
+    retry_after = RetryAfter()
     for second in range(100, 110):
         for _ in range(200):
-            told.refused(float(second))
-    assert told.seconds == 8
+            retry_after.refused(float(second))
+    assert retry_after.seconds == 8
     for second in range(110, 400):
         for _ in range(200):
-            told.refused(float(second))
-    assert told.seconds == SECONDS_MAX
+            retry_after.refused(float(second))
+    assert retry_after.seconds == SECONDS_MAX
     for second in range(1000, 8000, 200):
-        told.refused(float(second))
-    assert told.seconds == 1
+        retry_after.refused(float(second))
+    assert retry_after.seconds == 1

@@ -1,4 +1,4 @@
-"""Tickets: waiting, refusing, leaving, counting; and how the REST front tells it."""
+"""Tickets: waiting, refusing, leaving, counting; and what the REST front reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.apiserver.rest.asgi import VERSION, Rest, in_memory
 
 ALICE = User("alice", ("system:authenticated",))
 BOB = User("bob", ("system:authenticated",))
-NOBODY = User("nobody")
+UNMATCHED = User("unmatched")
 LIST = Attributes("list", "pods")
 LIMIT_SECONDS = 30.0
 
@@ -122,12 +122,12 @@ async def test_waiting_has_a_limit() -> None:
 
 async def test_a_level_without_queues_refuses_at_once() -> None:
     control = small()
-    seat = control.arrive(NOBODY, LIST)
+    seat = control.arrive(UNMATCHED, LIST)
     with pytest.raises(TooManyRequests):
-        await control.arrive(NOBODY, LIST).wait()
+        await control.arrive(UNMATCHED, LIST).wait()
     assert sample(control, "apiserver_flowcontrol_rejected_requests_total", reason="concurrency-limit") == 1
     seat.leave()
-    assert control.arrive(NOBODY, LIST).admitted
+    assert control.arrive(UNMATCHED, LIST).admitted
 
 
 async def test_full_queues_refuse() -> None:
@@ -218,7 +218,7 @@ async def rest_of(control: FlowControl, user: User) -> Rest:
     return Rest(RestFront(plain.registry, FakeClock(), options, RequestMetrics(), control))
 
 
-async def test_rest_tells_schema_and_level_and_refuses_in_upstreams_words() -> None:
+async def test_rest_names_schema_and_level_and_refuses_with_upstreams_message() -> None:
     control = small(wait_seconds=0.0)
     schemas, levels = bootstrap.suggested_schemas(), bootstrap.suggested_levels()
     schemas[-1].metadata.uid, levels[-1].metadata.uid = "schema-uid", "level-uid"

@@ -139,7 +139,7 @@ async def created(rest: Rest) -> None:
             assert made.code == 201, made.body
 
 
-async def test_the_server_writes_follows_and_tells(etcd: ThrowawayEtcd) -> None:
+async def test_the_server_writes_follows_and_reports_its_objects(etcd: ThrowawayEtcd) -> None:
     async with running(etcd) as bench, anyio.create_task_group() as group:
         rest = await started(bench)
         control = FlowControl(SystemClock())

@@ -30,7 +30,7 @@ ALICE = User("alice", ("system:authenticated",))
 async def test_a_call_waits_for_its_seat_or_comes_again(
     etcd: ThrowawayEtcd, monkeypatch: pytest.MonkeyPatch, wait_seconds: float
 ) -> None:
-    """Who is refused comes again after the time it is told; who may wait is served when a seat is free."""
+    """A rejected client retries after Retry-After; a queued request is served when a seat is free."""
     monkeypatch.setattr(ApiRequest, "user", ALICE)
     control = FlowControl(SystemClock(), Limits(6, 6, wait_seconds=wait_seconds))
     options = ServerOptions(etcd_servers=[etcd.address])

@@ -182,7 +182,7 @@ def test_nothing_is_lost_and_seats_are_never_exceeded(steps: list[tuple[str, int
         assert queues.waiting_seats == sum(request.seats for request in waiting)
         assert queues.demand.value == queues.seats + queues.waiting_seats
         assert queues._active == sum(bool(queue.waiting or queue.executing) for queue in queues._queues)
-        assert not (waiting and not running and queues.limit > 0), "idle seats while somebody waits"
+        assert not (waiting and not running and queues.limit > 0), "idle seats while requests wait"
     while alive:
         running = [request for request in alive if request.executing]
         if not running:

@@ -30,7 +30,7 @@ async def run(minutes: float, seed: int, failures_max: int) -> int:
             player = await Player.started()
         seed += 1
         if seed % 200 == 0:
-            # Uids and versions grow in an old one, and what it was told stays.
+            # In an old player uids and versions grow, and the objects that it created stay.
             codes, player = player.codes, await Player.started()
             player.codes = codes
     print(f"seeds {first} to {seed}: {len(seen)} broken promises; {dict(player.codes)}")

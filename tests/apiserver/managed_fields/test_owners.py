@@ -121,7 +121,7 @@ def test_appliers_of_different_fields_never_conflict(one: dict[str, Any], other:
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(CONFIGS, CONFIGS)
-def test_what_is_forced_is_owned_by_nobody_else(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_a_forced_field_has_one_owner(one: dict[str, Any], other: dict[str, Any]) -> None:
     live = applied(applied(None, one, "me"), other, "they", force=True)
     for key, value in data_of(other).items():
         assert live.data[key] == value
@@ -131,7 +131,9 @@ def test_what_is_forced_is_owned_by_nobody_else(one: dict[str, Any], other: dict
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(CONFIGS, CONFIGS)
-def test_an_apply_removes_only_what_nobody_else_owns(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_an_apply_removes_only_fields_without_another_owner(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
     live = created(one)
     both = applied(live, other, "me", force=True)
     left = applied(both, config_map(), "me")
@@ -301,7 +303,7 @@ def test_configurations_that_are_refused(config: dict[str, Any], code: int, text
     assert (caught.value.code, caught.value.message) == (code, text)
 
 
-def test_an_empty_map_is_a_value_that_somebody_owns() -> None:
+def test_an_empty_map_is_a_value_with_an_owner() -> None:
     """As measured: an applier of `data: {}` is asked before the first entry comes."""
     live = applied(None, config_map({}), "one")
     with pytest.raises(StatusError) as caught:
@@ -333,4 +335,4 @@ def test_kubectl_takes_over_what_it_applied_from_the_client() -> None:
         applied(live, config_map({"a": "2", "b": "3"}), "kubectl")
     assert conflicting(caught.value) == [".data.b"]
     with pytest.raises(StatusError):
-        applied(live, config_map({"a": "2"}), "somebody")
+        applied(live, config_map({"a": "2"}), "another")

@@ -114,7 +114,7 @@ def test_syntax_goes_before_options_and_options_before_fields() -> None:
     assert refused(ListOptions(field_selector="bogus=1")).message == "field label not supported: bogus"
 
 
-def test_all_that_is_wrong_with_the_options_is_told_at_once() -> None:
+def test_all_invalid_options_are_reported_at_once() -> None:
     options = ListOptions(resource_version_match="Exact", send_initial_events=False)
     assert refused(options).message == (
         'ListOptions.meta.k8s.io "" is invalid: [resourceVersionMatch: Forbidden: resourceVersionMatch is '

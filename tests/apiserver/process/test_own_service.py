@@ -1,4 +1,4 @@
-"""The Service `kubernetes`: made, mended, and where the server is found."""
+"""The Service `kubernetes`: created, reconciled, and the address of the server."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def read(registry: Registry, kind: Kind[Any]) -> Any:
     return (await registry.get(kind, "default", "kubernetes")).message
 
 
-async def test_it_is_made_and_mended(registry: Registry, clock: FakeClock) -> None:
+async def test_it_is_created_and_reconciled(registry: Registry, clock: FakeClock) -> None:
     async with kept(registry, clock, "192.0.2.7:6443"):
         service, endpoints, found = [await read(registry, kind) for kind in OWN]
         assert (service.spec.clusterIP, service.spec.ports[0].targetPort.intVal) == ("10.0.0.1", 6443)

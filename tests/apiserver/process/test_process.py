@@ -111,7 +111,7 @@ async def test_a_server_that_dies_between_write_and_answer_has_written(cluster: 
 
 
 async def follow_over_restarts(client: Client, seen: Seen, started: anyio.Event) -> None:
-    """List and watch as an informer does: on from the last revision, and anew where that has expired."""
+    """List and watch as an informer does: resume at the last revision, and list again when it has expired."""
     while True:
         try:
             listed = await retry_unavailable(lambda: client.list(kinds.POD), attempts_max=30)

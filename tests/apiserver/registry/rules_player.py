@@ -35,7 +35,7 @@ _RECORDED_FIELDS = frozenset(
 _OPTIONAL_FIELDS = frozenset({"deletionGracePeriodSeconds", "observedGeneration"})
 """Recorded where they are set."""
 _CONDITION_FIELDS = ("type", "status", "reason", "message", "observedGeneration")
-# What golden cases need that is not in their data: writes of the budget by somebody else just before ours,
+# What golden cases need that is not in their data: writes of the budget by another client just before ours,
 # and entries of disruptedPods (left out there for their size).
 _BUDGET_CONFLICTS = {"evict-pdb-conflict-once": 1, "evict-pdb-conflict-forever": 1000}
 _DISRUPTED_PODS = {"evict-too-many-disrupted": 2001}
@@ -76,7 +76,7 @@ def registry_of(
 
 
 class Meddled:
-    """Storage in which somebody else writes the budgets just before our first `times` writes of them."""
+    """Storage in which another client writes the budgets just before our first `times` writes of them."""
 
     def __init__(self, storage: Any, times: int) -> None:
         self._storage = storage
@@ -295,15 +295,15 @@ class Player:
 
 
 def _condition(condition: core.PodCondition) -> dict[str, Any]:
-    told = {name: getattr(condition, name) for name in _CONDITION_FIELDS}
-    return {name: value for name, value in told.items() if value}
+    fields = {name: getattr(condition, name) for name in _CONDITION_FIELDS}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _after(pod: core.Pod) -> dict[str, Any]:
-    """What the golden data tells of a stored pod."""
+    """Return what the golden data records of a stored pod."""
     container = pod.spec.containers[0]
     requests = container.resources.requests
-    told: dict[str, Any] = {
+    recorded: dict[str, Any] = {
         "conditions": [_condition(condition) for condition in pod.status.conditions],
         "cpuRequest": requests["cpu"].string if "cpu" in requests else "",
         "deletionTimestampSet": pod.metadata.HasField("deletionTimestamp"),
@@ -320,10 +320,10 @@ def _after(pod: core.Pod) -> dict[str, Any]:
         "qosClass": pod.status.qosClass,
     }
     if pod.metadata.HasField("deletionGracePeriodSeconds"):
-        told["deletionGracePeriodSeconds"] = pod.metadata.deletionGracePeriodSeconds
+        recorded["deletionGracePeriodSeconds"] = pod.metadata.deletionGracePeriodSeconds
     if pod.status.observedGeneration:
-        told["observedGeneration"] = pod.status.observedGeneration
-    return told
+        recorded["observedGeneration"] = pod.status.observedGeneration
+    return recorded
 
 
 def _event(event: WatchEvent) -> str:

@@ -133,7 +133,7 @@ class Repeating(random.Random):
 
 
 @pytest.mark.parametrize(("taken", "asked"), [(1, 2), (7, 8)])
-async def test_a_generated_name_that_is_taken_is_tried_anew(
+async def test_a_generated_name_that_is_taken_is_generated_again(
     etcd: ThrowawayEtcd, taken: int, asked: int
 ) -> None:
     async with running(etcd) as bench:

@@ -84,11 +84,11 @@ async def resize(case: dict[str, Any]) -> core.Pod:
 
 
 def _lists(requirements: core.ResourceRequirements) -> dict[str, dict[str, str]]:
-    told = {
+    lists = {
         "limits": {name: requirements.limits[name].string for name in sorted(requirements.limits)},
         "requests": {name: requirements.requests[name].string for name in sorted(requirements.requests)},
     }
-    return {name: values for name, values in told.items() if values}
+    return {name: values for name, values in lists.items() if values}
 
 
 def _refusal(error: StatusError) -> dict[str, Any]:

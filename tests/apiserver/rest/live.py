@@ -15,8 +15,8 @@ LITTERING = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-# The scheduler of nobody: a pod that waits to be bound by the test.
-BY_HAND = "nobody"
+# No scheduler has this name: the test binds the pod.
+BY_HAND = "no-scheduler"
 
 
 def library(name: str) -> Any:

@@ -37,7 +37,7 @@ def apply_change(document: Any, path: str | list[str], value: Any) -> None:
 
 
 def comparable(document: dict[str, Any]) -> dict[str, Any]:
-    """An object without what each run makes anew; times become `<now>`."""
+    """Return an object without what differs in each run; times become `<now>`."""
     made = copy.deepcopy(document)
     metadata = made.get("metadata", {})
     for name in _UNSTABLE:

@@ -71,16 +71,16 @@ def _refusal(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told(expect: dict[str, Any]) -> dict[str, Any]:
+def _status_fields(expect: dict[str, Any]) -> dict[str, Any]:
     causes = expect.get("causes") or []
-    told = {name: expect.get(name, "") for name in ("reason", "detailsName", "detailsKind", "detailsGroup")}
-    told["causes"] = sorted(
+    fields = {name: expect.get(name, "") for name in ("reason", "detailsName", "detailsKind", "detailsGroup")}
+    fields["causes"] = sorted(
         (c.get("field", ""), c.get("reason", ""), without_diff(c.get("message", ""))) for c in causes
     )
     message = without_diff(expect.get("message", ""))
     # The order of several causes in the text may be that of a Go map.
-    told["message"] = sorted(re.split(r", |\n|[\[\]]", message)) if len(causes) > 1 else message
-    return told
+    fields["message"] = sorted(re.split(r", |\n|[\[\]]", message)) if len(causes) > 1 else message
+    return fields
 
 
 def verdicts(case: dict[str, Any], reply: Reply) -> tuple[Any, Any]:
@@ -94,7 +94,7 @@ def verdicts(case: dict[str, Any], reply: Reply) -> tuple[Any, Any]:
         got |= _refusal(reply.document)
         drop(got, unstable)
         drop(expect, unstable)
-        return {"code": reply.code, **_told(got)}, {"code": expect["code"], **_told(expect)}
+        return {"code": reply.code, **_status_fields(got)}, {"code": expect["code"], **_status_fields(expect)}
     got["warnings"] = reply.warnings
     wanted = {"code": expect["code"], "warnings": expect.get("warnings") or []}
     if "generatedName" in expect and reply.code < 300:

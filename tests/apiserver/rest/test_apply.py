@@ -107,8 +107,8 @@ async def test_values_that_no_field_holds(spec: dict[str, Any], reason: str) -> 
 
 async def test_a_manager_must_be_named_and_a_status_must_exist() -> None:
     rest = await in_memory()
-    nobody = await apply(rest, CONFIG_MAP, config_map(), manager="")
-    assert (nobody.code, nobody.document["message"]) == (
+    unnamed = await apply(rest, CONFIG_MAP, config_map(), manager="")
+    assert (unnamed.code, unnamed.document["message"]) == (
         422,
         'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
     )
@@ -236,7 +236,7 @@ async def test_an_event_is_owned_in_the_version_that_is_applied() -> None:
     ]  # fmt: skip
 
 
-async def test_an_owner_that_comes_twice_is_taken_once_and_told() -> None:
+async def test_a_duplicate_owner_is_dropped_with_a_warning() -> None:
     rest = await in_memory()
     owner = {"apiVersion": "v1", "kind": "A", "name": "n", "uid": "u"}
     where = CONFIG_MAP.rpartition("/")[0]

@@ -48,7 +48,7 @@ def verdict(kind: str, **more: Any) -> dict[str, Any]:
     return {"type": kind, "status": "True", "reason": "ByHand", **more}
 
 
-async def test_its_way(rest: Rest) -> None:
+async def test_a_request_is_approved_and_signed(rest: Rest) -> None:
     made = await create(rest, username="root", groups=["system:masters"], expirationSeconds=3600)
     assert made.code == 201, made.body
     spec = made.document["spec"]
@@ -82,7 +82,7 @@ async def test_its_way(rest: Rest) -> None:
     assert taken.code == 422
 
 
-async def test_nobody_asks_to_be_a_master(rest: Rest) -> None:
+async def test_a_request_for_system_masters_is_refused(rest: Rest) -> None:
     request = base64.b64encode(pem("dev", "system:masters")).decode()
     refused = await create(rest, request=request)
     assert (refused.code, refused.document["message"]) == (
@@ -100,7 +100,7 @@ async def test_nobody_asks_to_be_a_master(rest: Rest) -> None:
         ({"usages": []}, "spec.usages"),
         ({"usages": ["client auth", "nothing"]}, "spec.usages[1]"),
         ({"usages": ["client auth", "client auth"]}, "spec.usages[1]"),
-        ({"signerName": "nobody"}, "spec.signerName"),
+        ({"signerName": "unqualified"}, "spec.signerName"),
         ({"signerName": "kubernetes.io/legacy-unknown"}, "spec.signerName"),
         ({"expirationSeconds": 599}, "spec.expirationSeconds"),
     ],

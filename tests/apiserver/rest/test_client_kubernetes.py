@@ -64,7 +64,7 @@ def test_create_list_and_patch(api: Any, core: Any) -> None:
     container = client.V1Container(name="c", image="pause:3")
     typed = client.V1Pod(
         metadata=client.V1ObjectMeta(name="typed", labels={"app": "create"}),
-        spec=client.V1PodSpec(containers=[container], scheduler_name="nobody"),
+        spec=client.V1PodSpec(containers=[container], scheduler_name="no-scheduler"),
     )
     assert core.create_namespaced_pod(NAMESPACE, typed).metadata.uid
     core.create_namespaced_pod(NAMESPACE, pod("plain", app="create"))
@@ -141,7 +141,7 @@ def test_watch_resume_bookmarks_and_a_revision_that_is_gone(core: Any) -> None:
         if event["type"] == "DELETED":
             watcher.stop()
     assert seen == [("ADDED", "watched"), ("MODIFIED", "watched"), ("DELETED", "watched")]
-    # The client retries once by itself, from the beginning; told not to, it says what it was told.
+    # The client retries once from the beginning; with retries disabled it raises the error of the server.
     with pytest.raises(client.ApiException) as gone:
         list(
             watch.Watch().stream(core.list_namespaced_pod, NAMESPACE, resource_version="1", timeout_seconds=5)

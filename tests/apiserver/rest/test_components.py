@@ -136,8 +136,8 @@ NOT_SERVED = {
     "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
     "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
 }  # fmt: skip
-# Paths into containers and through nodes lead nowhere, so nobody is told of them.
-NOT_TOLD = {"attach", "exec", "log", "portforward", "proxy"}
+# Nothing serves paths into containers and through nodes, so discovery leaves them out.
+NOT_SERVED = {"attach", "exec", "log", "portforward", "proxy"}
 
 
 async def test_discovery_is_the_real_servers() -> None:
@@ -159,8 +159,8 @@ async def test_discovery_is_the_real_servers() -> None:
         if place[2] in NOT_SERVED:
             continue
         if "subresources" in found:
-            told = {sub["subresource"] for sub in ours.get(place, {}).get("subresources", ())}
-            left_out = NOT_TOLD - told
+            served = {sub["subresource"] for sub in ours.get(place, {}).get("subresources", ())}
+            left_out = NOT_SERVED - served
             kept = [sub for sub in found["subresources"] if sub["subresource"] not in left_out]
             found |= {"subresources": kept}
         wanted[place] = found

@@ -45,17 +45,17 @@ async def test_copies_of_json_patches_have_a_limit(rest: Rest) -> None:
     await rest.json("POST", maps, {"metadata": {"name": "m"}, "data": {"a": text}})
     for copies, said in ((6, "Too long"), (7, "rejected our request")):
         patch = [{"op": "copy", "from": "/data/a", "path": f"/data/b{each}"} for each in range(copies)]
-        told = await rest.json("PATCH", f"{maps}/m", patch, content="application/json-patch+json")
-        assert (told.code, said in told.document["message"]) == (422, True)
+        reply = await rest.json("PATCH", f"{maps}/m", patch, content="application/json-patch+json")
+        assert (reply.code, said in reply.document["message"]) == (422, True)
 
 
 async def test_resource_versions_and_durations(rest: Rest) -> None:
     with pytest.raises(InvalidResourceVersion, match=r"value out of range$"):
         parse_revision(DIGITS)
     assert parse_revision(f"{'0' * 5000}7") == 7
-    told = await rest.json("GET", NAMESPACE, query={"timeout": f"{DIGITS}s"})
-    assert told.code == 400
-    assert told.document["message"].endswith(f'time: invalid duration "{DIGITS}s"')
+    reply = await rest.json("GET", NAMESPACE, query={"timeout": f"{DIGITS}s"})
+    assert reply.code == 400
+    assert reply.document["message"].endswith(f'time: invalid duration "{DIGITS}s"')
     # Go looks at no more of a fraction than it needs.
     assert (await rest.json("GET", NAMESPACE, query={"timeout": f"1.{DIGITS}s"})).code in (200, 404)
 
@@ -81,9 +81,9 @@ async def test_prefix_lengths_and_schedules(rest: Rest) -> None:
     template = {"spec": {"template": {"spec": {**CONTAINERS, "restartPolicy": "Never"}}}}
     for digits, code in ((DIGITS, 422), (many_zeros, 201)):
         schedule = {"schedule": f"{digits} * * * *", "jobTemplate": template}
-        told = await rest.json("POST", jobs, {"metadata": {"name": "j"}, "spec": schedule})
-        assert told.code == code
-        assert code == 201 or "value out of range" in told.document["message"]
+        reply = await rest.json("POST", jobs, {"metadata": {"name": "j"}, "spec": schedule})
+        assert reply.code == code
+        assert code == 201 or "value out of range" in reply.document["message"]
 
 
 @pytest.mark.parametrize(("surge", "code"), [("250%", 201), ("100%100%", 422), ("100%x", 422)])
@@ -111,12 +111,12 @@ async def test_what_an_autoscaler_says_too_deep_is_dropped(rest: Rest, name: str
     assert (await rest.json("POST", AUTOSCALERS, made)).code == 201
 
 
-async def test_certificate_requests_that_nobody_can_check(rest: Rest) -> None:
+async def test_certificate_requests_that_cannot_be_verified(rest: Rest) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     made = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
     right = made.public_bytes(serialization.Encoding.DER)
     for old, new in (
-        # Of a version that there is none of; of a curve, and of a kind of key, that nobody knows.
+        # An unknown version, an unknown curve, an unknown key algorithm.
         (b"\x02\x01\x00", b"\x02\x01\x07"),
         (bytes.fromhex("06082a8648ce3d030107"), bytes.fromhex("06082a8648ce3d030102")),
         (bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06072a8648ce3d0279")),
@@ -128,8 +128,8 @@ async def test_certificate_requests_that_nobody_can_check(rest: Rest) -> None:
             "request": base64.b64encode(request.encode()).decode(), "usages": ["client auth"],
             "signerName": "kubernetes.io/kube-apiserver-client",
         }  # fmt: skip
-        told = await rest.json("POST", REQUESTS, {"metadata": {"name": "jane"}, "spec": spec})
-        assert told.code == 422, told.body
+        reply = await rest.json("POST", REQUESTS, {"metadata": {"name": "jane"}, "spec": spec})
+        assert reply.code == 422, reply.body
 
 
 DEEP = "[" * 9000

@@ -212,7 +212,7 @@ def test_create_apply_and_replace(kubectl: Session) -> None:
     assert "may not change fields" in kubectl.fails(
         "apply", "-f", "-", stdin=labelled.replace("100m", "200m")
     )
-    # Nobody else writes it any more.
+    # No other client writes it any more.
     kubectl("wait", "--for=condition=Ready", "pod/c1", "--timeout=100s")
     live = kubectl.json("get", "pod", "c1")
     live["metadata"]["annotations"]["by"] = "replace"
@@ -339,17 +339,17 @@ def test_nodes(kubectl: Session) -> None:
     assert kubectl("taint", "node", "node-1", "a=b:NoSchedule") == "node/node-1 tainted\n"
     assert "already has" in kubectl.fails("taint", "node", "node-1", "a=b:NoSchedule")
     assert kubectl("taint", "node", "node-1", "a-") == "node/node-1 untainted\n"
-    told = kubectl("describe", "node", "node-0")
-    assert re.search(r"^Allocatable:", told, re.M)
-    assert "Non-terminated Pods:" in told
-    assert "HolderIdentity:  node-0" in told
+    described = kubectl("describe", "node", "node-0")
+    assert re.search(r"^Allocatable:", described, re.M)
+    assert "Non-terminated Pods:" in described
+    assert "HolderIdentity:  node-0" in described
 
 
 def test_describe_and_events(kubectl: Session) -> None:
     kubectl.pod("d1", app="describe")
-    told = kubectl("describe", "pod", "d1")
-    assert re.search(r"^Status: +Running$", told, re.M)
-    assert "Successfully assigned default/d1 to node-" in told
+    described = kubectl("describe", "pod", "d1")
+    assert re.search(r"^Status: +Running$", described, re.M)
+    assert "Successfully assigned default/d1 to node-" in described
     assert "Scheduled" in kubectl("get", "events", "--field-selector", "involvedObject.name=d1")
     assert "LAST SEEN" in kubectl("get", "events", "--sort-by=.lastTimestamp")
     assert "Pod/d1" in kubectl("events", "--for", "pod/d1")

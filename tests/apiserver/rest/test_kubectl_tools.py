@@ -109,7 +109,7 @@ def test_kustomize_and_prune(kubectl: Session, tmp_path: Path) -> None:
     assert {"-  a: c", "+  a: d"} <= set(differs.stdout.splitlines())
 
 
-def test_a_kind_that_is_none(kubectl: Session) -> None:
+def test_an_unknown_kind(kubectl: Session) -> None:
     document = json.dumps({"apiVersion": "v1", "kind": "Foo", "metadata": {"name": "a"}})
     assert 'no matches for kind "Foo" in version "v1"' in kubectl.fails("create", "-f", "-", stdin=document)
     assert "No resources found" in kubectl.run("get", "crd").stderr

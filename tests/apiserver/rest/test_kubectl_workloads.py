@@ -108,43 +108,43 @@ def test_a_deployments_way(kubectl: Session) -> None:
     assert _status(kubectl) == 'deployment "web" successfully rolled out'
     kubectl("wait", "--for=condition=Available", "deploy/web", "--timeout=100s")
 
-    told = kubectl("describe", "deploy", "web")
+    described = kubectl("describe", "deploy", "web")
     assert re.search(
-        r"^Replicas: +2 desired \| 2 updated \| 2 total \| 2 available \| 0 unavailable$", told, re.M
+        r"^Replicas: +2 desired \| 2 updated \| 2 total \| 2 available \| 0 unavailable$", described, re.M
     )
-    assert re.search(r"Progressing +True +NewReplicaSetAvailable", told)
+    assert re.search(r"Progressing +True +NewReplicaSetAvailable", described)
     created = re.search(
-        r"ScalingReplicaSet .* deployment-controller +Scaled up replica set web-\w+ from 0 to 3", told
+        r"ScalingReplicaSet .* deployment-controller +Scaled up replica set web-\w+ from 0 to 3", described
     )
-    assert created, told
+    assert created, described
     assert len(kubectl("get", "rs", "-l", "app=web", "-o", "name").split()) == 4
 
 
 def test_descriptions_and_their_events(kubectl: Session) -> None:
     kubectl("apply", "-f", "-", stdin=CLAIM)
-    kubectl("create", "-f", "-", stdin=POD.replace("NAME", "told"))
-    kubectl("wait", "--for=condition=Ready", "pod/told", "--timeout=100s")
+    kubectl("create", "-f", "-", stdin=POD.replace("NAME", "described"))
+    kubectl("wait", "--for=condition=Ready", "pod/described", "--timeout=100s")
     pod = eventually_sync(
-        lambda: kubectl("describe", "pod", "told"),
+        lambda: kubectl("describe", "pod", "described"),
         lambda text: "Container started" in text and "Successfully assigned" in text,
     )
     for line in (
-        r"Normal +Scheduled .* default-scheduler +Successfully assigned workloads/told to node-[01]",
+        r"Normal +Scheduled .* default-scheduler +Successfully assigned workloads/described to node-[01]",
         r'Normal +Pulled .* kubelet +Container image "pause:1" already present on machine and',
         r"Normal +Created .* kubelet +Container created",
         r"Normal +Started .* kubelet +Container started",
         r"QoS Class: +Burstable",
     ):
         assert re.search(line, pod), pod
-    assert re.search(r"Pod/told +Container started", kubectl("events", "--for", "pod/told"))
+    assert re.search(r"Pod/described +Container started", kubectl("events", "--for", "pod/described"))
     wide = kubectl(
-        "get", "events", "-o", "wide", "--field-selector", "involvedObject.name=told,reason=Started"
+        "get", "events", "-o", "wide", "--field-selector", "involvedObject.name=described,reason=Started"
     )
     assert re.search(
-        r"Started +pod/told +spec\.containers\{c\} +kubelet, node-[01] +Container started", wide
+        r"Started +pod/described +spec\.containers\{c\} +kubelet, node-[01] +Container started", wide
     ), wide
-    node = kubectl("get", "pod", "told", "-o", "jsonpath={.spec.nodeName}")
-    assert re.search(r"workloads +told +50m \(\d+%\) +0 \(0%\) +32Mi", kubectl("describe", "node", node))
+    node = kubectl("get", "pod", "described", "-o", "jsonpath={.spec.nodeName}")
+    assert re.search(r"workloads +described +50m \(\d+%\) +0 \(0%\) +32Mi", kubectl("describe", "node", node))
 
     claim = eventually_sync(lambda: kubectl("describe", "pvc", "data"), lambda text: "WaitForFirst" in text)
     assert re.search(r"^Status: +Pending$", claim, re.M)
@@ -156,15 +156,15 @@ def test_descriptions_and_their_events(kubectl: Session) -> None:
         lambda: kubectl("describe", "pdb", "guard"), lambda text: re.search(r"Total: +1$", text, re.M)
     )
     assert re.search(r"Allowed disruptions: +0$", kubectl("describe", "pdb", "guard"), re.M)
-    path = f"/api/v1/namespaces/{NAMESPACE}/pods/told/eviction"
-    refused = kubectl.fails("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction("told")))
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/described/eviction"
+    refused = kubectl.fails("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction("described")))
     assert "Cannot evict pod as it would violate the pod's disruption budget." in refused
     kubectl("delete", "pdb", "guard")
     sets = kubectl("describe", "rs", "-l", "app=web")
     assert re.search(r"^Controlled By: +Deployment/web$", sets, re.M)
     assert re.search(r"SuccessfulCreate .* replicaset-controller +Created pod: web-", sets)
-    kubectl("delete", "pod", "told")
-    killing = ("get", "events", "--field-selector", "involvedObject.name=told,reason=Killing")
+    kubectl("delete", "pod", "described")
+    killing = ("get", "events", "--field-selector", "involvedObject.name=described,reason=Killing")
     eventually_sync(lambda: kubectl(*killing), lambda text: "Stopping container c" in text)
 
 
@@ -207,7 +207,7 @@ def test_edit_replace_and_apply(kubectl: Session, tmp_path: Path) -> None:
     kubectl.environment["KUBE_EDITOR"] = str(editor)
     assert kubectl("edit", "configmap", "edited") == "configmap/edited edited\n"
     assert kubectl.json("get", "configmap", "edited")["data"] == {"first": "2"}
-    assert kubectl("edit", "configmap", "edited") == ""  # nothing changed: told on stderr
+    assert kubectl("edit", "configmap", "edited") == ""  # nothing changed: kubectl says so on stderr
     pod = POD.replace("NAME", "replaced")
     kubectl("create", "-f", "-", stdin=pod)
     before = kubectl.json("get", "pod", "replaced")["metadata"]["uid"]

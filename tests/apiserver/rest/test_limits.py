@@ -45,7 +45,7 @@ async def port_of(rest: Rest) -> AsyncIterator[tuple[str, int]]:
 
 
 async def said(address: tuple[str, int], *parts: bytes, end: bool = False) -> bytes:
-    """All that a server says to these bytes until it hangs up; with `end` it is told that no more come."""
+    """Return all that a server answers until it closes; with `end` the client half-closes after sending."""
     with anyio.fail_after(LIMIT_SECONDS):
         async with await anyio.connect_tcp(*address) as stream:
             for part in parts:
@@ -106,7 +106,7 @@ async def test_too_large_a_body_is_413_before_it_has_come(chunked: bool) -> None
     "length",
     ["-1", "abc", "1, 2", "9" * 400, "0x10", "1\r\nContent-Length: 2", "\r\nTransfer-Encoding: gzip"],
 )
-async def test_lengths_that_are_none(length: str) -> None:
+async def test_invalid_lengths(length: str) -> None:
     async with port_of(await in_memory()) as address:
         answer = await said(address, post(f"Content-Length: {length}\r\n", b"{}"), end=True)
         assert answer.split()[1] in (b"400", b"413", b"501"), answer
@@ -178,7 +178,7 @@ async def test_long_answers_are_compressed_for_who_asks(etcd: ThrowawayEtcd) -> 
 
 
 async def test_a_watcher_that_does_not_read_is_dropped_with_a_status(etcd: ThrowawayEtcd) -> None:
-    """It costs its bounded queue and the socket's buffers, then it is told that it was too slow."""
+    """It costs its bounded queue and the socket's buffers, then it receives a Status that it was too slow."""
     queue = 20
     async with running(etcd, CacheLimits(queue_per_watcher=queue)) as bench:
         rest = await started(bench)

@@ -185,7 +185,7 @@ async def test_a_slash_in_a_name_is_a_slash(etcd: ThrowawayEtcd) -> None:
 
 
 @pytest.mark.parametrize("path", [f"{CONFIG_MAPS}/a%zz", "/version%", f"{CONFIG_MAPS}/a%2"])
-async def test_escapes_that_are_none(etcd: ThrowawayEtcd, path: str) -> None:
+async def test_invalid_percent_escapes(etcd: ThrowawayEtcd, path: str) -> None:
     async with asking(etcd) as ask:
         answer = await ask("GET", path)
         assert (answer.code, answer.body) == (400, b"400 Bad Request")

@@ -223,12 +223,12 @@ async def test_a_job_selects_its_own_pods() -> None:
     assert labels["batch.kubernetes.io/controller-uid"] == uid
 
 
-async def test_who_asks_for_endpoints_is_told_of_their_successor() -> None:
+async def test_endpoints_are_served_with_a_deprecation_warning() -> None:
     rest = await in_memory()
-    told = ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
+    warnings = ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
     made = await create(rest, kinds.ENDPOINTS, {})
-    assert (made.code, made.warnings) == (201, told)
-    assert (await rest.json("GET", f"{collection(kinds.ENDPOINTS)}/none")).warnings == told
+    assert (made.code, made.warnings) == (201, warnings)
+    assert (await rest.json("GET", f"{collection(kinds.ENDPOINTS)}/none")).warnings == warnings
     assert not (await rest.json("GET", f"{collection(kinds.ENDPOINT_SLICE)}/none")).warnings
 
 
@@ -259,15 +259,15 @@ async def test_runtime_classes() -> None:
     rest = await in_memory()
     classes = "/apis/node.k8s.io/v1/runtimeclasses"
 
-    async def told(**fields: Any) -> Any:
+    async def causes(**fields: Any) -> Any:
         made = await rest.json("POST", classes, {"metadata": {"name": "r"}, **fields})
         return [cause["field"] for cause in made.document["details"]["causes"]]
 
-    assert await told() == ["handler"]
-    assert await told(handler="Kata") == ["handler"]
-    assert await told(handler="h", overhead={"podFixed": {"cpu": "-1"}}) == ["overhead.limits[cpu]"]
+    assert await causes() == ["handler"]
+    assert await causes(handler="Kata") == ["handler"]
+    assert await causes(handler="h", overhead={"podFixed": {"cpu": "-1"}}) == ["overhead.limits[cpu]"]
     scheduling = {"nodeSelector": {"a": "no value!"}, "tolerations": [{"value": "v"}]}
-    assert await told(handler="h", scheduling=scheduling) == [
+    assert await causes(handler="h", scheduling=scheduling) == [
         "scheduling.nodeSelector", "scheduling.tolerations[0].operator",
     ]  # fmt: skip
     made = await rest.json("POST", classes, {"metadata": {"name": "r"}, "handler": "h"})

@@ -81,14 +81,14 @@ async def test_v2_in_protobuf(rest: Rest) -> None:
     assert b"fieldValidation" in {first(value, 1, 2, 3, 4) for value in parameters}
 
 
-async def test_a_client_that_has_it_is_told_so(rest: Rest) -> None:
+async def test_a_matching_etag_gets_304(rest: Rest) -> None:
     headers = {"accept": OLD}
     tag = (await rest.request("GET", "/openapi/v2", headers=headers)).header("etag")
     again = await rest.request("GET", "/openapi/v2", headers={**headers, "if-none-match": tag})
     assert (again.code, again.body) == (304, b"")
 
 
-async def test_other_forms_are_none(rest: Rest) -> None:
+async def test_other_media_types_get_406(rest: Rest) -> None:
     assert (await rest.request("GET", "/openapi/v2", headers={"accept": "text/html"})).code == 406
     mixed = await rest.request("GET", "/openapi/v2", headers={"accept": "text/html, application/json"})
     assert mixed.header("content-type") == "application/json"

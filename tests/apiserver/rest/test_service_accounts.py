@@ -77,8 +77,8 @@ async def test_who_wants_no_token_gets_none(rest: Rest) -> None:
 
 
 async def test_an_account_that_is_not_there(rest: Rest) -> None:
-    reply = await pod(rest, serviceAccountName="nobody")
-    refused(reply, 'error looking up service account default/nobody: serviceaccount "nobody" not found')
+    reply = await pod(rest, serviceAccountName="missing")
+    refused(reply, 'error looking up service account default/missing: serviceaccount "missing" not found')
 
 
 async def test_the_default_account_is_waited_for(rest: Rest, clock: FakeClock) -> None:

@@ -308,7 +308,7 @@ def test_a_kubeconfig_remembers_the_port(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1.5", "99999999999999999999", "9" * 5000])
-async def test_numbers_that_are_none(etcd: ThrowawayEtcd, text: str) -> None:
+async def test_invalid_numbers(etcd: ThrowawayEtcd, text: str) -> None:
     async with running(etcd) as bench:
         rest = await started(bench)
         reply = await rest.json("GET", PODS, None, {"limit": text})

@@ -24,7 +24,7 @@ LIMIT_SECONDS = PATIENCE_SECONDS
 
 @dataclass
 class Seen:
-    """What a watcher was told: each object's revisions in the order they came."""
+    """The events that a watcher received: each object's revisions in order."""
 
     events: int = 0
     newest: dict[str, int] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Ledger:
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     def learn(self, name: str, number: int) -> None:
-        """A read told it: no write is counted, but the write whose answer was lost is in the books."""
+        """Record a number that a read returned: a write whose response was lost succeeded after all."""
         self.numbers[name] = number
 
     def acknowledge(self, name: str, number: int) -> None:

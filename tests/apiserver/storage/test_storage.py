@@ -107,7 +107,7 @@ async def test_range_pages_at_one_revision(storage: EtcdStorage) -> None:
     assert (rest.more, rest.remaining, rest.revision) == (False, 0, page.revision)
 
 
-async def test_a_compacted_and_a_future_revision_are_told_apart(storage: EtcdStorage) -> None:
+async def test_a_compacted_and_a_future_revision_are_different_errors(storage: EtcdStorage) -> None:
     first = await storage.create("/registry/a", b"1")
     second = await storage.update("/registry/a", b"2", expected_revision=first)
     await storage.compact(second)

@@ -125,7 +125,7 @@ async def _play(rest: Rest, case: dict[str, Any]) -> Reply:
     return await rest.json("PUT", path + ("/status" if case["verb"] == "status" else ""), live)
 
 
-def _told(reply: Reply) -> list[str]:
+def _messages(reply: Reply) -> list[str]:
     if reply.code < 300:
         return []
     document = reply.document
@@ -135,8 +135,8 @@ def _told(reply: Reply) -> list[str]:
     ]
 
 
-def _fits(told: list[str], want: list[str]) -> bool:
-    return len(told) == len(want) and all(map(str.startswith, told, want))
+def _fits(messages: list[str], want: list[str]) -> bool:
+    return len(messages) == len(want) and all(map(str.startswith, messages, want))
 
 
 @pytest.fixture(autouse=True)
@@ -156,11 +156,14 @@ async def test_objects_are_judged_as_upstreams_sources_say(verb: str, kind: str)
         if verb != "create" or str(gates) not in shared:
             shared[str(gates)] = await in_memory(gates=gates)
         reply = await _play(shared[str(gates)], case)
-        told, code = _told(reply), case.get("code", 422 if case["want"] else 201 if verb == "create" else 200)
+        messages, code = (
+            _messages(reply),
+            case.get("code", 422 if case["want"] else 201 if verb == "create" else 200),
+        )
         want, warned = case["want"], reply.warnings
         made = {path: _at(reply.document, path) for path in case.get("made", ())}
         right = warned == case.get("warn", warned) and made == case.get("made", made)
-        if reply.code != code or not _fits(told, want) or not right:
-            got = [*told, *warned, made]
+        if reply.code != code or not _fits(messages, want) or not right:
+            got = [*messages, *warned, made]
             failures.append(f"{case['of']} {case['set']}: {reply.code}\n  got {got}\n  want {want}")
     assert not failures, "\n".join(failures)

@@ -1,0 +1,157 @@
+"""The parts of an API server process, connected: registry, flow control, REST front, health, run file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from apiserver.access.rbac import aggregation
+from apiserver.access.rbac import bootstrap as rbac_bootstrap
+from apiserver.admission import claim_status_authorization
+from apiserver.admission.service_account import ServiceAccount
+from apiserver.cache.reads import Reads
+from apiserver.cache.watch_cache import WatchCache
+from apiserver.flow_control.controller import FlowControl, Limits
+from apiserver.fronts.grpc.front import ServerIdentity
+from apiserver.fronts.rest.kubelets import Kubelets
+from apiserver.kinds.table import fields_of
+from apiserver.objects.requests import RegistryAPI
+from apiserver.process import access_setup, own_service
+from apiserver.process.bootstrap import bootstrap
+from apiserver.process.health import add_checks
+from apiserver.process.options import Options
+from apiserver.process.server import ApiServer, ServerOptions
+from apiserver.registry.registry import Registry
+from apiserver.registry.services import default_range
+from apiserver.storage.etcd_storage import EtcdStorage
+from machinery.process.component import Process
+from machinery.process.health import Health
+from machinery.process.http_guard import same_machine
+
+if TYPE_CHECKING:
+    import ssl
+
+    from apiserver.access.access import Access
+    from apiserver.admission.interface import Plugin
+    from apiserver.chain.metrics import RequestMetrics
+    from apiserver.fronts.rest.server import RestServer
+
+
+class Wiring:
+    """The API server of a process, built from its options; the server calls back when etcd has been read."""
+
+    def __init__(
+        self, process: Process, options: Options, server: ServerOptions, tls: ssl.SSLContext | None
+    ) -> None:
+        self._process = process
+        self._options = options
+        self._tls = tls
+        self._health = Health()
+        limits = Limits(
+            options.requests_in_flight, options.mutating_requests_in_flight, options.priority_and_fairness
+        )
+        self._flow_control = FlowControl(process.clock, limits)
+        self.server = ApiServer(
+            server,
+            self._make_registry,
+            ServerIdentity(str(process.version), process.gates.all()),
+            process.clock,
+            make_rest=self._make_rest,
+            flow_control=self._flow_control,
+        )
+        for health in (self._health, process.serving.health):
+            add_checks(
+                health,
+                lambda: self.server.cache,
+                process.check_running,
+                roles="RBAC" in options.access.modes,
+                flow_control=options.priority_and_fairness,
+            )
+
+    async def _make_registry(self, storage: EtcdStorage, cache: WatchCache) -> RegistryAPI:
+        """Build the registry over a loaded cache, and create the objects that every cluster begins with."""
+        process, options, server = self._process, self._options, self.server
+        process.step = "bootstrap"
+        setup = access_setup.make(options.access, cache, process.clock)
+        server.access, server.accounts = setup.access, setup.accounts
+        registry = Registry(
+            storage,
+            cache,
+            Reads(storage, cache, fields_of),
+            gates=process.gates,
+            clock=process.clock,
+            rng=process.rng,
+            event_ttl_seconds=options.event_ttl_seconds,
+            disabled_admission=self._disabled_admission,
+            accounts=setup.accounts,
+            authorize=None if setup.access.open else setup.access.authorize_current,
+            nominates_deferred_resizes=options.nominates_deferred_resizes,
+            admission=self._admission(setup.access, setup.admission),
+        )
+        await bootstrap(registry)
+        server.background.append(lambda: default_range.run(registry, process.clock))
+        server.background.append(registry.repair.run)
+        if "RBAC" in options.access.modes:
+            await rbac_bootstrap.bootstrap(registry, cache)
+            server.background.append(lambda: aggregation.run(registry, cache, process.clock))
+        return registry
+
+    @property
+    def _disabled_admission(self) -> frozenset[str]:
+        return self._options.disabled_admission - self._options.enabled_admission
+
+    def _admission(self, access: Access, plugins: tuple[Plugin, ...]) -> list[Plugin]:
+        """Return the admission plugins that depend on options and authorization, in order."""
+        process = self._process
+        # ServiceAccount precedes NodeRestriction, which reads the pods' accounts.
+        ordered = (ServiceAccount(process.clock, process.rng), *plugins)
+        enabled = [plugin for plugin in ordered if plugin.name not in self._disabled_admission]
+        if process.gates.enabled(claim_status_authorization.GATE) and not access.open:
+            enabled.append(claim_status_authorization.ClaimStatusAuthorization(access.authorizer))
+        return enabled
+
+    def _make_rest(self, registry: RegistryAPI, metrics: RequestMetrics) -> RestServer:
+        # Deferred: Starlette is imported already when the serving port opened.
+        from apiserver.fronts.rest.front import FrontOptions, RestFront
+        from apiserver.fronts.rest.kubeconfig import last_port
+        from apiserver.fronts.rest.server import RestServer, listen
+
+        process, server = self._process, self.server
+        process.step = f"listen on {self._options.rest_address}"
+        listener = listen(self._options.rest_address, preferred_port=last_port(process.directory))
+        kubelets = Kubelets(process.directory, process.clock)
+        front = RestFront(
+            registry,
+            process.clock,
+            FrontOptions(
+                process.version,
+                health=self._health,
+                access=server.access,
+                usage=kubelets,
+                nodes=kubelets,
+                accounts=server.accounts,
+            ),
+            metrics,
+            self._flow_control,
+        )
+        # Without authentication, at least refuse requests from pages of other sites.
+        authenticates = server.access.authenticator is not None
+        rest = RestServer(front if authenticates else same_machine(front), listener, tls=self._tls)
+        front.address = rest.address
+        server.background.append(lambda: own_service.run(registry, rest.address, process.clock))
+        return rest
+
+    async def announce(self, address: str) -> None:
+        """Register the metrics, and write the kubeconfig files and the run file with both addresses."""
+        from prometheus_client import REGISTRY
+
+        from apiserver.fronts.rest import kubeconfig
+
+        process, server, access = self._process, self.server, self._options.access
+        assert server.metrics is not None
+        REGISTRY.register(server.metrics)
+        scheme = "https" if access.secure else "http"
+        authority = access.client_ca or access.certificate
+        url = f"{scheme}://{server.rest_address}"
+        kubeconfig.write_all(process.directory, url, authority, access.clients)
+        trusted = {"ca": str(authority)} if access.secure else {}
+        await process.announce(grpc=address, rest=server.rest_address, **trusted)
