@@ -154,3 +154,36 @@ def budget(labels: dict[str, str]) -> policy.PodDisruptionBudget:
     spec = {"minAvailable": 1, "selector": {"matchLabels": labels}}
     metadata = {"name": "budget", "namespace": "default"}
     return codec.from_json(policy.PodDisruptionBudget, {"metadata": metadata, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "scheduler.cycle.before",
+        "scheduler.preempt.before",
+        "scheduler.preempt.victim.marked",
+        "scheduler.preempt.victim.after",
+    ],
+)
+async def test_a_scheduler_dies_at_each_step_of_a_resize(cluster: Cluster, point: str) -> None:
+    """ "Scheduler Restart and State Recovery": the next scheduler finishes, and evicts nothing else."""
+    await start(cluster)
+    cluster.failpoint("scheduler", point, "crash")
+    async with cluster.client() as client:
+        await create_priorities(client)
+        await client.create(node("node1", cpu="300m"))
+        await run_pod(client, "victim", "100m", on="node1")
+        await run_pod(client, "other", "100m", on="node1", priority="middle")
+        await run_pod(client, "growing", "100m", on="node1", priority="high")
+        await defer(client, "growing", "200m", allocated="100m")
+        assert await cluster.exited("scheduler") < 0
+        await cluster.start("scheduler")
+        await evicted(client, "victim")
+        await end(client, "victim")
+        await eventually(
+            lambda: cluster.ask("scheduler", "/debug/explain?pod=default/growing").text,
+            lambda text: "pod resize fits, waiting for Kubelet actuation" in text,
+        )
+        assert not await is_evicted(client, "other")
+        await report(client, "growing", "200m")
+        await eventually(lambda: entry(cluster, "growing"), lambda found: not found)
