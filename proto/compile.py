@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent
-# Their messages have no services.
+# Folders of messages without services.
 WITHOUT_SERVICES = frozenset({"k8s.io", "gnostic", "nominee_cel"})
 
 

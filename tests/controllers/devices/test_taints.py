@@ -9,6 +9,7 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from controllers.devices.shell import eviction
 from controllers.devices.shell.eviction import DeviceTaintEviction
 from controllers.devices.taints import ends_at, executing
 from controllers.shell.controller import Context, InformerSet, Recorders
@@ -131,6 +132,19 @@ async def test_a_pod_stays_for_as_long_as_its_claim_tolerates_the_taint() -> Non
         await clock.advance(59)
         assert not is_gone(api)
         await clock.advance(2)
+        await api.until(lambda: is_gone(api))
+
+
+async def test_the_first_sight_of_a_taint_without_a_time_is_kept_in_a_full_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(eviction, "FIRST_SEEN_MAX", 1)
+    api, clock = FakeApi(), FakeClock(ADDED)
+    for obj in (tainted(taint(added=None)), user(tolerates(60)), running_pod()):
+        api.put(obj)
+    async with evicting(api, clock):
+        await clock.wait_for_sleepers(1)
+        await clock.advance(61)
         await api.until(lambda: is_gone(api))
 
 
