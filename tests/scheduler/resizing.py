@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -233,8 +233,8 @@ class Bench:
         assert len(found) <= 1
         return found[0] if found else ""
 
-    def attempt(self) -> Attempt:
-        """Try the next pod; its evictions are only reported."""
+    def attempt(self, meanwhile: Callable[[], None] = lambda: None) -> Attempt:
+        """Try the next pod; its evictions are only reported. `meanwhile`: what the watch shows in flight."""
         info = self.queue.pop()
         assert info is not None, "the queue is empty"
         found, state = info.pod_info, CycleState()
@@ -249,6 +249,7 @@ class Bench:
         if isinstance(outcome, Scheduled):
             self.queue.done(found.uid)
             return Attempt(found.name, "", (), outcome.node_name)
+        meanwhile()
         info.unschedulable_plugins = set(outcome.unschedulable_plugins)
         nominating = outcome.nominating
         resizes = bool(self.resizes and self.resizes.is_queued(found.uid))

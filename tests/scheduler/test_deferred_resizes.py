@@ -5,6 +5,7 @@ The table of what wakes a resize is that of kube-scheduler 1.37's integration te
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -41,16 +42,10 @@ def test_a_deferred_pod_enters_when_the_condition_comes_and_leaves_with_it(optio
     assert bench.place("growing") == ""
 
 
-@pytest.mark.parametrize("place", ["active", "unschedulable", "backoff", "in flight"])
+@pytest.mark.parametrize("place", ["active", "unschedulable", "backoff"])
 def test_a_resolved_resize_leaves_whatever_queue_it_is_in(place: str) -> None:
     """ "Detecting Deferred Resizes in UpdatePod"."""
     bench = full()
-    if place == "in flight":
-        info = bench.queue.pop()
-        assert info is not None
-        bench.put(settled())
-        assert not bench.resizes or not bench.resizes.is_queued("uid-growing")
-        return
     if place != "active":
         bench.attempt()
     if place == "backoff":
@@ -60,17 +55,34 @@ def test_a_resolved_resize_leaves_whatever_queue_it_is_in(place: str) -> None:
     assert bench.place("growing") == ""
 
 
-def test_a_resize_that_is_resolved_in_flight_is_not_requeued() -> None:
-    """ "Detecting Deferred Resizes in UpdatePod", with a cycle under way."""
+@pytest.mark.parametrize("change", ["resolved", "disabled by the kubelet", "disabled by the node", "deleted"])
+def test_a_pod_that_leaves_in_flight_is_not_requeued(change: str) -> None:
+    """ "Detecting Deferred Resizes in UpdatePod", "Scheduler Action", with a cycle under way."""
     bench = full()
-    popped = bench.queue.pop()
-    assert popped is not None
-    bench.put(settled())
-    bench.queue.done("uid-growing")
-    bench.put(growing())
+
+    def leave() -> None:
+        if change == "resolved":
+            bench.put(settled())
+        elif change == "disabled by the kubelet":
+            bench.put(growing(disabled=True))
+        elif change == "disabled by the node":
+            bench.put(node("node1", "300m", owners=("a.io/b",)))
+        else:
+            bench.remove("growing")
+
+    bench.attempt(leave)
+    assert bench.place("growing") == ""
+    assert not len(bench.queue.in_flight)
+    bench.put(node("node1", "300m"), growing())
     assert bench.place("growing") == "active"
-    bench.attempt()
-    assert bench.place("growing") == "unschedulable"
+
+
+def test_an_event_in_flight_wakes_the_pod() -> None:
+    """ "Failures and Reconsideration of Deferred pods": only events of the pod's node."""
+    for name, place in (("victim", "backoff"), ("far", "unschedulable")):
+        bench = full(KEP, pod("far", "100m", on="node2"))
+        bench.attempt(functools.partial(bench.remove, name))
+        assert bench.place("growing") == place
 
 
 @FLAVOURS
