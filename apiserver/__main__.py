@@ -80,7 +80,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--allow-nominated-node-name-of-deferred-resizes",
     is_flag=True,
-    help="An option of the emulator: status.nominatedNodeName may be set on a bound pod whose resize is"
+    help="An option of Nominee only: status.nominatedNodeName may be set on a bound pod whose resize is"
     " deferred. The scheduler's --resize-preemption-tracking=nominated-node-name needs it.",
 )
 @access_options

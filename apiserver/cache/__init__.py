@@ -1,5 +1,6 @@
 """The watch cache: one etcd watch for all kinds, and consistent reads from memory.
 
-Read `kind_cache` first (pure: one kind's objects and the window of its events), then `watch_cache` (the shell
-that follows etcd) and `reads` (get, list and watch with resource versions and continue tokens).
+Start reading at `kind_cache.py` (pure: the objects of one kind and the window of its events).
+`watch_cache.py` is the shell that follows etcd; `reads.py` has get, list and watch with resource versions and
+continue tokens.
 """

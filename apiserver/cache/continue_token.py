@@ -1,7 +1,7 @@
-"""The token with which a list goes on: the revision of the first page, and the key to go on from.
+"""The continue token of a list: the revision of the first page, and the key of the next object.
 
-The same form as kube-apiserver's (base64url of JSON, `meta.k8s.io/v1`), since clients may carry one over from
-one server to the other; texts of errors as in tests/golden (api_list.jsonl, family page).
+The form is kube-apiserver's (base64url of JSON, `meta.k8s.io/v1`), since a client may continue a list at
+another server. Error texts are as in tests/golden (api_list.jsonl, family page).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass
 
 _VERSION = "meta.k8s.io/v1"
 _ALPHABET = re.compile(rb"[A-Za-z0-9_-]*")
-# The revision of a token that goes on at whatever is the newest, after the first page's was compacted.
+# The revision of a token that continues at the newest revision, after the first page's was compacted.
 INCONSISTENT = -1
 
 
 class InvalidToken(ValueError):
-    """The text is not a token that this server makes."""
+    """A text that is not a continue token of this server."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContinueToken:
-    """Go on at `revision` (etcd's, or `INCONSISTENT`) with the key `start`, below the list's prefix."""
+    """Continues at `revision` (etcd's, or `INCONSISTENT`) with the key `start`, below the list's prefix."""
 
     revision: int
     start: str
@@ -36,7 +36,10 @@ class ContinueToken:
 
 
 def decode(text: str) -> ContinueToken:
-    """The token; raises InvalidToken."""
+    """Decode a continue token.
+
+    Raises: InvalidToken.
+    """
     try:
         document = json.loads(_base64(text.encode()).decode("utf-8", "replace"))
     except json.JSONDecodeError as error:

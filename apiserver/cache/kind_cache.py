@@ -1,4 +1,4 @@
-"""The objects of one kind as the watch cache holds them: the present, and a window of the past. Pure."""
+"""The objects of one kind in the watch cache: the current state, and a window of past events. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Convert = Callable[[CachedObject], CachedObject]
 
 
 class Transition:
-    """One change of one object: what was and what is (None: nothing); never both None.
+    """A change of one object from `previous` to `current`; one of the two may be None.
 
-    Watchers see it differently: for one with a selector, an object that enters or leaves the selection is
-    ADDED or DELETED. Each view is made once and shared.
+    For a watcher with a selector, an object that enters or leaves the selection is ADDED or DELETED. Each
+    event is made once and shared.
     """
 
     __slots__ = ("_views", "current", "previous", "revision")
@@ -52,7 +52,7 @@ class Transition:
         return view
 
     def event(self, predicate: Predicate | None, convert: Convert | None = None) -> WatchEvent | None:
-        """What a watcher with this predicate sees, if anything."""
+        """Return the event that a watcher with this predicate gets, or None."""
         before = self.previous is not None and (predicate is None or predicate(self.previous))
         now = self.current is not None and (predicate is None or predicate(self.current))
         if now:
@@ -60,19 +60,19 @@ class Transition:
         return self._view(EventType.DELETED, convert) if before else None
 
     def slim(self) -> None:
-        """Keep only what history needs."""
+        """Drop what the window of past events does not need."""
         self._views = None
 
 
 @dataclass(slots=True)
 class Subscription:
-    """A watcher and what it wants: `namespace` "" is all; times are the monotonic clock's seconds."""
+    """A watcher and its filter: `namespace` "" is all; times are seconds of the monotonic clock."""
 
     watcher: Watcher
     namespace: str
     predicate: Predicate | None
     convert: Convert | None
-    # Events up to this revision are not for this watcher: it asked from a later one.
+    # Events up to this revision are not for this watcher: it started after them.
     after_revision: int
     bookmarks: bool
     next_bookmark: float
@@ -102,14 +102,14 @@ class KindCache:
         self.subscriptions: list[Subscription] = []
         # Every change after this revision is in the window.
         self.oldest = 0
-        # Of the newest change (or of the load): the state is the same at every revision from here on.
+        # The revision of the newest change (or of the first list): later revisions have the same state.
         self.last_change = 0
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def replace(self, objects: Iterable[tuple[str, CachedObject]], revision: int) -> None:
-        """The state at `revision`, without a past."""
+        """Replace the state by `objects` at `revision`, without past events."""
         self._objects = dict(objects)
         self._keys = sorted(self._objects)
         self._history.clear()
@@ -119,7 +119,7 @@ class KindCache:
         return self._objects.get(key)
 
     def apply(self, key: str, current: CachedObject | None, revision: int) -> Transition | None:
-        """Note a change; None where nothing was deleted."""
+        """Apply a change and return it; None when a deleted key did not exist."""
         previous = self._objects.get(key)
         if current is not None:
             self._objects[key] = current
@@ -138,7 +138,7 @@ class KindCache:
         return transition
 
     def in_order(self, namespace: str = "", start: str = "") -> Iterator[CachedObject]:
-        """Objects in key order, from the key `start` (inclusive, below the namespace's prefix) on."""
+        """Yield objects in key order from the key `start` on (inclusive, below the namespace's prefix)."""
         keys, prefix = self._keys, f"{namespace}/" if namespace else ""
         for index in range(bisect_left(keys, prefix + start), len(keys)):
             key = keys[index]
@@ -147,14 +147,14 @@ class KindCache:
             yield self._objects[key]
 
     def count(self, namespace: str = "", start: str = "") -> int:
-        """How many `in_order` would yield."""
+        """Return the number of objects that `in_order` would yield."""
         prefix = f"{namespace}/" if namespace else ""
         # "0" is the character after "/": the first key behind the namespace's.
         end = bisect_left(self._keys, f"{namespace}0") if namespace else len(self._keys)
         return max(0, end - bisect_left(self._keys, prefix + start))
 
     def since(self, revision: int) -> Iterator[Transition]:
-        """Changes after `revision`, which must not be before `oldest`."""
+        """Return the changes after `revision`, which must not be before `oldest`."""
         newer: list[Transition] = []
         for transition in reversed(self._history):
             if transition.revision <= revision:

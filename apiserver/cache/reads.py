@@ -1,9 +1,9 @@
-"""Get, list and watch: what comes from the watch cache, what from etcd, and at which revision.
+"""Get, list and watch: from the watch cache or from etcd, at the requested resourceVersion.
+
+`""` is consistent (it includes every write acknowledged before), `"0"` is the cache's current state, a number
+means not older than that; with `Exact`, or with a limit, exactly that revision.
 
 Source: kube-apiserver 1.36 ("Resource versions" of the API concepts); tests/golden (api_list.jsonl).
-
-`""` is consistent (everything acknowledged before is in it), `"0"` is whatever the cache has, a number is not
-older than that; with `Exact`, or a limit, a number is exactly that revision.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from machinery.api.errors import StatusError
 from machinery.api.kinds import Kind
 from machinery.api.pb import meta
 
-# Keys read at once where a selector may drop most of them.
+# Keys read at once when a selector may drop most of them.
 _CHUNK = 500
 
 _CONTINUE_EXPIRED = (
@@ -50,7 +50,7 @@ _CONTINUE_EXPIRED = (
 
 
 class ContinueExpired(StatusError):
-    """410 of a list whose first page's revision is compacted; has a token to go on regardless."""
+    """The 410 of a list whose first page's revision is compacted, with a token to continue inconsistently."""
 
     def __init__(self, token: str) -> None:
         super().__init__(410, "Expired", _CONTINUE_EXPIRED)
@@ -63,10 +63,10 @@ class ContinueExpired(StatusError):
 
 
 class Reads:
-    """Reading objects of all kinds; raises StatusError.
+    """Reads objects of all kinds. Every method raises StatusError.
 
-    `convert` shows stored objects as another API group's (events.k8s.io); selectors look at the stored object
-    but are written in the fields of the kind that was asked for, which `fields_of` returns.
+    `convert` shows stored objects as another API group's (events.k8s.io). Selectors select stored objects but
+    use the fields of the requested kind, which `fields_of` returns.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Reads:
     async def get(
         self, kind: Kind[Any], namespace: str, name: str, *, resource_version: str = ""
     ) -> CachedObject | None:
-        """One object as it is stored, or None; `kind` is the stored kind."""
+        """Return an object of a stored kind, or None when it does not exist."""
         if not resource_version:
             try:
                 value = await self._storage.get(kind.key(namespace, name))
@@ -99,7 +99,7 @@ class Reads:
     async def list(
         self, kind: Kind[Any], namespace: str, options: ListOptions, *, convert: Convert | None = None
     ) -> ListPage:
-        """A page in key order."""
+        """Return a page of objects in key order."""
         selectors = parse_selectors(options.label_selector, options.field_selector)
         check_list(options)
         predicate = predicate_of(selectors, self._fields_of(kind))
@@ -115,7 +115,7 @@ class Reads:
     async def watch(
         self, kind: Kind[Any], namespace: str, options: WatchOptions, *, convert: Convert | None = None
     ) -> Watcher:
-        """A watch from `options.resource_version`; "" begins with a consistent present state."""
+        """Watch from `options.resource_version`; "" begins with a consistent current state."""
         selectors = parse_selectors(options.label_selector, options.field_selector)
         predicate = predicate_of(selectors, self._fields_of(kind))
         try:
@@ -141,7 +141,7 @@ class Reads:
         )
 
     async def _caught_up(self) -> None:
-        """The cache has every write that was acknowledged before."""
+        """Wait until the cache has every write that was acknowledged before this call."""
         try:
             revision = await self._storage.current_revision()
         except StorageError as error:
@@ -190,7 +190,7 @@ class Reads:
         start: str = "",
         revision: int = 0,
     ) -> ListPage:
-        """A page of the present, said to be at `revision` (0: the cache's)."""
+        """Return a page of the current state, labelled with `revision` (0: the cache's)."""
         cache = self._cache.of(kind)
         objects = cache.in_order(namespace, start)
         revision = revision or self._cache.revision
@@ -216,10 +216,10 @@ class Reads:
         limit: int,
         start: str = "",
     ) -> ListPage:
-        """A page at `revision` (0: the newest), from the key `start` on."""
+        """Return a page at `revision` (0: the newest), from the key `start` on."""
         cache = self._cache.of(kind)
         if cache.last_change <= revision <= self._cache.revision:
-            # Nothing of this kind has changed since: the present is that state.
+            # Nothing of this kind has changed since: the current state is that state.
             return self._from_cache(kind, namespace, predicate, limit=limit, start=start, revision=revision)
         try:
             return await self._from_etcd(kind, namespace, predicate, revision, limit, start)
@@ -246,7 +246,7 @@ class Reads:
         after = prefix + start.removesuffix("\0") if start else ""
         items: list[CachedObject] = []
         while True:
-            # With nothing to drop, a page is one read.
+            # Without a selector, a page is one read.
             wanted = limit if predicate is None else _CHUNK
             page = await self._storage.range(prefix, revision=revision, limit=wanted, start_after=after)
             revision = revision or page.revision

@@ -1,8 +1,10 @@
-"""The watch cache: the present state of every kind in memory, fed by one etcd watch, fanned out to watchers.
+"""The watch cache: the current state of every kind in memory, fed by one etcd watch, sent to all watchers.
 
-Source of the behaviour: kube-apiserver 1.36's cacher (selector transitions, bookmarks, 410 for what is older
-than the window). One watch over all keys instead of one a kind makes the revision common to all kinds: a
-bookmark of a quiet kind is as fresh as any.
+One watch over all keys, instead of one for each kind as in kube-apiserver, makes the revision common to all
+kinds: a bookmark of a quiet kind is as fresh as any.
+
+Source: kube-apiserver 1.36's cacher (events of selectors, bookmarks, 410 for revisions older than the
+window).
 """
 
 from __future__ import annotations
@@ -36,29 +38,29 @@ _LOAD_PAGE = 2000
 _RETRY = ExponentialBackoff(initial_seconds=0.05, max_seconds=1.0)
 _HOUSEKEEPING_SECONDS = 0.25
 
-# Where a key of etcd belongs, and what is there now: its kind's cache, the key below the kind's prefix.
+# A key of etcd: its kind's cache, the key below the kind's prefix, and the object.
 _Found = tuple[KindCache, str, CachedObject | None]
 
 
 @dataclass(frozen=True, slots=True)
 class CacheLimits:
-    """How much the cache holds and how long it waits."""
+    """The sizes of the cache and its time limits, in seconds."""
 
-    # Changes of a kind that a watch can start from.
+    # Past events of each kind, from which a watch can start.
     history_per_kind: int = 5000
-    # Events that wait for one watcher; one that falls further behind is ended.
+    # Events queued for one watcher; a watcher that falls further behind is ended.
     queue_per_watcher: int = 10_000
     # Events in one batch.
     batch: int = 500
-    # For a revision to arrive (kube-apiserver's cacher: 3 s).
+    # The wait for a revision (kube-apiserver's cacher: 3 s).
     wait_seconds: float = 3.0
     bookmark_seconds: float = 60.0
-    # A watch that names no time-out (kube-apiserver: 30 to 60 minutes).
+    # The length of a watch without timeoutSeconds (kube-apiserver: 30 to 60 minutes).
     watch_seconds: float = 2700.0
 
 
 class WatchCache:
-    """See the module. `run()` must run for anything to move; `wait_loaded()` says when the state is there."""
+    """See the module. `run()` must run all the time; `wait_loaded()` waits for the first state."""
 
     def __init__(
         self,
@@ -88,14 +90,14 @@ class WatchCache:
         self._loaded = anyio.Event()
         self._order = itertools.count()
         self._waiters: list[tuple[int, int, Future[None]]] = []
-        # Whether the etcd watch stands: while it does not, what is here may be old.
+        # Whether the etcd watch is established; without it the state may be old.
         self.connected = False
 
-    # What is here.
+    # State.
 
     @property
     def revision(self) -> int:
-        """Every change up to this revision is in the cache."""
+        """The revision up to which every change is in the cache."""
         return self._revision
 
     @property
@@ -103,24 +105,24 @@ class WatchCache:
         return self._loaded.is_set()
 
     def of(self, kind: Kind[Any]) -> KindCache:
-        """The cache of one kind."""
+        """Return the cache of one kind."""
         return self._kinds[kind]
 
     def get(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
-        """The newest version that the watch has brought; may be behind etcd."""
+        """Return the newest version that the watch has received; it may be behind etcd."""
         return self._kinds[kind].get(f"{namespace}/{name}" if kind.namespaced else name)
 
     def list(self, kind: Kind[Any], namespace: str = "") -> list[CachedObject]:
-        """All objects in key order, at `revision`."""
+        """Return all objects in key order, at `revision`."""
         return [*self._kinds[kind].in_order(namespace)]
 
     @property
     def watchers(self) -> int:
-        """How many watches there are."""
+        """The number of watches."""
         return sum(len(cache.subscriptions) for cache in set(self._kinds.values()))
 
     def counts(self) -> Iterator[tuple[Kind[Any], int]]:
-        """How many objects of each stored kind."""
+        """Yield each stored kind and its number of objects."""
         for cache in self._stored:
             yield cache.kind, len(cache)
 
@@ -130,7 +132,10 @@ class WatchCache:
         await self._loaded.wait()
 
     async def wait_until(self, revision: int) -> None:
-        """Wait until the cache has seen `revision`; StatusError 504 when that takes too long."""
+        """Wait until the cache has seen `revision`.
+
+        Raises: StatusError 504 when that takes longer than `wait_seconds`.
+        """
         if self._revision >= revision:
             return
         arrived: Future[None] = get_running_loop().create_future()
@@ -175,7 +180,7 @@ class WatchCache:
         if since_revision == 0:
             watcher.preload(list(_present(cache.in_order(namespace), predicate, convert)))
             if initial_events_end:
-                watcher.preload([_end_of_present(cache.kind, self._revision, convert)])
+                watcher.preload([_initial_events_end(cache.kind, self._revision, convert)])
         elif since_revision < cache.oldest:
             raise errors.expired(f"too old resource version: {since_revision} ({cache.oldest})")
         else:
@@ -203,7 +208,7 @@ class WatchCache:
                     return
 
     def end_watches(self, error: errors.StatusError | None = None) -> None:
-        """End all watches, with `error` if there is one."""
+        """End all watches, with `error` if given."""
         for cache in self._stored:
             for subscription in list(cache.subscriptions):
                 subscription.watcher.end(error)
@@ -211,7 +216,7 @@ class WatchCache:
     # Following etcd.
 
     async def run(self) -> None:
-        """Load, follow, reconnect; until cancelled."""
+        """List, follow and reconnect, until cancelled."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._housekeeping)
             await self._follow()
@@ -221,7 +226,7 @@ class WatchCache:
         while True:
             try:
                 if not self._revision or await self._storage.current_revision() < self._revision:
-                    # The second: etcd was restored from a backup, or lost what it had acknowledged.
+                    # A later revision here: etcd was restored from a backup, or lost acknowledged writes.
                     await self._load()
                 async with aclosing(watch(self._channel, self._revision + 1)) as batches:
                     async for changes in batches:
@@ -235,7 +240,7 @@ class WatchCache:
                 )
                 self._revision = 0
             except StorageError as error:
-                # Once, not at every attempt.
+                # Log once, not at every attempt.
                 if self.connected or not retries.failures:
                     _log.warning("etcd does not answer; going on when it does", error=str(error))
             self.connected = False
@@ -265,7 +270,7 @@ class WatchCache:
         _log.info("cache loaded", revision=revision, objects=sum(map(len, loaded.values())))
 
     def _object(self, key: str, data: bytes, revision: int) -> _Found | None:
-        """What a value in etcd is: its cache, its key there and the object; None for what is not ours."""
+        """Return the cache, the key there and the object of a value in etcd, or None for a key of no kind."""
         place = self._place(key)
         if place is None:
             return None
@@ -273,7 +278,7 @@ class WatchCache:
         namespace, _, name = below.rpartition("/")
         try:
             current = CachedObject(cache.kind, namespace, name, revision, stored=data)
-            # What is no envelope shows here, once, and not to every reader.
+            # A value that is not an envelope fails here, once, and not at every reader.
             _ = current.data
         except envelope.EnvelopeError as error:
             _log.warning("an object in etcd cannot be read", key=key, error=str(error))
@@ -308,7 +313,7 @@ class WatchCache:
             transition = cache.apply(key, current, revision)
             if transition is not None:
                 self._fan_out(cache, transition)
-        # All changes of a revision come in one answer, so that it is whole now.
+        # All changes of a revision come in one response, so the revision is complete.
         self._revision = revision
         if self._waiters:
             self._wake()
@@ -344,7 +349,7 @@ class WatchCache:
         )
 
     async def _housekeeping(self) -> None:
-        """Bookmarks when they are due, and the end of watches whose time is up."""
+        """Send bookmarks that are due, and end watches whose time is up."""
         while True:
             await self._clock.sleep(_HOUSEKEEPING_SECONDS)
             now = self._clock.monotonic()
@@ -372,7 +377,7 @@ class WatchCache:
             empty = CachedObject(cache.kind, "", "", self._revision, stored=envelope.wrap(cache.kind, b""))
             shown = subscription.convert(empty) if subscription.convert else empty
             event = made[subscription.convert] = WatchEvent(EventType.BOOKMARK, shown)
-        # No room: the next event will show that the watcher is too slow.
+        # When the queue is full, the next event will end the watcher as too slow.
         subscription.watcher.offer(event)
 
 
@@ -384,8 +389,8 @@ def _present(
             yield WatchEvent(EventType.ADDED, current.converted(convert) if convert else current)
 
 
-def _end_of_present(kind: Kind[Any], revision: int, convert: Convert | None) -> WatchEvent:
-    """The bookmark of a streamed list (KEP-3157)."""
+def _initial_events_end(kind: Kind[Any], revision: int, convert: Convert | None) -> WatchEvent:
+    """Return the bookmark that ends the initial events of a streaming list (KEP-3157)."""
     empty = kind.message()
     empty.metadata.annotations["k8s.io/initial-events-end"] = "true"
     bookmark = CachedObject(kind, "", "", revision, stored=envelope.encode(empty))

@@ -54,12 +54,12 @@ class CachedObject:
 
     @property
     def key(self) -> str:
-        """The etcd key."""
+        """The object's key in etcd."""
         return self.kind.key(self.namespace, self.name)
 
     @property
     def data(self) -> bytes:
-        """The envelope with metadata.resourceVersion set to `revision`: what clients get."""
+        """The envelope with metadata.resourceVersion set to `revision`, as clients get it."""
         data = self._data
         if data is None:
             data = self._data = envelope.with_resource_version(self.stored, self.revision)
@@ -67,7 +67,7 @@ class CachedObject:
 
     @property
     def message(self) -> Any:
-        """The object, with its resource version; a shared message."""
+        """The decoded object with its resourceVersion; shared, never change it."""
         message = self._message
         if message is None:
             message = self._message = envelope.decode(self.kind, self.data)
@@ -75,30 +75,30 @@ class CachedObject:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """metadata.labels, for label selectors."""
+        """The object's metadata.labels, for label selectors."""
         labels: Mapping[str, str] = self.message.metadata.labels
         return labels
 
     def field_values(self, values_of: Callable[[Any], Mapping[str, str]]) -> Mapping[str, str]:
-        """Return what field selectors ask for, computed once by `values_of`: one function per kind."""
+        """Return the object's selectable fields, computed once by `values_of`: one function for each kind."""
         fields = self._fields
         if fields is None:
             fields = self._fields = values_of(self.message)
         return fields
 
     def at_revision(self, revision: int) -> CachedObject:
-        """The same object with another resource version: how a deletion shows the last state."""
+        """Return the same object with another resourceVersion: the last state of a deleted object."""
         return CachedObject(self.kind, self.namespace, self.name, revision, stored=self.stored)
 
     def converted(self, convert: Callable[[CachedObject], CachedObject]) -> CachedObject:
-        """This object through `convert` (to another API group's view), made once; one function per kind."""
+        """Return this object through `convert`, made once: one function for each kind."""
         converted = self._converted
         if converted is None:
             converted = self._converted = convert(self)
         return converted
 
     def slim(self) -> None:
-        """Forget what can be made again; for versions that are kept only as history."""
+        """Drop decoded forms; for versions that are kept only as past events."""
         self._data = None
         self._message = None
         self._fields = None

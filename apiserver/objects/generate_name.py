@@ -1,10 +1,13 @@
-"""Names for objects that ask for one (k8s.io/apiserver/pkg/storage/names 1.36)."""
+"""Names for objects with metadata.generateName.
+
+Source: kube-apiserver 1.36, k8s.io/apiserver/pkg/storage/names.
+"""
 
 from __future__ import annotations
 
 import random
 
-# Without vowels, so that no words appear, and without what looks alike.
+# Without vowels, so that no words appear, and without characters that look alike.
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 NAME_LENGTH_MAX = 63
@@ -13,6 +16,6 @@ ATTEMPTS_MAX = 8
 
 
 def generate(prefix: str, rng: random.Random) -> str:
-    """`prefix` (cut so that the whole is no longer than a label) and five random characters."""
+    """Return `prefix`, cut so that the name fits in a label, and five random characters."""
     suffix = "".join(rng.choices(ALPHABET, k=SUFFIX_LENGTH))
     return prefix[: NAME_LENGTH_MAX - SUFFIX_LENGTH] + suffix

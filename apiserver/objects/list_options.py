@@ -1,4 +1,4 @@
-"""What may be asked of a list or a watch: selectors and resource versions, checked as kube-apiserver does."""
+"""The options of lists and watches: selectors and resource versions, checked as kube-apiserver does."""
 
 from __future__ import annotations
 
@@ -22,21 +22,24 @@ _INITIAL_EVENTS = "sendInitialEvents"
 _UINT = re.compile(r"[0-9]+", re.ASCII)
 _UINT64_MAX = (1 << 64) - 1
 _UINT64_DIGITS = 20
-"""Python refuses to read thousands of them."""
+"""The digits of the largest uint64: Python refuses to parse numbers of thousands of digits."""
 
 Predicate = Callable[[CachedObject], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Selectors:
-    """What a request selects by, of any kind."""
+    """The label and field selectors of a request, parsed for any kind."""
 
     labels: LabelSelector
     fields: FieldSelector
 
 
 def parse_selectors(label_selector: str, field_selector: str) -> Selectors:
-    """StatusError 400 for what is no selector."""
+    """Parse the selectors of a request.
+
+    Raises: StatusError 400.
+    """
     try:
         return Selectors(LabelSelector.parse(label_selector), FieldSelector.parse(field_selector))
     except SelectorError as error:
@@ -62,7 +65,10 @@ def predicate_of(selectors: Selectors, selectable: SelectableFields[Any]) -> Pre
 
 
 def check_list(options: ListOptions) -> None:
-    """Whether a list's options go together; StatusError 422 with all that is wrong."""
+    """Check that the options of a list fit together.
+
+    Raises: StatusError 422 with all violations.
+    """
     causes = _match_problems(options) if options.resource_version_match else []
     if options.send_initial_events is not None:
         causes.append(_forbidden(_INITIAL_EVENTS, f"{_INITIAL_EVENTS} is forbidden for list"))
@@ -90,14 +96,17 @@ def _forbidden(field: str, text: str) -> Cause:
 
 
 class InvalidResourceVersion(ValueError):
-    """The text is no revision; get and watch answer 500 with it, list 400."""
+    """A resourceVersion that is not a revision. Get and watch answer 500 with it, list 400."""
 
     def status(self) -> StatusError:
         return StatusError(500, "", str(self))
 
 
 def parse_revision(text: str) -> int:
-    """A resource version as a revision ("" is 0); raises InvalidResourceVersion."""
+    """Return the revision of a resourceVersion ("" is 0).
+
+    Raises: InvalidResourceVersion.
+    """
     if not text:
         return 0
     if not _UINT.fullmatch(text):

@@ -1,9 +1,9 @@
 """The options and results of requests, and the registry's interface (`RegistryAPI`).
 
-The request chain calls it, and so do the parts of the server that write objects themselves. A body comes in
-as a message that the registry may change; an object goes out as a `CachedObject`, which is bytes and message.
-Every method raises `machinery.api.errors.StatusError` and nothing else. The kind is the one of the request:
-events.k8s.io's Event is converted from and to the core Event that is stored.
+The request chain calls it, and so do the parts of the server that write objects themselves. A body is a
+message that the registry may change; a result is a `CachedObject`, which is bytes and message. Every method
+raises `machinery.api.errors.StatusError` and nothing else. The kind is the one of the request:
+events.k8s.io's Event is converted from and to the stored core Event.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from machinery.api.pb import core, meta, policy
 
 
 class PatchKind(IntEnum):
-    """As in api.proto's PatchRequest.Type."""
+    """The kinds of patches, as in api.proto's PatchRequest.Type."""
 
     JSON = 1
     MERGE = 2
@@ -34,9 +34,9 @@ class PatchKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """What a list may ask for; the texts are as the client sent them, unparsed.
+    """The options of a list, unparsed.
 
-    `send_initial_events` is for watches: where it is given at all, the list is refused.
+    `send_initial_events` is for watches: a list that has it is refused.
     """
 
     label_selector: str = ""
@@ -50,10 +50,10 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """What a watch may ask for; `timeout_seconds` 0 is the server's own limit.
+    """The options of a watch, unparsed; `timeout_seconds` 0 is the server's own limit.
 
-    `send_initial_events`: begin with the present state and mark its end with a bookmark (True), or do not
-    (False); None is what the resource version says.
+    `send_initial_events`: begin with the current state and mark its end with a bookmark (True), or do not
+    (False); with None the resourceVersion decides.
     """
 
     label_selector: str = ""
@@ -97,7 +97,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """A page of objects in key order; `remaining` is None where it is not known.
+    """A page of objects in key order; `remaining` is None when the number is unknown.
 
     `warnings` are those of deleting a collection.
     """
@@ -111,7 +111,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class DeleteResult:
-    """The object as deleted, or as marked where it stays for its grace period or finalizers."""
+    """The deleted object, or the object marked for deletion that stays for its grace period or finalizers."""
 
     object: CachedObject
     deleted: bool
@@ -122,7 +122,7 @@ NO_OPTIONS = WriteOptions()
 
 
 class RegistryAPI(Protocol):
-    """The rules of every kind. Namespace "" is cluster scope, or in list and watch all namespaces."""
+    """The registry of all kinds. Namespace "" is cluster scope, or in list and watch all namespaces."""
 
     async def get(
         self,

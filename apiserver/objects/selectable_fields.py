@@ -1,4 +1,4 @@
-"""Which fields of a kind a field selector may ask for, and their values.
+"""The selectable fields of a kind, and their values.
 
 Source: kube-apiserver 1.36, the field label conversions and selectable fields of each kind; tests/golden
 (api_list.jsonl, family field).
@@ -19,7 +19,7 @@ M_contra = TypeVar("M_contra", bound=Message, contravariant=True)
 
 
 class UnknownFieldLabel(ValueError):
-    """A field selector asks for a field that this kind does not select by; the text is upstream's."""
+    """A field selector with a label that the kind does not support; the text is upstream's."""
 
 
 def _unknown(label: str) -> str:
@@ -28,10 +28,10 @@ def _unknown(label: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectableFields(Generic[M_contra]):
-    """A kind's selectable fields.
+    """The selectable fields of a kind.
 
-    `values` returns an object's; `labels` maps what a selector may ask for to a key of `values`; `unknown`
-    returns the error text about another label (upstream's kinds word it differently).
+    `values` returns those of an object; `labels` maps the label in a selector to a key of `values`; `unknown`
+    returns the error text for another label (upstream's kinds word it differently).
     """
 
     values: Callable[[M_contra], Mapping[str, str]]
@@ -39,7 +39,10 @@ class SelectableFields(Generic[M_contra]):
     unknown: Callable[[str], str] = _unknown
 
     def key_of(self, label: str) -> str:
-        """Return the key of `values` for what a selector calls `label`. Raises: UnknownFieldLabel."""
+        """Return the key of `values` for the label of a selector.
+
+        Raises: UnknownFieldLabel.
+        """
         key = self.labels.get(label)
         if key is None:
             raise UnknownFieldLabel(self.unknown(label))
@@ -80,4 +83,4 @@ def _only_metadata(label: str) -> str:
 METADATA: SelectableFields[Message] = SelectableFields(
     metadata_fields, {name: name for name in _METADATA_LABELS}, _only_metadata
 )
-"""Of kinds without fields of their own."""
+"""The selectable fields of kinds without fields of their own."""

@@ -1,4 +1,4 @@
-"""Which kinds this API server serves: those of an API that is not there by default need its gate.
+"""The kinds that this API server serves: those of an API that is off by default need their feature gate.
 
 Set once, when the process starts; until then no such kind is served.
 """
@@ -15,7 +15,7 @@ _gates_on: set[str] = set()
 
 
 def configure(gates: Gates) -> None:
-    """From now on kinds whose gate is on are served beside those that need none."""
+    """Serve the kinds whose gate is on, besides those without a gate."""
     _gates_on.clear()
     _gates_on.update(kind.gate for kind in kinds.KINDS if kind.gate and gates.enabled(kind.gate))
 
@@ -25,11 +25,11 @@ def is_served(kind: Kind[Any]) -> bool:
 
 
 def by_resource(group: str, version: str, plural: str) -> Kind[Any] | None:
-    """The served kind of a request's group, version and plural, or None."""
+    """Return the served kind of a group, version and resource, or None."""
     kind = kinds.by_resource(group, version, plural)
     return kind if kind is not None and is_served(kind) else None
 
 
 def all_kinds() -> list[Kind[Any]]:
-    """In the order of the table."""
+    """Return the served kinds in the order of the table."""
     return [kind for kind in kinds.KINDS if is_served(kind)]

@@ -1,4 +1,4 @@
-"""One client's watch: a bounded queue of events that the watch cache fills and a front empties."""
+"""One client's watch: a bounded queue of events, filled by the watch cache and emptied by a front."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from machinery.api.errors import StatusError
 
 
 class EventType(IntEnum):
-    """As in api.proto's WatchEvent.Type; the names are Kubernetes'."""
+    """The types of events, numbered as in api.proto's WatchEvent.Type."""
 
     ADDED = 1
     MODIFIED = 2
@@ -24,11 +24,11 @@ class EventType(IntEnum):
 
 
 class WatchEvent:
-    """One event as clients see it; shared by all watchers that get the same one.
+    """An event as clients see it; shared by all watchers that get it.
 
     `object` is the new state; for DELETED the last state at the deletion's revision; for BOOKMARK an empty
-    object of the kind that has only a resource version. `frame` (gRPC) and `frames` (REST, by form) are the
-    fronts' places to keep the event serialized, so that it is done once for all watchers.
+    object of the kind with a resourceVersion only. `frame` (gRPC) and `frames` (REST, by media type) hold the
+    serialized event, so that a front serializes it once for all watchers.
     """
 
     __slots__ = ("_frames", "frame", "object", "type")
@@ -55,10 +55,10 @@ class WatchEvent:
 
 
 class Watcher(AsyncIterator[list[WatchEvent]]):
-    """An asynchronous iterator of batches (at least one event each), in revision order.
+    """An asynchronous iterator of batches of events, in revision order. A batch is never empty.
 
-    Ends when closed or when its time is up; raises StatusError when it must end early (410 Expired when its
-    revision is gone, 429 when it was too slow). Leave it with `close()` or `async with`.
+    Ends when it is closed or its time is up. Raises StatusError when it must end early (410 Expired when its
+    revision is compacted, 429 when it was too slow). Leave it with `close()` or `async with`.
     """
 
     __slots__ = ("_batch_size", "_capacity", "_error", "_on_close", "_queue", "_waiting", "closed")
@@ -75,7 +75,7 @@ class Watcher(AsyncIterator[list[WatchEvent]]):
         self.closed = False
 
     def offer(self, event: WatchEvent) -> bool:
-        """Queue an event; False when there is no room for it (the watcher is too slow)."""
+        """Queue an event; return False when the queue is full (the watcher is too slow)."""
         if len(self._queue) >= self._capacity:
             return False
         self._queue.append(event)
@@ -85,12 +85,12 @@ class Watcher(AsyncIterator[list[WatchEvent]]):
         return True
 
     def preload(self, events: list[WatchEvent]) -> None:
-        """Queue what the watch starts with; this may be more than the capacity, since it exists anyway."""
+        """Queue the initial events; they may exceed the capacity, since the objects exist anyway."""
         self._queue.extend(events)
         self._capacity += len(events)
 
     def end(self, error: StatusError | None = None) -> None:
-        """No events after those queued; then stop, or raise `error`."""
+        """Stop after the queued events, or raise `error` after them."""
         if self.closed:
             return
         self.closed = True
@@ -102,18 +102,18 @@ class Watcher(AsyncIterator[list[WatchEvent]]):
             waiting.set_result(None)
 
     def drop(self, error: StatusError) -> None:
-        """End with `error` at once: who is too slow does not keep what it has not read."""
+        """End with `error` at once: a slow watcher loses its queued events."""
         self._queue.clear()
         self.end(error)
 
     def close(self) -> None:
-        """Leave: what is queued is dropped."""
+        """End the watch and drop its queued events."""
         self._queue.clear()
         self.end()
 
     @property
     def queued(self) -> int:
-        """How many events wait."""
+        """The number of queued events."""
         return len(self._queue)
 
     async def __anext__(self) -> list[WatchEvent]:

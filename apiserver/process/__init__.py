@@ -1,4 +1,4 @@
 """The API server as a process: options, start-up, health checks, compaction, the Service `kubernetes`.
 
-`run` starts it, `server` puts it together.
+`run.py` starts it, `wiring.py` builds the server from the options, `server.py` runs its parts.
 """

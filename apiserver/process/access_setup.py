@@ -1,4 +1,4 @@
-"""The door put together, from options and the watch cache."""
+"""Build authentication and authorization from options and the watch cache."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServingCertificate:
-    """What the server shows to its clients, in PEM."""
+    """The server's certificate chain and key, in PEM."""
 
     certificate: bytes
     key: bytes = field(repr=False)
@@ -97,7 +97,10 @@ def _plugins(access: Access, rbac: RBAC | None) -> tuple[Plugin, ...]:
 
 
 def serving_certificate(options: AccessOptions) -> ServingCertificate | None:
-    """For the gRPC port. BadConfiguration."""
+    """Read the serving certificate for the gRPC port; None without TLS.
+
+    Raises: BadConfiguration.
+    """
     if options.certificate is None or options.key is None:
         return None
     try:
@@ -107,7 +110,10 @@ def serving_certificate(options: AccessOptions) -> ServingCertificate | None:
 
 
 def tls_context(options: AccessOptions) -> ssl.SSLContext | None:
-    """For the REST port: asks for a client certificate, and takes none for an answer. BadConfiguration."""
+    """Return the TLS context of the REST port, None without TLS. Client certificates are optional.
+
+    Raises: BadConfiguration.
+    """
     if options.certificate is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

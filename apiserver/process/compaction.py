@@ -1,4 +1,4 @@
-"""Etcd's history is dropped in time, as kube-apiserver does (every 5 minutes)."""
+"""Compaction of etcd's history every few minutes, as kube-apiserver does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _log = logs.get()
 
 
 class Compactable(Protocol):
-    """Storage that can forget."""
+    """Storage with a history that can be compacted."""
 
     async def compact(self, revision: int) -> None: ...
 
@@ -21,9 +21,9 @@ class Compactable(Protocol):
 async def compact_regularly(
     storage: Compactable, cache: WatchCache, clock: Clock, interval_seconds: float
 ) -> None:
-    """Every interval, drop what was older than the revision at its beginning; until cancelled.
+    """Compact at every interval to the revision at its beginning, until cancelled.
 
-    So a client has between one and two intervals to go on from a revision it has seen.
+    A client thus has between one and two intervals to continue from a revision that it has seen.
     """
     while True:
         revision = cache.revision

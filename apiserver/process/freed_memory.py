@@ -1,8 +1,7 @@
-"""Give freed memory back to the system.
+"""Return freed memory to the system.
 
-glibc gives back only what is free at the end of its heap. 10,500 connections that come and go leave half a
-gigabyte of free pieces in the middle of it, held in place by other objects; `malloc_trim` gives their pages
-back.
+glibc returns only memory at the end of its heap. 10,500 connections that come and go leave half a gigabyte of
+free pieces in the middle, held in place by other objects; `malloc_trim` returns their pages.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ class _MallocInfo(ctypes.Structure):
 
 
 class FreedMemory:
-    """Decides when to trim: enough has been freed since the last time. Sizes in bytes."""
+    """Decides when to trim: when enough memory has been freed since the last time. Sizes in bytes."""
 
     def __init__(self, free: int) -> None:
-        # Free pieces stay counted as free once their pages are given back; used ones are lost to that.
+        # glibc counts free pieces as free after their pages are returned, until they are used again.
         self._given_back = free
 
     def is_due(self, free: int) -> bool:
-        """Whether to trim now that `free` bytes lie in free pieces; then they count as given back."""
+        """Report whether to trim now that `free` bytes are free; if so they count as returned."""
         self._given_back = min(self._given_back, free)
         if free - self._given_back < FREED_BYTES_MIN:
             return False
@@ -49,7 +48,7 @@ class FreedMemory:
 
 
 def _library() -> tuple[Callable[[], int], Callable[[int], int]] | None:
-    """(how many bytes are free, trim), or None for a C library without them (musl, glibc before 2.33)."""
+    """Return (the free bytes, trim), or None for a C library without them (musl, glibc before 2.33)."""
     try:
         libc = ctypes.CDLL(None)
         info, trim = libc.mallinfo2, libc.malloc_trim
@@ -61,7 +60,7 @@ def _library() -> tuple[Callable[[], int], Callable[[int], int]] | None:
 
 
 async def run(clock: Clock) -> None:
-    """Look every LOOK_SECONDS, and trim when that is worth it; returns where the C library cannot."""
+    """Trim when it is due, checked every LOOK_SECONDS; return if the C library cannot trim."""
     found = _library()
     if found is None:
         return

@@ -1,7 +1,8 @@
-"""The API server's health checks, under upstream's names, for what Nominee has of them.
+"""The API server's health checks, with upstream's names for those that apply here.
 
-What runs once at a start is finished when what it writes is in the watch cache. Source: kube-apiserver 1.36,
-server/hooks.go, server/healthz.go, and the post-start hooks of controlplane.
+A post-start hook is finished when the objects that it writes are in the watch cache.
+
+Source: kube-apiserver 1.36, server/hooks.go, server/healthz.go, and the post-start hooks of controlplane.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ def add_checks(
     roles: bool,
     flow_control: bool,
 ) -> None:
-    """Add all checks. `cache` returns None until there is one, `running` fails once the server shuts down;
-    `roles`, `flow_control`: what is switched on.
+    """Add all checks.
+
+    `cache` returns None until there is a cache, `running` fails once the server shuts down; `roles` and
+    `flow_control` say which hooks exist.
     """
 
     def etcd() -> None:
         found = cache()
         if found is None or not found.connected:
-            raise RuntimeError("etcd does not answer, or its watch does not stand")
+            raise RuntimeError("etcd does not answer, or its watch is not established")
 
     def loaded() -> None:
         found = cache()
@@ -56,7 +59,7 @@ def add_checks(
 
 
 def once(check: Check) -> Check:
-    """Return a check that has passed for good when it has passed, as a hook that has run."""
+    """Return a check that never fails again after it has passed, like a finished post-start hook."""
     passed = False
 
     def checked() -> None:
@@ -74,7 +77,7 @@ def _log() -> None:
 
 
 def _written(*, roles: bool, flow_control: bool) -> Iterable[tuple[str, Kind[Any], str, tuple[str, ...]]]:
-    """(hook, kind, namespace, names) of what is written at a start, in upstream's order."""
+    """Yield (hook, kind, namespace, names) of the objects written at start, in upstream's order."""
     if flow_control:
         levels = ("catch-all", "exempt")
         yield "priority-and-fairness-config-consumer", kinds.PRIORITY_LEVEL_CONFIGURATION, "", levels

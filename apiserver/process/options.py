@@ -1,4 +1,4 @@
-"""The API server's own options, named as kube-apiserver's where it has them."""
+"""The API server's options, named as kube-apiserver's where it has them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from apiserver.access.options import OPEN_PORTS, AccessOptions
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """As given; "" and empty sets are the defaults."""
+    """The options as given; "" and empty sets are the defaults."""
 
     etcd_servers: str = ""
     etcd_ca: Path | None = None
@@ -21,11 +21,11 @@ class Options:
     enabled_admission: frozenset[str] = frozenset()
     disabled_admission: frozenset[str] = frozenset()
     event_ttl_seconds: int = 3600
-    # 0 keeps etcd's history.
+    # 0 turns compaction off.
     compaction_seconds: float = 300.0
     requests_in_flight: int = 400
     mutating_requests_in_flight: int = 200
     priority_and_fairness: bool = True
     access: AccessOptions = OPEN_PORTS
     nominates_deferred_resizes: bool = False
-    """An option of the emulator: kube-apiserver has none like it."""
+    """An option of Nominee only."""

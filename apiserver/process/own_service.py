@@ -31,7 +31,7 @@ _log = logs.get()
 
 
 async def run(registry: RegistryAPI, address: str, clock: Clock) -> None:
-    """Keeps them until cancelled; `address` is where this server serves, `host:port`."""
+    """Reconcile the Service and its endpoints until cancelled; `address` is this server's `host:port`."""
     host, _, port = address.rpartition(":")
     addresses = _shown(host.strip("[]"))
     service, lists = _service(int(port)), (_endpoints(addresses, int(port)), _slice(addresses, int(port)))
@@ -41,12 +41,12 @@ async def run(registry: RegistryAPI, address: str, clock: Clock) -> None:
             for each in lists:
                 await _keep(registry, each)
         except StatusError as error:
-            _log.warning("the Service kubernetes cannot be kept", error=str(error))
+            _log.warning("the Service kubernetes cannot be reconciled", error=str(error))
         await clock.sleep(AGAIN_SECONDS)
 
 
 def _shown(host: str) -> list[str]:
-    """The address by which others would reach this server."""
+    """Return the addresses by which other machines reach this server."""
     try:
         own = ipaddress.ip_address(host)
     except ValueError:
@@ -58,7 +58,7 @@ def _shown(host: str) -> list[str]:
 
 
 def _of_machine() -> str:
-    """Its address on the way out; nothing is sent for that. "" where there is no way."""
+    """Return the machine's address on its default route, or "" without a route; nothing is sent."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as probe:
         try:
             probe.connect(_SOMEWHERE)

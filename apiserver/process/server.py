@@ -1,4 +1,4 @@
-"""The API server put together: etcd, storage, watch cache, registry, gRPC front, REST front."""
+"""The API server: etcd, storage, watch cache, registry, gRPC front, REST front."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from machinery.runtime import logs
 from machinery.runtime.clock import Clock
 
 _log = logs.get()
-# For calls that are under way when the server stops.
+# The time for calls in progress when the server stops.
 GRACE_SECONDS = 1.0
 # Watches count; a client that opens more gets RESOURCE_EXHAUSTED.
 _CALLS_MAX = 20_000
 _OWN_OPTIONS = ("grpc.max_receive_message_length", "grpc.max_allowed_incoming_connections")
-# What is a little too large gets a Status; what is much too large is not even read.
+# A request that is a little too large gets a Status; one that is much too large is not read.
 _SERVER_OPTIONS = (
     *((name, value) for name, value in SERVER_OPTIONS if name not in _OWN_OPTIONS),
     ("grpc.max_receive_message_length", 2 * BODY_BYTES_MAX),
@@ -47,11 +47,11 @@ _SERVER_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How a server runs; `etcd_servers` and `bind` are `host:port`, port 0 for any."""
+    """The options of a server; `etcd_servers` and `bind` are `host:port`, port 0 for any."""
 
     etcd_servers: Sequence[str]
     bind: str = "127.0.0.1:0"
-    # 0 keeps all of etcd's history.
+    # 0 turns compaction off.
     compaction_seconds: float = 300.0
     limits: CacheLimits | None = None
     tls: ServingCertificate | None = None
@@ -59,11 +59,11 @@ class ServerOptions:
 
 
 MakeRegistry = Callable[[EtcdStorage, WatchCache], Awaitable[RegistryAPI]]
-"""Makes the registry, and writes what every cluster begins with; the cache is loaded by then."""
+"""Builds the registry and writes the objects that every cluster begins with, once the cache is loaded."""
 
 
 class OtherFront(Protocol):
-    """Another front over the same registry: the REST front."""
+    """Another front of the same registry: the REST front."""
 
     @property
     def address(self) -> str: ...
@@ -75,7 +75,7 @@ MakeFront = Callable[[RegistryAPI, RequestMetrics], OtherFront]
 
 
 class ApiServer:
-    """One server; `run` serves until `stopping` is set, and says its address to `on_ready`."""
+    """An API server. `run` serves until `stopping` is set, and reports its address to `on_ready`."""
 
     def __init__(
         self,
@@ -98,13 +98,13 @@ class ApiServer:
         # Set by `make_registry`, since it needs the cache.
         self.access: Access = OPEN
         self.accounts: ServiceAccountTokens | None = None
-        # What runs besides as long as the server does; added to by `make_registry` and `make_rest`.
+        # Tasks of the server; `make_registry` and `make_rest` add theirs.
         self.background: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self.address = ""
         self.rest_address = ""
 
     async def run(self, stopping: anyio.Event, on_ready: Callable[[str], Awaitable[None]]) -> None:
-        """Connect, load, serve; returns when stopped in order."""
+        """Connect to etcd, load the cache and serve; return after an orderly stop."""
         async with AsyncExitStack() as stack:
             _log.info("connecting to etcd", servers=",".join(self._options.etcd_servers))
             channel = await connect(self._options.etcd_servers, self._options.etcd_tls)
@@ -165,13 +165,13 @@ class ApiServer:
 
 
 async def _closed(close: Callable[[], Awaitable[None]]) -> None:
-    """Close something also when we are being cancelled, within a limit."""
+    """Close something within a limit, also when cancelled."""
     with anyio.move_on_after(GRACE_SECONDS + 2, shield=True):
         await close()
 
 
 async def _first(wanted: Callable[[], Awaitable[None]], other: Callable[[], Awaitable[None]]) -> bool:
-    """Wait for either; whether it was `wanted`."""
+    """Wait for either; return whether it was `wanted`."""
     won = False
 
     async def wait(what: Callable[[], Awaitable[None]], wins: bool) -> None:

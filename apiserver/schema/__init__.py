@@ -1,5 +1,5 @@
 """JSON and YAML documents as Go reads them, and the schemas of Kubernetes' releases.
 
-`documents` parses, `go_errors` words the errors of Go's decoders, `version_fields` drops the fields that an
-emulated version does not know, `descriptions` reads the descriptions of fields.
+`documents.py` parses, `go_errors.py` words the errors of Go's decoders, `version_fields.py` drops fields that
+the emulated version does not have, `descriptions.py` reads the descriptions of fields.
 """

@@ -1,4 +1,4 @@
-"""Which object a body says that it is, and what Kubernetes' scheme answers where another is wanted.
+"""The type that a body claims to have, and the scheme's error when another type is required.
 
 Source: apimachinery 1.36, runtime/scheme.go, runtime/serializer/json, conversion/converter.go.
 """
@@ -28,7 +28,7 @@ def malformed(document: Mapping[str, Any]) -> str:
 
 
 def is_other_version(api_version: str, kind: str, wanted_version: str, wanted_kind: str) -> bool:
-    """Whether these are two versions of one stored object, which upstream converts to each other."""
+    """Report whether these are two versions of one stored kind, which upstream converts to each other."""
     given, wanted = kinds.by_kind(api_version, kind), kinds.by_kind(wanted_version, wanted_kind)
     if given is None or wanted is None or api_version == wanted_version:
         return False

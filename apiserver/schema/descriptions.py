@@ -9,7 +9,7 @@ from apiserver.schema import schema_files as schemas
 
 
 def of(described: str) -> str:
-    """The description of `schema#field` (`podstatus-v1#podIP`); any other text is itself."""
+    """Return the description of `schema#field` (`podstatus-v1#podIP`); other text is returned as it is."""
     schema, separator, name = described.partition("#")
     if not separator:
         return described

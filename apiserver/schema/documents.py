@@ -1,6 +1,6 @@
-"""JSON and YAML bodies as documents: limits, Go's wording of syntax errors, keys that come twice.
+"""JSON and YAML bodies as documents: limits, Go's wording of syntax errors, duplicate keys.
 
-The fast way is the C parser; only what it refuses is looked at again, to say what Go would say.
+The C parser reads the text first; only a text that it refuses is scanned again for Go's error message.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _YAML_NODES_MAX = 200_000
 
 
 class SyntaxProblem(ValueError):
-    """The text is no JSON or YAML; the message is Go's."""
+    """A text that is not JSON or YAML; the message is Go's."""
 
 
 class Literal(float):
-    """A number that was not written as a plain integer; keeps its text for messages."""
+    """A number that was not written as a plain integer; it keeps its text for messages."""
 
     text: str
 
@@ -33,28 +33,31 @@ class Literal(float):
 
 
 class _Twice(dict[str, Any]):
-    """An object of which some keys came twice (the last one counts)."""
+    """An object with duplicate keys; the last value counts."""
 
     keys_twice: list[str]
 
 
 @dataclass(slots=True)
 class Document:
-    """A parsed body; `duplicates` are strict problems by their wording, in the order of the text."""
+    """A parsed body; `duplicates` are the strict errors of duplicate keys, in the order of the text."""
 
     value: Any
     duplicates: list[str] = field(default_factory=list)
 
 
 def parse_json(text: str) -> Document:
-    """Raises SyntaxProblem."""
+    """Parse a JSON document.
+
+    Raises: SyntaxProblem.
+    """
     found: list[_Twice] = []
 
     def make(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) == len(pairs):
             return made
-        # A key stands where it came last, which is where Go finds that it is there already.
+        # A duplicate key moves to its last position, where Go detects it.
         twice = _Twice()
         twice.keys_twice = []
         for key, inner in pairs:
@@ -101,7 +104,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _without_surrogates(value: Any) -> Any:
-    """Halves of surrogate pairs become U+FFFD, as Go reads them."""
+    """Replace lone surrogates by U+FFFD, as Go does."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
@@ -131,8 +134,9 @@ def _duplicates(value: Any, path: str, into: list[str]) -> None:
 def strict_problems(document: Document, unknown: list[str]) -> list[str]:
     """Return duplicate and unknown fields as field validation words them, in the order of the document.
 
-    `unknown` are the paths that the type does not have: what is twice at one of them or below it is not
-    reported. Source: sigs.k8s.io/json, UnmarshalStrict.
+    `unknown` are the paths that the type does not have; duplicates at or below them are not reported.
+
+    Source: sigs.k8s.io/json, UnmarshalStrict.
     """
     if not document.duplicates or document.duplicates[0].startswith("line "):
         return [*document.duplicates, *(f'unknown field "{path}"' for path in unknown)]
@@ -162,7 +166,10 @@ def _strict_problems(
 
 
 def parse_yaml(text: str) -> Document:
-    """One YAML document; raises SyntaxProblem."""
+    """Parse a single YAML document.
+
+    Raises: SyntaxProblem.
+    """
     import yaml
 
     from machinery.wire.manifests import load_documents
@@ -199,12 +206,12 @@ def _yaml_problem(error: BaseException, text: str) -> str:
 
 
 def _scan(text: str) -> list[str]:
-    """Keys that come twice; refuses deep nesting and aliases that multiply, before anything is built."""
+    """Return the errors of duplicate keys; refuse deep nesting and alias bombs before anything is built."""
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     sizes: dict[str, int] = {}
-    # Per open collection: [anchor, nodes before it, keys seen or None, whether a key comes next].
+    # For each open collection: [anchor, nodes before it, keys seen or None, whether a key comes next].
     stack: list[list[Any]] = []
     nodes, problems = 0, []
     for event in yaml.parse(text, Loader=loader):
@@ -241,14 +248,14 @@ def _scan(text: str) -> list[str]:
 
 
 def _json_keys(value: Any) -> Any:
-    """YAML's numbers and booleans as keys are texts in JSON."""
+    """Convert YAML's keys that are numbers or booleans to strings, as JSON requires."""
     if isinstance(value, dict):
         return {_key(key): _json_keys(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_json_keys(item) for item in value]
     if isinstance(value, float):
         return int(value) if value.is_integer() else Literal(repr(value))
-    # A !!binary.
+    # A !!binary value.
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
@@ -260,11 +267,11 @@ def _key(key: Any) -> str:
     return "null" if key is None else str(key)
 
 
-# --- what Go says of broken JSON ---
+# --- the messages of Go's encoding/json ---
 
 
 def json_problem(text: str) -> str:
-    """The message of Go's encoding/json for a text that is no JSON."""
+    """Return the message of Go's encoding/json for a text that is not JSON."""
     try:
         end = _skip_value(text, _blank(text, 0), "looking for beginning of value", 0)
         end = _blank(text, end)
@@ -282,13 +289,13 @@ class _Stop(Exception):
 def _unexpected(text: str, at: int, context: str) -> str:
     if at >= len(text):
         return "unexpected end of JSON input"
-    # Go looks at one byte at a time.
+    # Go reads one byte at a time.
     first_byte = text[at].encode(errors="replace")[0]
     return f"invalid character {quoted_character(chr(first_byte))} {context}"
 
 
 def quoted_character(character: str) -> str:
-    """A character as Go quotes it."""
+    """Return a character as Go quotes it."""
     if character == "'":
         return "'\\''"
     if character == '"':

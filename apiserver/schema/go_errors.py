@@ -1,7 +1,7 @@
-"""How Go words that a JSON value does not fit its field.
+"""The errors of Go's decoders when a JSON value does not fit its field.
 
 `json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string`: the struct that
-has the field, the way to it without indexes and keys, the field's Go type.
+has the field, the path to it without indexes and keys, the field's Go type.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from machinery.wire.scalars import OWN, DecodeError, json_type
 from machinery.wire.schema import Field, messages
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
-# What types that read themselves read first.
+# The type that a Go type with its own UnmarshalJSON decodes first.
 _INNER = {
     "intstr.IntOrString": "int32",
     "v1.Time": "string",
@@ -27,7 +27,7 @@ _GO_TYPES = {"bytes": "[]uint8", "double": "float64", "float": "float32"}
 
 
 def unmarshal_problem(message_type: type[Message], document: Any, error: DecodeError) -> str:
-    """The message for what the codec found at `error.path`."""
+    """Return Go's message for the codec's error at `error.path`."""
     found = _walk(message_type.DESCRIPTOR.full_name, document, error.path)
     if found is None:
         return str(error)
@@ -47,7 +47,7 @@ def unmarshal_problem(message_type: type[Message], document: Any, error: DecodeE
 
 
 def conversion_problem(message_type: type[Message], document: Any, error: DecodeError) -> str:
-    """Return the message for what the codec found in a document that is converted without JSON.
+    """Return Go's message for the codec's error in a document that is converted without JSON.
 
     Source: apimachinery 1.36, runtime/converter.go (FromUnstructured).
     """
@@ -95,7 +95,7 @@ def _go_type(field: Field, *, element: bool) -> str:
 
 
 def _field(full_name: str, key: str) -> tuple[str, Field] | None:
-    """(message, field) of a JSON key, also where the message is inlined."""
+    """Return (message, field) of a JSON key, also of a field of an inlined message."""
     for field in messages()[full_name].fields:
         if field.json_name == key:
             return full_name, field
@@ -107,7 +107,7 @@ def _field(full_name: str, key: str) -> tuple[str, Field] | None:
 
 
 def _walk(full_name: str, document: Any, path: str) -> tuple[str, list[str], str, Any, bool] | None:
-    """(struct, way, Go type, value, whether the type reads itself) at a path of the codec."""
+    """Return (struct, path, Go type, value, whether the type decodes itself) at a path of the codec."""
     struct, value = full_name.rpartition(".")[2], document
     way: list[str] = []
     current: str | None = full_name
@@ -122,7 +122,7 @@ def _walk(full_name: str, document: Any, path: str) -> tuple[str, list[str], str
             current = None if field.is_scalar else field.type
             continue
         if field is not None and field.label == "map" and not element:
-            # The rest is a key, which may have dots.
+            # The rest is a map key, which may contain dots.
             rest = path[match.start() :]
             for name in sorted((n for n in value if rest == n or rest.startswith(f"{n}.")), key=len):
                 value, element = value[name], True

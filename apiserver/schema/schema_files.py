@@ -1,4 +1,4 @@
-"""Where the schema files of Kubernetes' releases are: inside the kubernetes-validate package."""
+"""The schema files of Kubernetes' releases, in the package kubernetes-validate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from machinery.features.gates import Version
 
 @cache
 def _root() -> Path | None:
-    # The package is not imported: that would bring jsonschema.
+    # The package is not imported: it would import jsonschema.
     found = importlib.util.find_spec("kubernetes_validate")
     if found is None or found.origin is None:
         return None
@@ -30,7 +30,7 @@ def directory(version: Version) -> Path | None:
 
 @cache
 def newest() -> Version:
-    """The newest release that has schemas."""
+    """Return the newest release that has schemas."""
     root = _root()
     versions = [
         Version(*(int(part) for part in path.name[1:].partition("-")[0].split(".")[:2]))

@@ -1,7 +1,7 @@
-"""Fields that the emulated version did not know: dropped from what clients send, as unknown fields are.
+"""Fields that the emulated version does not have: they are dropped from bodies, as unknown fields are.
 
-Which version knows which field is data: the schema files of Kubernetes' releases. They are read when the
-first object is written, and only by a server that is older than the messages' table.
+The schema files of Kubernetes' releases list the fields of each version. They are read when the first object
+is written, and only when the emulated version is older than the wire table.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from machinery.features.gates import Version
 from machinery.wire.schema import Field, messages
 
 TABLE_VERSION = Version(1, 36)
-"""The release whose messages the table has: from it on all fields are known."""
+"""The release of the wire table: it and later ones have all fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A field that is unknown itself (`inner` is None), or below which something is."""
+    """A field that the version does not have (`inner` is None), or that contains such fields."""
 
     field: Field
     inner: tuple[_Part, ...] | None
 
 
 def drop(version: Version, message: Any) -> list[str]:
-    """Clears what the version did not know; in place. JSON paths of what was there."""
+    """Clear the fields that the version does not have, in place; return the paths of those that were set."""
     if version >= TABLE_VERSION:
         return []
     found: list[str] = []
@@ -45,7 +45,7 @@ def _drop(message: Any, parts: tuple[_Part, ...], prefix: str, found: list[str])
             continue
         path = f"{prefix}{field.json_name}"
         if part.inner is None:
-            # Scalars that Go has no pointer to are always sent in protobuf.
+            # Scalars that are no pointers in Go are always sent in protobuf.
             if plural or field.pointer or not field.is_scalar or value:
                 found.append(path)
             message.ClearField(field.name)
@@ -63,7 +63,7 @@ def _drop(message: Any, parts: tuple[_Part, ...], prefix: str, found: list[str])
 
 @cache
 def _definitions(version: Version) -> dict[str, frozenset[str]]:
-    """By a schema's name what properties it has; empty where there are no schemas of that release."""
+    """Return the properties of each schema; empty for a release without schemas."""
     directory = schemas.directory(version)
     if directory is None:
         return {}
@@ -84,7 +84,7 @@ def _parts(version: Version, full_name: str) -> tuple[_Part, ...]:
 def _below(
     version: Version, full_name: str, known: frozenset[str] | None, newest: frozenset[str] | None
 ) -> tuple[_Part, ...]:
-    """What a message has that is not in `known`. Messages without a schema are left alone."""
+    """Return the fields of a message that are not in `known`. Messages without a schema are left alone."""
     if known is None or newest is None:
         return ()
     parts = []

@@ -1,5 +1,5 @@
-"""Bytes over etcd: one transaction a write, keys and values as a real API server lays them out.
+"""Storage on etcd: each write is one transaction, with the keys and values of a real API server.
 
-Knows nothing of the kinds' rules. Start reading at `interface` (what the registry builds on), then
-`etcd_storage` (reads and writes); `channel` is the connection, `leases` the shared leases of events.
+It knows nothing about kinds. Start reading at `interface.py` (which the registry uses), then
+`etcd_storage.py` (reads and writes); `channel.py` is the connection, `leases.py` the shared leases of events.
 """

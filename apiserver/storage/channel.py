@@ -1,6 +1,6 @@
 """The connection to etcd: one grpc.aio channel over all endpoints, and calls that survive a restart of etcd.
 
-aetcd gives us the generated stubs only: its own client has one host, 4 MiB messages and unbounded queues.
+Only the generated stubs of aetcd are used: its client has one host, 4 MiB messages and unbounded queues.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from apiserver.storage.interface import (
 from machinery.client.credentials import DIRECTLY
 from machinery.client.etcd_endpoints import endpoints as endpoints
 
-# How long one operation may take, retries included; kube-apiserver's own requests have 60 s, but here a
-# client rather hears 503 and tries again.
+# The limit of one operation, retries included. kube-apiserver's requests have 60 s; here a client gets 503
+# earlier and retries.
 OPERATION_SECONDS_MAX = 15.0
 _RETRY_PAUSE_SECONDS = 0.05
 _OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
-    # Etcd refuses more than one ping in 5 s.
+    # etcd refuses more than one ping in 5 s.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.initial_reconnect_backoff_ms", 50),
@@ -47,7 +47,7 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
 
 
 _SOCKET, _SOCKET_LENGTH_MAX = "unix:", 107
-# etcd's own limit, and beyond that its gRPC server's.
+# The errors of etcd's limit, and of its gRPC server's larger one.
 _TOO_LARGE = ("etcdserver: request is too large", "received message larger than max")
 _TOO_LARGE_CODES = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
@@ -59,7 +59,7 @@ class Call(Protocol):
 
 
 async def _resolved(endpoint: str) -> str:
-    """`host:port` with an address for the host."""
+    """Return `host:port` with the host's address."""
     host, _, port = endpoint.rpartition(":")
     try:
         ipaddress.ip_address(host.strip("[]"))
@@ -71,7 +71,7 @@ async def _resolved(endpoint: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EtcdTls:
-    """What etcd's certificate is checked with, and what is shown to it: PEM, None for nothing to show."""
+    """The certificate authority of etcd, and the client certificate and key or None, in PEM."""
 
     authority: bytes
     certificate: bytes | None = None
@@ -79,15 +79,17 @@ class EtcdTls:
 
 
 def nearest(address: str, socket: str) -> str:
-    """How to reach an etcd of this machine: by its socket, where the kernel takes the name."""
+    """Return the address of an etcd on this machine: its Unix socket, unless the name is too long for one."""
     return f"{_SOCKET}{socket}" if 0 < len(os.fsencode(socket)) <= _SOCKET_LENGTH_MAX else address
 
 
 async def connect(servers: Sequence[str], tls: EtcdTls | None = None) -> grpc.aio.Channel:
-    """A channel that uses all `servers` (`host:port`) and goes on with those that answer.
+    """Return a channel to all `servers` (`host:port`), which uses those that answer.
 
-    With several of them each one's certificate must be good for the host of the first. A socket (`unix:PATH`)
-    needs none: who may open it is the file's business.
+    With several servers, each certificate must be valid for the host of the first. A Unix socket
+    (`unix:PATH`) needs no TLS: file permissions protect it.
+
+    Raises: ValueError without servers.
     """
     if not servers:
         raise ValueError("no etcd endpoints")
@@ -105,7 +107,7 @@ async def connect(servers: Sequence[str], tls: EtcdTls | None = None) -> grpc.ai
 
 
 def translate(error: grpc.aio.AioRpcError, revision: int = 0) -> StorageError:
-    """Etcd's error as ours."""
+    """Return the StorageError of an etcd error."""
     code, text = error.code(), error.details() or ""
     if code is grpc.StatusCode.OUT_OF_RANGE:
         return FutureRevision(revision) if "future" in text else Compacted(revision)
@@ -119,7 +121,7 @@ def translate(error: grpc.aio.AioRpcError, revision: int = 0) -> StorageError:
 
 
 async def unary(call: Call, request: Any, *, timeout_seconds: float) -> Any:
-    """One call as it is: AioRpcError passes through, and so does an anyio scope's cancellation."""
+    """Make one call. AioRpcError and the cancellation of an anyio scope pass through."""
     try:
         return await call(request, timeout=timeout_seconds, wait_for_ready=True)
     except asyncio.CancelledError:
@@ -129,7 +131,7 @@ async def unary(call: Call, request: Any, *, timeout_seconds: float) -> Any:
 
 
 class Caller:
-    """Calls with retries while etcd is away, for at most `OPERATION_SECONDS_MAX`."""
+    """Makes calls and retries them while etcd is unavailable, for at most `OPERATION_SECONDS_MAX`."""
 
     def __init__(
         self, channel: grpc.aio.Channel, monotonic: Callable[[], float], sleep: Callable[[float], Any]
@@ -140,9 +142,11 @@ class Caller:
         self._sleep = sleep
 
     async def __call__(self, call: Call, request: Any, *, revision: int = 0) -> tuple[Any, bool]:
-        """(the answer, whether an earlier attempt may have been carried out already).
+        """Return (the response, whether an earlier attempt may have been applied).
 
-        Only UNAVAILABLE is tried again. Raises StorageError; `revision` is for its text.
+        Only UNAVAILABLE is retried. `revision` is for the error's text.
+
+        Raises: StorageError.
         """
         deadline = self._monotonic() + OPERATION_SECONDS_MAX
         uncertain = False

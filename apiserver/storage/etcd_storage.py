@@ -25,7 +25,7 @@ _NOTHING = b"\x00"
 
 
 def prefix_end(prefix: bytes) -> bytes:
-    """The first key after all that begin with `prefix`."""
+    """Return the first key after all keys with `prefix`."""
     end = bytearray(prefix)
     while end:
         if end[-1] < 0xFF:
@@ -48,7 +48,7 @@ def _read_op(key: bytes) -> rpc.RequestOp:
 
 
 def _found(answer: rpc.TxnResponse) -> StoredValue | None:
-    """What the failure branch of a transaction read."""
+    """Return the value that the failure branch of a transaction read."""
     pairs = answer.responses[0].response_range.kvs
     return _value(pairs[0]) if pairs else None
 
@@ -82,6 +82,7 @@ class EtcdStorage:
         raise RevisionMismatch(key, expected_revision, current)
 
     async def delete(self, key: str, *, expected_revision: int) -> int:
+        """Delete a key in a transaction; see the interface."""
         name = key.encode()
         request = rpc.TxnRequest(
             compare=[_at_revision(name, expected_revision)],
@@ -102,6 +103,7 @@ class EtcdStorage:
     async def range(
         self, prefix: str, *, revision: int = 0, limit: int = 0, start_after: str = ""
     ) -> RangeResult:
+        """Read a page of keys in one request; see the interface."""
         request = rpc.RangeRequest(
             key=start_after.encode() + b"\x00" if start_after else prefix.encode(),
             range_end=prefix_end(prefix.encode()),
@@ -120,7 +122,7 @@ class EtcdStorage:
         return await self._revisions.current()
 
     async def compact(self, revision: int) -> None:
-        """Forget what was before `revision`; a revision that is compacted already is no error."""
+        """Drop the history before `revision`; a revision that is compacted already is no error."""
         try:
             await self._call(self._call.kv.Compact, rpc.CompactionRequest(revision=revision))
         except (Compacted, FutureRevision):
@@ -129,7 +131,7 @@ class EtcdStorage:
     async def _put(
         self, key: str, data: bytes, expected_revision: int, lease_seconds: int
     ) -> tuple[int, StoredValue | None]:
-        """(the new revision, or 0 where the key is not at the expected one; what is there then)."""
+        """Return (the new revision, or 0 when the key is not at the expected one; the value then stored)."""
         name = key.encode()
         lease = await self._leases.lease(lease_seconds) if lease_seconds else 0
         request = rpc.TxnRequest(

@@ -1,4 +1,4 @@
-"""Etcd's watch over the whole key space, as batches of changes in revision order."""
+"""etcd's watch over all keys, as batches of changes in revision order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METADATA = (("hasleader", "true"),)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One key's change; `data` is None for a deletion (then `revision` is the deletion's)."""
+    """A change of one key; for a deletion `data` is None and `revision` is the deletion's."""
 
     key: str
     data: bytes | None
@@ -40,11 +40,12 @@ def _changes(answer: rpc.WatchResponse) -> list[Change]:
 
 
 async def watch(channel: grpc.aio.Channel, start_revision: int) -> AsyncGenerator[list[Change], None]:
-    """All changes from `start_revision` on; first an empty batch when the watch stands.
+    """Yield all changes from `start_revision` on; first an empty batch when the watch is established.
 
-    Never ends by itself. Raises Compacted when etcd has dropped `start_revision`, StorageUnavailable when
-    the stream breaks. Only revisions of changes count: a progress notification, and the header's revision
-    with it, may overtake changes that are still to come (etcd-io/etcd#15220).
+    It never ends by itself. Only revisions of changes count: a progress notification, and the header's
+    revision with it, may overtake changes that are still to come (etcd-io/etcd#15220).
+
+    Raises: Compacted when etcd has dropped `start_revision`, StorageUnavailable when the stream breaks.
     """
     call = rpc.WatchStub(channel).Watch(metadata=_METADATA)
     try:
@@ -66,7 +67,7 @@ async def watch(channel: grpc.aio.Channel, start_revision: int) -> AsyncGenerato
     except grpc.aio.AioRpcError as error:
         raise translate(error, start_revision) from error
     except asyncio.InvalidStateError as error:
-        # What grpc raises for a write on a call that has failed already.
+        # grpc raises it for a write on a call that has failed already.
         raise StorageUnavailable(f"etcd watch: {error}") from error
     except asyncio.CancelledError:
         await anyio.lowlevel.checkpoint_if_cancelled()

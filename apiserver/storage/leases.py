@@ -1,8 +1,9 @@
-"""Leases for objects that go by themselves (Events): shared, since one per event would double its cost.
+"""Shared leases for objects with a TTL (Events): a lease for each would double the cost of an event.
 
-Source: kube-apiserver 1.36, the storage's lease manager: a lease is used again for objects of the same TTL
-for a minute (or 5 % of the TTL if that is less), by at most 1,000 objects, and lives that much longer;
-measured: 3660 s for the 3600 s of events.
+A lease is used again for objects of the same TTL for a minute (or 5 % of the TTL if that is less), by at most
+1,000 objects, and lives that much longer; measured: 3660 s for the 3600 s of events.
+
+Source: kube-apiserver 1.36, the storage's lease manager.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class _Shared:
 
 
 class LeaseManager:
-    """Hands out lease ids; `grant(ttl_seconds)` makes one in etcd, `monotonic` is the clock."""
+    """Returns lease ids; `grant(ttl_seconds)` creates a lease in etcd, `monotonic` is a clock in seconds."""
 
     def __init__(self, grant: Grant, monotonic: Callable[[], float]) -> None:
         self._grant = grant
@@ -35,7 +36,7 @@ class LeaseManager:
         self._lock = asyncio.Lock()
 
     async def lease(self, ttl_seconds: int) -> int:
-        """A lease that ends no sooner than `ttl_seconds` from now."""
+        """Return a lease that ends no sooner than `ttl_seconds` from now."""
         async with self._lock:
             shared = self._shared.get(ttl_seconds)
             now = self._monotonic()
@@ -47,7 +48,7 @@ class LeaseManager:
             return shared.lease_id
 
     def forget(self, lease_id: int) -> None:
-        """Etcd does not know this lease any more: use another."""
+        """Stop using a lease that etcd does not know any more."""
         for ttl_seconds, shared in list(self._shared.items()):
             if shared.lease_id == lease_id:
                 del self._shared[ttl_seconds]

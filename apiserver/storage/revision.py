@@ -1,4 +1,4 @@
-"""The store's revision, read once for many who ask at the same time."""
+"""The store's revision, read once for concurrent readers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apiserver.storage.interface import StorageError
 
 
 class _Batch:
-    """Those who joined before one read began; they share its outcome."""
+    """The readers that joined before one read began; they share its outcome."""
 
     __slots__ = ("error", "revision")
 
@@ -19,9 +19,10 @@ class _Batch:
 
 
 class RevisionReader:
-    """At most one read under way; who asks meanwhile shares the next, which begins after they asked.
+    """Reads the revision for concurrent readers: at most one read is in progress.
 
-    A revision from a read that began before the question could miss a write that was acknowledged in between.
+    Readers that arrive meanwhile share the next read, which begins after they arrived. A revision from a read
+    that began earlier could miss a write that was acknowledged in between.
     """
 
     def __init__(self, read: Callable[[], Awaitable[int]]) -> None:
@@ -30,7 +31,10 @@ class RevisionReader:
         self._lock = asyncio.Lock()
 
     async def current(self) -> int:
-        """A revision that has every write acknowledged before this call; raises StorageError."""
+        """Return a revision that includes every write acknowledged before this call.
+
+        Raises: StorageError.
+        """
         batch = self._batch
         async with self._lock:
             if not batch.revision and batch.error is None:

@@ -1,4 +1,4 @@
-"""Storage's errors as statuses."""
+"""The Status of a storage error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from machinery.api.errors import StatusError
 
 
 def to_status(error: StorageError) -> StatusError:
-    """What a client hears of an error that the registry has no rule for (KeyExists and so on are its own)."""
+    """Return the StatusError for an error that the registry does not handle itself, as it does KeyExists."""
     match error:
         case Compacted():
             return errors.expired("The resourceVersion for the provided list is too old.")
