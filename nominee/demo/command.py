@@ -11,7 +11,7 @@ import click
 
 from nominee.commands.common import end_as_by_ctrl_c
 
-STORIES = ("expectation", "restart", "preemption", "resize")
+STORIES = ("expectation", "restart", "preemption", "resize", "resize-preemption")
 _GROUPS = Path(__file__).with_name("node_groups.yaml")
 _SCHEDULER = Path(__file__).with_name("scheduler.yaml")
 _UP = (
@@ -19,6 +19,8 @@ _UP = (
     f"--node-groups={_GROUPS}",
     f"--scheduler-config={_SCHEDULER}",
     "--arg=scheduler=--plugin=nominee.demo.plugins:SlowPreBind",
+    # Off by default; only resizes that are deferred beside pods of lower priority behave differently.
+    "--feature-gates=InPlacePodVerticalScalingSchedulerPreemption=true",
 )
 
 

@@ -94,7 +94,7 @@ class Watching:
         self._resize(name, old, new)
 
     def _resize(self, name: str, old: core.Pod | None, new: core.Pod) -> None:
-        for kind in ("PodResizePending", "PodResizeInProgress"):
+        for kind in ("PodResizePending", "PodResizeInProgress", "PodResizePreemptionDisabled"):
             before = get_condition(old.status.conditions, kind) if old else None
             now = get_condition(new.status.conditions, kind)
             if now is not None and (before is None or before.reason != now.reason):

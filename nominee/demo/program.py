@@ -11,7 +11,7 @@ from machinery.api.errors import StatusError
 from machinery.runtime.clock import SystemClock
 from nominee.demo.narration import Narrator, StoryError
 from nominee.demo.stage import Stage
-from nominee.demo.stories import expectation, preemption, resize, restart
+from nominee.demo.stories import expectation, preemption, resize, resize_preemption, restart
 
 Scene = tuple[str, Callable[[Stage], Awaitable[None]]]
 
@@ -34,6 +34,13 @@ _SCENES: dict[str, tuple[str, list[Scene]]] = {
     ),
     "preemption": ("Preemption: the right victim, and no other pod overtakes", [("", preemption.play)]),
     "resize": ("In-place resize: in progress, deferred, completed without a restart", [("", resize.play)]),
+    "resize-preemption": (
+        "KEP-5836 story 3: a deferred resize preempts, and the replacement brings a node",
+        [
+            ("without a node policy", lambda stage: resize_preemption.play(stage, has_policy=False)),
+            ("with the node policy", lambda stage: resize_preemption.play(stage, has_policy=True)),
+        ],
+    ),
 }
 
 
@@ -47,7 +54,7 @@ async def _play(directory: Path, stories: Sequence[str]) -> bool:
     narrator = Narrator(clock)
     began = clock.monotonic()
     async with Stage.open(directory, clock, narrator) as stage:
-        await stage.stop("autoscaler")  # only the first story uses it
+        await stage.stop("autoscaler")  # the stories that use it start it
         for story in stories:
             title, scenes = _SCENES[story]
             for name, scene in scenes:

@@ -219,6 +219,14 @@ class Stage:
         """Restart a component with additional arguments."""
         await self._ask("restart", component, arguments=list(arguments))
 
+    async def pause(self, component: str) -> None:
+        """Stop a process with SIGSTOP, until `resume`."""
+        await self._ask("pause", component)
+
+    async def resume(self, component: str) -> None:
+        """Continue a process that `pause` stopped."""
+        await self._ask("resume", component)
+
     async def failpoint(self, component: str, name: str, action: str) -> None:
         """Arm a failpoint in a running process."""
         answer = await self._http(component, f"/failpoints/{name}", method="PUT", body=action)
@@ -227,8 +235,17 @@ class Stage:
 
     async def waits_at(self, component: str, name: str) -> bool:
         """Return whether a process waits at a paused failpoint."""
+        return await self.waiting_at(component, name) > 0
+
+    async def waiting_at(self, component: str, name: str) -> int:
+        """Return how many tasks of a process wait at a paused failpoint."""
         answer = await self._http(component, "/failpoints")
-        return any(point["name"] == name and point["waiting"] for point in json.loads(answer.body))
+        return sum(point["waiting"] for point in json.loads(answer.body) if point["name"] == name)
+
+    async def queued(self) -> dict[str, int]:
+        """Return the number of pods by queue of the scheduler: active, backoff, unschedulable, gated."""
+        answer = json.loads((await self._http("scheduler", "/debug/queue")).body)
+        return {name: len(pods) for name, pods in answer.items() if isinstance(pods, list)}
 
     async def autoscaler_loop(self) -> dict[str, Any]:
         """Return the autoscaler's report on its last loop."""

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from nominee.supervisor.clock import wait_until
 from nominee.supervisor.directory import StateDirectory
 from tests.nominee.supervised import LIMIT_SECONDS, all_gone
@@ -33,8 +35,9 @@ def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_story_holds() -> None:
-    """The shortest one; it orders a machine, as all do. `make demo` plays the others."""
-    answer = nominee("demo", "--story", "resize")
+@pytest.mark.parametrize("story", ["resize", pytest.param("resize-preemption", marks=pytest.mark.slow)])
+def test_a_story_holds(story: str) -> None:
+    """The shortest ones; they order machines, as all do. `make demo` plays the others."""
+    answer = nominee("demo", "--story", story)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "checks held" in answer.stdout
