@@ -129,7 +129,7 @@ async def test_another_spot_overwrites_a_nomination(cluster: Cluster, expects: b
 
         await eventually(selected, lambda name: name == "big")
         waiting = await client.get(kinds.POD, "p", "default")
-        # With the gate off nobody says where it goes: the stale name stays until the binding.
+        # With the gate off no component writes where it goes: the stale name stays until the binding.
         assert waiting.status.nominatedNodeName == ("big" if expects else "small")
         await provision(client)
         assert await bound(client, "p") == "big"

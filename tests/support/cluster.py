@@ -56,7 +56,7 @@ class Cluster:
         directory.mkdir(parents=True, exist_ok=True)
 
     def arguments(self, name: str, *arguments: str, module: str = "") -> None:
-        """What a process will be started with; `module` is its package where its name does not tell."""
+        """Set the command line of a process; `module`: its package, where the name does not give it."""
         own = module or _MODULES.get(name) or name.partition("-")[0]
         command = [sys.executable, "-m", own, "--dir", str(self.directory)]
         if name != "etcd":
@@ -67,7 +67,7 @@ class Cluster:
         self._commands[name] = [*command, *arguments]
 
     def secure(self, *more: str, mode: str = AUTHORIZATION_MODE) -> Pki:
-        """From now on the API server asks who it is; the other processes have their arguments by then."""
+        """Make the API server authenticate its callers; set the arguments of other processes first."""
         pki = Pki(self.directory / "pki")
         processes = [
             ProcessSpec(name=name, component=name.partition("-")[0], argv=tuple(command), stop_stage=0)
@@ -97,7 +97,7 @@ class Cluster:
             )
 
     async def ready(self, name: str) -> RunFile:
-        """The process's run file, as soon as it is there; fails with its log if it ends before."""
+        """Wait for the process's run file and return it; fail with its log if it ends before."""
         process = self.processes[name]
         with anyio.move_on_after(READY_SECONDS_MAX):
             while process.poll() is None:
@@ -109,17 +109,17 @@ class Cluster:
         raise AssertionError(f"{name} is not ready (exit status {status}):\n{self.log(name)}")
 
     def run_file(self, name: str) -> RunFile:
-        """Where a ready process serves."""
+        """Return the run file of a ready process: where it serves."""
         found = RunFile.read(self.directory, name)
         assert found is not None, f"{name} does not serve:\n{self.log(name)}"
         return found
 
     def port(self, name: str) -> ServingPort:
-        """A ready process's serving port, with the token that it wants."""
+        """Return the serving port of a ready process, with the token that it requires."""
         return ServingPort.of(self.run_file(name).http, self.directory)
 
     def ask(self, name: str, path: str, *, method: str = "GET", body: str = "") -> HttpAnswer:
-        """One request to a ready process's serving port."""
+        """Send one request to the serving port of a ready process."""
         return request(self.port(name), path, method=method, body=body, timeout_seconds=WAIT_SECONDS_MAX)
 
     def failpoint(self, name: str, point: str, action: str) -> None:
@@ -129,7 +129,7 @@ class Cluster:
 
     @asynccontextmanager
     async def client(self, user_agent: str = "test") -> AsyncIterator[Client]:
-        """A client that follows the API server."""
+        """Connect a client that follows the API server when it moves."""
         client = await connect(self.directory, user_agent=user_agent, limit_seconds=READY_SECONDS_MAX)
         async with client:
             yield client
@@ -151,7 +151,7 @@ class Cluster:
         self.processes[name].send_signal(signal.SIGCONT)
 
     async def exited(self, name: str) -> int:
-        """The exit status of a process that ends by itself, as by a failpoint (negative: a signal)."""
+        """Wait until a process ends by itself, and return its exit status (negative: a signal)."""
         process = self.processes[name]
         await eventually(lambda: process.poll() is not None, explain=lambda: f"{name}\n{self.log(name)}")
         del self.processes[name]
@@ -185,7 +185,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster with nothing started."""
+    """Yield a cluster in which no process has started."""
     made = Cluster(tmp_path / "cluster")
     yield made
     made.close()

@@ -12,7 +12,7 @@ DRIVER = "gpu.example.com"
 
 
 def device(name: str, **fields: Any) -> dict[str, Any]:
-    """A device; `attributes` and `capacity` as plain values: `{"model": "a100", "memory": 3}`."""
+    """Return a device; `attributes` and `capacity` as plain values: `{"model": "a100", "memory": 3}`."""
     attributes = {key: _attribute(value) for key, value in fields.pop("attributes", {}).items()}
     capacity = {
         key: value if isinstance(value, dict) else {"value": value}
@@ -39,7 +39,7 @@ def resource_slice(
     count: int = 1,
     **spec: Any,
 ) -> devices.ResourceSlice:
-    """A slice of one pool (named after the slice); everywhere unless it has a node or a selector."""
+    """Return a slice of one pool (named after the slice), on all nodes unless it has a node or a selector."""
     where: dict[str, Any] = {"nodeName": node} if node else {}
     if not node and not {"nodeSelector", "perDeviceNodeSelection", "sharedCounters"} & spec.keys():
         where = {"allNodes": True}
@@ -61,13 +61,13 @@ def device_class(name: str = "gpu", expression: str = "", **spec: Any) -> device
 
 
 def request(name: str = "r", of: str = "gpu", *, where: str = "", **fields: Any) -> dict[str, Any]:
-    """A request for devices of a class; `where` is a CEL expression."""
+    """Return a request for devices of a class; `where` is a CEL expression."""
     selectors = [{"cel": {"expression": where}}] if where else []
     return {"name": name, "exactly": {"deviceClassName": of, "selectors": selectors, **fields}}
 
 
 def first_of(name: str, *alternatives: dict[str, Any]) -> dict[str, Any]:
-    """A request for the first of several that can be had; each made by `request`."""
+    """Return a request for the first of several alternatives, each made by `request`."""
     flat = [{"name": a["name"], **a["exactly"]} for a in alternatives]
     return {"name": name, "firstAvailable": flat}
 
@@ -81,7 +81,7 @@ def claim(
     uid: str = "",
     **metadata: Any,
 ) -> devices.ResourceClaim:
-    """A claim in `default`."""
+    """Return a claim in `default`."""
     spec = {
         "requests": list(requests or [request()]),
         "constraints": list(constraints),
@@ -102,7 +102,7 @@ def template(name: str = "one-gpu", *requests: dict[str, Any]) -> devices.Resour
 
 
 def allocation(*results: tuple[str, str], node: str = "", request: str = "r") -> dict[str, Any]:
-    """A claim's allocation: (pool, device) each."""
+    """Return a claim's allocation of (pool, device) pairs."""
     found: dict[str, Any] = {
         "devices": {
             "results": [
@@ -117,7 +117,7 @@ def allocation(*results: tuple[str, str], node: str = "", request: str = "r") ->
 
 
 def using(pod: core.Pod, *, claim: str = "", template: str = "", name: str = "device") -> core.Pod:
-    """The pod with a reference to a claim or a template."""
+    """Add a reference to a claim or a template to the pod, and return the pod."""
     reference = pod.spec.resourceClaims.add(name=name)
     if claim:
         reference.resourceClaimName = claim

@@ -88,7 +88,7 @@ class ThrowawayEtcd:
             process.wait(STOP_SECONDS_MAX)
 
     def discard(self) -> None:
-        """The end: it is gone, and so is what it had on the disk (128 MB at least), but for its log."""
+        """Kill the process and delete its data (128 MB at least), but not its log."""
         self.kill()
         shutil.rmtree(self.directory / "etcd", ignore_errors=True)
 
@@ -100,7 +100,7 @@ class ThrowawayEtcd:
             )
 
     def log(self) -> str:
-        """What it has printed."""
+        """Return the output of the process."""
         return (self.directory / "etcd.log").read_text(encoding="utf-8", errors="replace")
 
 
@@ -114,14 +114,14 @@ def _session_etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Throwawa
 
 @pytest.fixture
 def etcd(_session_etcd: ThrowawayEtcd) -> ThrowawayEtcd:
-    """An empty etcd; do not stop it."""
+    """Return the etcd of the session, empty; do not stop it."""
     _session_etcd.wipe()
     return _session_etcd
 
 
 @pytest.fixture
 def own_etcd(tmp_path: Path) -> Iterator[ThrowawayEtcd]:
-    """This test's own etcd, to be killed and started at will."""
+    """Yield an etcd of this test alone, which it may kill and start."""
     server = ThrowawayEtcd(tmp_path / "own-etcd")
     server.start()
     yield server

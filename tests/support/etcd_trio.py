@@ -74,7 +74,7 @@ class EtcdTrio:
         process.wait(PATIENCE_SECONDS)
 
     def stop(self) -> None:
-        """The end of all; what they had on the disk goes, but for their logs."""
+        """Kill all three and delete their data, but not their logs."""
         for name in list(self._processes):
             self.kill(name)
         for name in _NAMES:

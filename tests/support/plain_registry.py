@@ -67,6 +67,7 @@ class PlainRegistry:
         body: Message,
         options: WriteOptions = NO_OPTIONS,
     ) -> WriteResult:
+        """Store the object under the name in its metadata."""
         metadata = metadata_of(body)
         data = envelope.encode(body)
         try:
@@ -85,6 +86,7 @@ class PlainRegistry:
         body: Message,
         options: WriteOptions = NO_OPTIONS,
     ) -> WriteResult:
+        """Replace the object that has the body's resource version; RevisionMismatch becomes a Conflict."""
         metadata = metadata_of(body)
         expected = int(metadata.resourceVersion)
         metadata.resourceVersion = ""
@@ -105,7 +107,7 @@ class PlainRegistry:
         data: bytes,
         options: WriteOptions = NO_OPTIONS,
     ) -> WriteResult:
-        """Only labels, by a merge patch."""
+        """Apply a merge patch of labels; other fields are ignored."""
         current = await self.get(kind, namespace, name)
         changed = kind.message()
         changed.CopyFrom(current.message)

@@ -174,7 +174,7 @@ class Player:
         elif step.action.startswith("pod gone"):
             await self._until(lambda: not self.pods.list())
         else:
-            assert _ONLY_TELLS.match(step.action), f"no way to do: {step.action}"
+            assert _OBSERVATION.match(step.action), f"no way to do: {step.action}"
 
     async def _until(self, condition: Any) -> None:
         await eventually(condition, limit_seconds=WAIT_SECONDS_MAX, explain=lambda: self.recording.name)
@@ -215,7 +215,7 @@ class Player:
         )
 
 
-_ONLY_TELLS = re.compile(
+_OBSERVATION = re.compile(
     r"pod while waiting|provisioner stand-in: create PV|while down|after restart|bound to|user: |result |"
     r"held: |pod after node deletion"
 )
