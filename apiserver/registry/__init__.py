@@ -1,5 +1,6 @@
-"""The rules of every kind: what the request chain calls.
+"""The registry: every request about objects, called by the request chain.
 
-Start reading at `registry` (the requests), `strategy` (what a kind may decide), `store` (optimistic
-concurrency over storage) and `deletion`; `strategies` is the table of kinds, `pods` has the pod's endpoints.
+Start reading at `registry.py` (the requests), then `store.py` (optimistic concurrency over storage) and
+`deletion.py`. `pods/` has binding and eviction, `services/` the addresses and node ports. The strategies of
+kinds are in `apiserver/kinds/`.
 """

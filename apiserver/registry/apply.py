@@ -24,7 +24,7 @@ from machinery.api import errors
 from machinery.api.errors import StatusError
 
 ATTEMPTS_MAX = 5
-"""Of an apply to an object that others delete and create meanwhile."""
+"""Attempts of an apply to an object that other clients delete and create meanwhile."""
 
 
 async def apply(

@@ -1,4 +1,4 @@
-"""Checks of a body against its request: the name, the namespace and the version to change."""
+"""Checks of a body against its request: the name, the namespace and the resourceVersion."""
 
 from __future__ import annotations
 
@@ -19,14 +19,20 @@ from machinery.api.pb import meta
 
 
 def check_segment(name: str) -> None:
-    """A name may be a part of a storage key; 400 as upstream's key functions give it."""
+    """Check that a name may be a part of a storage key.
+
+    Raises: StatusError 400, worded as upstream's key functions do.
+    """
     problems = names.path_segment(name)
     if problems:
         raise errors.bad_request(f"Name parameter invalid: {go_quote(name)}: {';'.join(problems)}")
 
 
 def check_name(name: str, metadata: meta.ObjectMeta) -> None:
-    """The body's name is the request's."""
+    """Check that the body has the request's name.
+
+    Raises: StatusError 400.
+    """
     if not metadata.name:
         raise errors.bad_request(
             f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
@@ -38,13 +44,19 @@ def check_name(name: str, metadata: meta.ObjectMeta) -> None:
 
 
 def check_scope(kind: Kind[Any], namespace: str) -> None:
-    """Nothing is listed or watched in a namespace that is in none."""
+    """Check that a namespace is given only for namespaced kinds.
+
+    Raises: StatusError 404.
+    """
     if namespace and not kind.namespaced:
         raise errors.unknown_resource()
 
 
 def check_namespace(strategy: Strategy[Message], namespace: str, metadata: meta.ObjectMeta) -> None:
-    """The body's namespace is the request's, or is taken from it."""
+    """Set the body's namespace to the request's, in place, unless it has another one.
+
+    Raises: StatusError 400 for another namespace.
+    """
     if not strategy.kind.namespaced:
         if metadata.namespace:
             metadata.namespace = ""
@@ -58,7 +70,10 @@ def check_namespace(strategy: Strategy[Message], namespace: str, metadata: meta.
 
 
 def check_revision(strategy: Strategy[Message], metadata: meta.ObjectMeta, current: CachedObject) -> None:
-    """Optimistic concurrency: 409 for an old version, 422 for none where one is needed."""
+    """Check the resourceVersion of a body against the stored object.
+
+    Raises: StatusError 409 for an old version, 422 when a required version is missing.
+    """
     version = metadata.resourceVersion
     if not version or version == "0":
         if rules_of(strategy.kind).needs_resource_version:

@@ -1,4 +1,4 @@
-"""DELETE of many objects: each selected one by itself, as if asked for one after the other."""
+"""DELETE of a collection: each selected object is deleted, one after the other."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ DELETED_AT_ONCE_MAX = 100_000
 
 
 def is_deletable(kind: Kind[Any], namespace: str) -> bool:
-    """Whether there is a request to delete all at once (upstream's endpoints/installer.go): not namespaces,
-    and never those of every namespace.
+    """Report whether the collection may be deleted: not namespaces, and not across all namespaces.
+
+    Source: kube-apiserver 1.36, endpoints/installer.go.
     """
     return kind is not NAMESPACE and (bool(namespace) or not kind.namespaced)
 
@@ -30,10 +31,11 @@ async def delete_collection(
     listing: ListOptions,
     options: meta.DeleteOptions,
 ) -> ListPage:
-    """Delete each object that `listing` selects; returns those that were deleted.
+    """Delete each object that `listing` selects, and return the deleted objects.
 
-    An object that is gone meanwhile does not matter. Raises: StatusError of the first object that may not be
-    deleted; those before it are.
+    An object that is already gone is skipped.
+
+    Raises: StatusError of the first object that may not be deleted; those before it are deleted.
     """
     warnings = deletion.warnings(strategy_of(kind), options)
     try:

@@ -1,6 +1,4 @@
-"""What the requests of a registry share: storage, cache, admission, gates and clock, and the steps they have
-in common.
-"""
+"""The dependencies that the requests of a registry share, and the steps that they have in common."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ from machinery.runtime.clock import Clock, to_time
 
 
 def new_uid(rng: random.Random, clock: Clock) -> str:
-    """Return a random uid. A server that restarts with the same seed does not repeat those of its past."""
+    """Return a random uid. A server that restarts with the same seed does not repeat earlier uids."""
     bits = rng.getrandbits(128) ^ int(clock.now() * 1_000_000)
     return str(uuid.UUID(int=bits, version=4))
 

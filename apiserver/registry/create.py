@@ -53,7 +53,7 @@ async def create_completed(
     env: Environment,
     warnings: list[str],
 ) -> CachedObject:
-    """Create an object that has its defaults, uid and managedFields; generates its name where asked to."""
+    """Create an object that has its defaults, uid and managedFields; generate its name from generateName."""
     await context.admit("CREATE", kind, obj, None)
     prefix = "" if obj.metadata.name else obj.metadata.generateName
     if not prefix:
@@ -82,7 +82,7 @@ async def _create(
     env: Environment,
     warnings: list[str],
 ) -> CachedObject:
-    """Allocate what only the server can give, and write."""
+    """Allocate addresses and ports, and write the object."""
     kind = strategy.kind
     if kind is kinds.NAMESPACE:
         obj.metadata.labels[defaults.NAMESPACE_NAME_LABEL] = obj.metadata.name

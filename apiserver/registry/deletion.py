@@ -1,4 +1,6 @@
-"""Deleting an object: at once, gracefully, or when its finalizers are gone. Pure but for the Store's writes.
+"""Deletion of an object: at once, gracefully, or when its finalizers are removed.
+
+Pure except for the Store's writes.
 
 Source: kube-apiserver 1.36, registry/rest/delete.go (`begin`) and registry/generic/registry/store.go.
 """
@@ -19,25 +21,28 @@ from machinery.api.pb import meta
 
 _GENERATION_MAX = 2**63 - 1
 _SECONDS_MAX = 253_402_300_799
-"""The last second of the year 9999: no time is written that cannot be read."""
+"""The last second of the year 9999, the last time that can be read back."""
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 
-class Way(Enum):
-    """How a deletion goes on."""
+class Mode(Enum):
+    """The kinds of deletion."""
 
     NOW = auto()
-    """Nothing holds the object: remove it."""
+    """Nothing keeps the object: remove it."""
     MARKED = auto()
-    """It carries (or now gets) a deletion time; what follows depends on its grace and finalizers."""
+    """It has or gets a deletionTimestamp; grace period and finalizers decide when it is removed."""
     PENDING = auto()
-    """A deletion that is at least as quick is under way already."""
+    """A deletion that is at least as quick is already in progress."""
 
 
 def validate_options(options: meta.DeleteOptions) -> None:
-    """422 for options that contradict themselves."""
+    """Check delete options for contradictions.
+
+    Raises: StatusError 422.
+    """
     causes = []
     if options.HasField("propagationPolicy") and options.HasField("orphanDependents"):
         causes.append(
@@ -60,7 +65,10 @@ def validate_options(options: meta.DeleteOptions) -> None:
 def check_preconditions(
     strategy: Strategy[Any], metadata: meta.ObjectMeta, options: meta.DeleteOptions
 ) -> None:
-    """409 when the object is not the one that the caller meant."""
+    """Check the preconditions of delete options.
+
+    Raises: StatusError 409.
+    """
     if not options.HasField("preconditions"):
         return
     wanted = options.preconditions
@@ -76,14 +84,14 @@ def check_preconditions(
             f" ResourceVersion in record ({metadata.resourceVersion}). The object might have been modified"
         )
     if problem:
-        # Upstream names the kind where the resource belongs.
+        # Upstream puts the kind where the resource belongs.
         raise errors.conflict(GroupResource(strategy.kind.group, strategy.kind.kind), metadata.name, problem)
 
 
-def begin(strategy: Strategy[Any], new: Any, options: meta.DeleteOptions, env: Environment) -> Way:
-    """Decide, and mark `new` with its deletion time where that is how it goes.
+def begin(strategy: Strategy[Any], new: Any, options: meta.DeleteOptions, env: Environment) -> Mode:
+    """Decide how to delete, and set the deletionTimestamp of `new` for a graceful deletion.
 
-    Changes `options.gracePeriodSeconds` to what holds.
+    Sets `options.gracePeriodSeconds` to the grace period in force.
     """
     metadata = new.metadata
     check_preconditions(strategy, metadata, options)
@@ -92,32 +100,32 @@ def begin(strategy: Strategy[Any], new: Any, options: meta.DeleteOptions, env: E
     if metadata.HasField("deletionGracePeriodSeconds") and metadata.deletionGracePeriodSeconds < 0:
         metadata.deletionGracePeriodSeconds = 1
     if not strategy.graceful:
-        return Way.NOW
+        return Mode.NOW
     if metadata.HasField("deletionTimestamp"):
         return _again(metadata, options, env)
     if not strategy.check_graceful_delete(new, options):
-        return Way.NOW
+        return Mode.NOW
     grace = options.gracePeriodSeconds
     metadata.deletionTimestamp.seconds = min(env.now.seconds + grace, _SECONDS_MAX)
     metadata.deletionTimestamp.nanos = 0
     metadata.deletionGracePeriodSeconds = grace
     if metadata.generation > 0:
         metadata.generation = min(metadata.generation + 1, _GENERATION_MAX)
-    return Way.MARKED
+    return Mode.MARKED
 
 
-def _again(metadata: meta.ObjectMeta, options: meta.DeleteOptions, env: Environment) -> Way:
-    """A further DELETE of what is being deleted: only a shorter grace period changes something."""
+def _again(metadata: meta.ObjectMeta, options: meta.DeleteOptions, env: Environment) -> Mode:
+    """Handle a repeated DELETE: only a shorter grace period changes something."""
     grace = metadata.deletionGracePeriodSeconds
     if grace == 0:
-        # Marked, but the removal did not follow: a crash in between, or a pod whose finalizers are gone.
-        return Way.NOW
+        # Marked but not removed: the server crashed in between, or a pod's last finalizer was removed.
+        return Mode.NOW
     if not options.HasField("gracePeriodSeconds"):
         options.gracePeriodSeconds = grace
-        return Way.PENDING
+        return Mode.PENDING
     wanted = options.gracePeriodSeconds
     if wanted >= grace:
-        return Way.PENDING
+        return Mode.PENDING
     seconds = metadata.deletionTimestamp.seconds - grace + wanted
     if seconds < env.now.seconds:
         seconds = env.now.seconds
@@ -126,11 +134,11 @@ def _again(metadata: meta.ObjectMeta, options: meta.DeleteOptions, env: Environm
     metadata.deletionTimestamp.seconds = seconds
     metadata.deletionGracePeriodSeconds = wanted
     options.gracePeriodSeconds = wanted
-    return Way.MARKED
+    return Mode.MARKED
 
 
 def mark_deleted(metadata: meta.ObjectMeta, env: Environment) -> None:
-    """What is kept by finalizers only: deletion time now, grace 0."""
+    """Mark an object that only finalizers keep: deletionTimestamp now, grace period 0."""
     if not metadata.HasField("deletionGracePeriodSeconds") and metadata.generation > 0:
         metadata.generation = min(metadata.generation + 1, _GENERATION_MAX)
     if not metadata.HasField("deletionTimestamp") or metadata.deletionTimestamp.seconds > env.now.seconds:
@@ -141,9 +149,10 @@ def mark_deleted(metadata: meta.ObjectMeta, env: Environment) -> None:
 def garbage_finalizers(
     strategy: Strategy[Any], finalizers: list[str], options: meta.DeleteOptions
 ) -> list[str]:
-    """Return the finalizers that the options ask for: orphan the dependents, or wait for them.
+    """Return the finalizers of the propagation policy: orphan the dependents, or wait for their deletion.
 
-    Without a policy in the options a finalizer of the object decides, then the kind's own policy.
+    Without a policy in the options a finalizer of the object decides, then the kind's default.
+
     Source: kube-apiserver 1.36, registry/generic/registry/store.go.
     """
     if not strategy.collects_garbage:
@@ -172,16 +181,16 @@ def warnings(strategy: Strategy[Any], options: meta.DeleteOptions) -> tuple[str,
 
 
 class _DeleteNow(Verdict):
-    """Nothing to mark: remove it."""
+    """Nothing to mark: remove the object."""
 
 
 class _Pending(Verdict):
-    """It is being deleted as it is."""
+    """The object is being deleted as it is."""
 
 
 @dataclass(slots=True)
 class Deletion:
-    """One DELETE of one object: `run` is the whole of it. Times are the environment's."""
+    """One DELETE of one object, performed by `run`. Times are the environment's."""
 
     store: Store
     strategy: Strategy[Any]
@@ -197,7 +206,10 @@ class Deletion:
         return bool(self.options.dryRun)
 
     async def run(self) -> tuple[CachedObject, bool]:
-        """The object and whether it is gone. Raises 404, 409 and 422."""
+        """Delete the object; return it and whether it is gone.
+
+        Raises: StatusError 404, 409, 422.
+        """
         validate_options(self.options)
         store, strategy = self.store, self.strategy
         current = await store.read(strategy.kind, self.namespace, self.name)
@@ -205,11 +217,11 @@ class Deletion:
         options = meta.DeleteOptions()
         options.CopyFrom(self.options)
         way = begin(strategy, trial, options, self.env)
-        if way is Way.PENDING:
+        if way is Mode.PENDING:
             return current, False
         finalizers = list(trial.metadata.finalizers)
         wanted = garbage_finalizers(strategy, finalizers, options)
-        if way is Way.MARKED or finalizers or wanted != finalizers:
+        if way is Mode.MARKED or finalizers or wanted != finalizers:
             marked = await self._mark(current)
             if not marked:
                 assert self.newest is not None
@@ -217,7 +229,7 @@ class Deletion:
         return await self._remove(current)
 
     async def _mark(self, current: CachedObject) -> bool:
-        """Write the mark; True when removal follows at once."""
+        """Write the deletion mark; return whether removal follows at once."""
         grace = 0
 
         async def mutate(found: CachedObject) -> Any:
@@ -227,7 +239,7 @@ class Deletion:
             options = meta.DeleteOptions()
             options.CopyFrom(self.options)
             way = begin(self.strategy, new, options, self.env)
-            if way is Way.PENDING:
+            if way is Mode.PENDING:
                 raise _Pending
             finalizers = list(new.metadata.finalizers)
             wanted = garbage_finalizers(self.strategy, finalizers, options)
@@ -235,7 +247,7 @@ class Deletion:
                 new.metadata.ClearField("finalizers")
                 new.metadata.finalizers.extend(wanted)
             self.finalizers_left = bool(wanted)
-            if way is Way.NOW:
+            if way is Mode.NOW:
                 if not wanted:
                     raise _DeleteNow
                 mark_deleted(new.metadata, self.env)
@@ -283,7 +295,7 @@ class Deletion:
 
 
 def copy(obj: CachedObject) -> Any:
-    """A message of one's own, with its resource version."""
+    """Return a copy of the object's message, with its resourceVersion."""
     new = obj.kind.message()
     new.CopyFrom(obj.message)
     return new

@@ -1,9 +1,10 @@
 """JSON patches (RFC 6902) as kube-apiserver applies them.
 
-Its library (evanphx/json-patch 4) differs from the RFC where clients have come to rely on it: `replace` of a
-missing member adds it, `copy` of one copies null, a path may lack its first slash, indexes may be negative,
-`remove` of a missing member of an object is an error. Source: tests/golden (api_patch.jsonl, family json).
-Every failure has one message.
+Its library (evanphx/json-patch 4) differs from the RFC in ways that clients depend on: `replace` of a missing
+member adds it, `copy` of one copies null, a path may lack its first slash, indexes may be negative, `remove`
+of a missing member of an object is an error. Every failure has the same message.
+
+Source: tests/golden (api_patch.jsonl, family json).
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from machinery.api.pb import meta
 
 OPERATIONS_MAX = 10_000
 TEXT_MEMBERS = ("op", "path", "from")
-"""Members of an operation that are texts."""
+"""Members of an operation that are strings."""
 MEMBERS = (*TEXT_MEMBERS, "value")
 """All members of an operation."""
 _COPIED_BYTES_MAX = 3 << 20
-"""Of all copies of a patch, as JSON (kube-apiserver's JSONPatchMaxCopyBytes)."""
+"""The limit of all copies of a patch, as JSON (kube-apiserver's JSONPatchMaxCopyBytes)."""
 _DIGITS_MAX = 20
-"""More are no int64, and Python refuses to read thousands of them."""
+"""The digits of the largest int64: Python refuses to parse numbers of thousands of digits."""
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class Rejected(Exception):
-    """The patch does not fit the document."""
+    """A patch that does not fit the document."""
 
 
 def rejected() -> StatusError:
@@ -39,7 +40,10 @@ def rejected() -> StatusError:
 
 
 def apply(document: Any, patch: list[Any]) -> Any:
-    """A new document; raises Rejected."""
+    """Return a new document with the patch applied.
+
+    Raises: Rejected.
+    """
     made = copy.deepcopy(document)
     copied = 0
     for operation in patch:
@@ -79,7 +83,10 @@ def apply(document: Any, patch: list[Any]) -> Any:
 
 
 def _index(text: str, length: int) -> int:
-    """The element's place; it must be there."""
+    """Return the index of an existing element.
+
+    Raises: Rejected.
+    """
     if not _NUMBER.fullmatch(text) or len(text) > _DIGITS_MAX:
         raise Rejected("no index")
     index = int(text)
@@ -90,12 +97,15 @@ def _index(text: str, length: int) -> int:
 
 
 def _child(parent: Any, step: str) -> Any:
-    """None for a member that an object lacks, as for one that is null."""
+    """Return a member or element; None for a missing member, as for one that is null."""
     return parent.get(step) if isinstance(parent, dict) else parent[_index(step, len(parent))]
 
 
 def _parent(document: Any, path: str) -> tuple[Any, str]:
-    """What holds the last step. What precedes the first slash does not count; the whole has no parent."""
+    """Return the container of the last step, and that step. Text before the first slash is ignored.
+
+    Raises: Rejected for the whole document, which has no parent.
+    """
     steps = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
     if not steps:
         raise Rejected("the whole document")
@@ -118,7 +128,7 @@ def _add(document: Any, path: str, value: Any) -> None:
     elif last == "-":
         parent.append(value)
     else:
-        # One place more than there are elements.
+        # An insertion may append: one index more than there are elements.
         parent.insert(_index(last, len(parent) + 1), value)
 
 
@@ -140,7 +150,7 @@ def _remove(document: Any, path: str) -> None:
 def _test(document: Any, path: str, value: Any, given: bool) -> None:
     found = _value(document, path) if path else document
     if found is None:
-        # No value is as good as null.
+        # A missing value is null.
         if value is not None:
             raise Rejected("the test fails")
     elif not given or not _equal(found, value):
@@ -148,7 +158,7 @@ def _test(document: Any, path: str, value: Any, given: bool) -> None:
 
 
 def _equal(left: Any, right: Any) -> bool:
-    """Equal as JSON texts: true is not 1, nor is 1.0."""
+    """Report whether two values are equal as JSON texts: true is not 1, nor is 1.0."""
     if type(left) is not type(right):
         return False
     if isinstance(left, dict) and isinstance(right, dict):

@@ -1,4 +1,4 @@
-"""How admission and the allocation of services read other objects: from the cache, and etcd behind it."""
+"""How admission and Service allocation read other objects: from the cache, with etcd behind it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from machinery.api.kinds import Kind
 
 
 class Lookups:
-    """`apiserver.admission.interface.Lookup`."""
+    """Implements `apiserver.admission.interface.Lookup`."""
 
     def __init__(self, store: Store, cache: Cache | None) -> None:
         self._store = store
         self._cache = cache
 
     async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
-        """An object from the cache, or from etcd where the cache has none."""
+        """Return an object from the cache, or from etcd when the cache does not have it."""
         return await self._store.find(kind, namespace, name)
 
     async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
-        """All objects of a cluster-scoped kind, as far as the cache knows them."""
+        """Return all cached objects of a cluster-scoped kind."""
         return self._cache.list(kind) if self._cache is not None else await self._store.list(kind)
 
     def listed(self, kind: Kind[Any], namespace: str) -> Sequence[CachedObject]:
-        """A namespace's objects, as far as the cache knows them; none without a cache."""
+        """Return the cached objects of a namespace; none without a cache."""
         return self._cache.list(kind, namespace) if self._cache is not None else ()
 
     async def change(
@@ -37,5 +37,8 @@ class Lookups:
         name: str,
         mutate: Callable[[CachedObject], Awaitable[Any]],
     ) -> None:
-        """A guaranteed update past the rules."""
+        """Update an object without strategy and admission.
+
+        Raises: StatusError 404, 409.
+        """
         await self._store.update(kind, namespace, name, mutate)

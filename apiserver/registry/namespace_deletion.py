@@ -1,4 +1,7 @@
-"""DELETE of a namespace, which a controller finishes (kube-apiserver 1.36, registry/core/namespace)."""
+"""DELETE of a namespace, which the namespace controller finishes.
+
+Source: kube-apiserver 1.36, registry/core/namespace.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,11 @@ from machinery.api.pb import core, meta
 async def delete(
     store: Store, strategy: Strategy[core.Namespace], name: str, options: meta.DeleteOptions, env: Environment
 ) -> tuple[CachedObject, bool]:
-    """The first DELETE makes it Terminating; one after its content is gone removes it."""
+    """Mark a namespace Terminating; a DELETE after its content is gone removes it.
+
+    Returns: the namespace, and whether it is gone.
+    Raises: StatusError 404, 409, 422.
+    """
     validate_options(options)
     current = await store.read(NAMESPACE, "", name)
     namespace: core.Namespace = current.message

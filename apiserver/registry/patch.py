@@ -49,6 +49,6 @@ async def patch(
     try:
         changed = await change_object(context, target, change, options, warnings)
     finally:
-        # Also where it fails: an unknown field may be why.
+        # Also when the patch fails: an unknown field may be the reason.
         warnings.extend(patching.warnings(validation))
     return conversion.shown(kind, changed)

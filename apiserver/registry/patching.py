@@ -1,4 +1,4 @@
-"""Patches applied to objects: through their JSON, as clients see them."""
+"""Patches of objects, applied to their JSON as clients see it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PARTS = frozenset({"metadata", "spec", "status"})
 
 @dataclass(slots=True)
 class Validation:
-    """Field validation of a patch: `found` gets what is unknown or comes twice; `strict` refuses it."""
+    """Field validation of a patch: `found` collects unknown and duplicate fields; `strict` refuses them."""
 
     version: Version = version_fields.TABLE_VERSION
     strict: bool = False
@@ -36,19 +36,22 @@ class Validation:
 
 
 def validation_of(options: WriteOptions, version: Version) -> Validation | None:
-    """Return the field validation of a patch; None where it would be seen by no client."""
+    """Return the field validation of a patch, or None when no client would see it."""
     if options.field_validation == "Strict":
         return Validation(version, strict=True)
     return Validation(version) if options.warn and options.field_validation != "Ignore" else None
 
 
 def warnings(validation: Validation | None) -> list[str]:
-    """Return what field validation found, unless it is an error."""
+    """Return the findings of field validation as warnings, unless they are errors."""
     return [] if validation is None or validation.strict else validation.found
 
 
 def parse(patch_kind: PatchKind, patch: bytes, validation: Validation | None = None) -> Any:
-    """The JSON of a patch that is no apply; 400 for what is no patch of its kind."""
+    """Parse a patch that is not an apply.
+
+    Raises: StatusError 400.
+    """
     try:
         parsed = parse_json(patch.decode("utf-8", "replace"))
     except SyntaxProblem as problem:
@@ -126,7 +129,10 @@ def _undecodable(patch_kind: PatchKind, problem: str, validation: Validation | N
 def apply(
     kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any, validation: Validation | None = None
 ) -> Any:
-    """A new object; `current` stays. Raises 400 and 422, and what a strategic patch's errors say."""
+    """Return a new object with the patch applied; `current` stays unchanged.
+
+    Raises: StatusError 400, 422, and the code of a strategic merge patch's error.
+    """
     unknown: list[str] | None = None if validation is None else []
     try:
         parts = _parts(kind, patch) if isinstance(patch, dict) else None
@@ -151,7 +157,7 @@ def apply(
 
 
 def _members(path: str) -> list[str]:
-    """The key by which upstream orders unknown fields: its patched objects have sorted members, not lists."""
+    """Return the key that orders unknown fields as upstream does: by members, without list indexes."""
     return path.partition("[")[0].split(".")
 
 
@@ -161,14 +167,14 @@ def _document(kind: Kind[Any], current: Any) -> dict[str, Any]:
 
 
 def _shown(patch_kind: PatchKind, patch: Any, changed: Any) -> str:
-    """What an error shows: the patched object, or for a strategic patch the patch."""
+    """Return what an error shows: the patched object, or for a strategic merge patch the patch."""
     if patch_kind is PatchKind.STRATEGIC:
         return go_text(patch)
     return json.dumps(dict(sorted(changed.items())), separators=(",", ":"), ensure_ascii=False)
 
 
 def _unfit(shown: str, problem: str) -> StatusError:
-    """422 of a patch whose outcome is no such object."""
+    """Return the 422 of a patch whose result cannot be decoded."""
     return invalid(GroupKind("", ""), "", [field.invalid("patch", shown, problem)])
 
 
@@ -177,7 +183,7 @@ def _apply_to_all(
 ) -> Any:
     document = _document(kind, current)
     changed = _merged(patch_kind, kind.message.DESCRIPTOR.full_name, document, patch)
-    # A strategic patch becomes an object of the endpoint's type, whatever it says that it is.
+    # A strategic merge patch becomes an object of the endpoint's type, whichever type it names.
     problem = "" if patch_kind is PatchKind.STRATEGIC else _other_type(kind, changed)
     if problem:
         raise _unfit(_shown(patch_kind, patch, changed), problem)
@@ -208,13 +214,19 @@ def _other_type(kind: Kind[Any], document: dict[str, Any]) -> str:
 
 
 def mark_reset(document: Any, metadata: Any) -> None:
-    """An empty list of managedFields says that they shall go, which a message cannot: one empty entry can."""
+    """Represent an empty list of managedFields, which resets them, by one empty entry.
+
+    In a message an empty list is the same as an absent one.
+    """
     if isinstance(document, dict) and document.get("managedFields") == []:
         metadata.managedFields.add()
 
 
 def json_patched(document: Any, patch: list[Any]) -> Any:
-    """A JSON patch applied; 422."""
+    """Return the document with a JSON patch applied.
+
+    Raises: StatusError 422.
+    """
     try:
         changed = json_patch.apply(document, patch)
     except json_patch.Rejected:
@@ -233,9 +245,10 @@ def _merged(patch_kind: PatchKind, message: str, document: Any, patch: Any) -> A
 
 
 def _parts(kind: Kind[Any], patch: Any) -> dict[str, Any] | None:
-    """The patch by the object's parts (metadata, spec, status), where it patches nothing else.
+    """Return the patch by the object's parts (metadata, spec, status), or None when it patches other fields.
 
-    Then only those parts have to go through JSON: half the work for what schedulers and kubelets send.
+    Then only those parts are converted to JSON, which halves the work of patches from schedulers and
+    kubelets.
     """
     fields = kind.message.DESCRIPTOR.fields_by_name
     for name, value in patch.items():

@@ -1,4 +1,4 @@
-"""GET, list and watch of objects, converted to the kind that was asked for."""
+"""GET, list and watch of objects, converted to the requested kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the registry reads from: the watch cache, and storage behind it."""
+"""The sources that the registry reads from: the watch cache, and storage behind it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Reader(Protocol):
 
 
 class Cache(Snapshot, Protocol):
-    """The watch cache, as far as writes use it."""
+    """The part of the watch cache that writes use."""
 
     def list(self, kind: Kind[Any], namespace: str = "") -> Sequence[CachedObject]: ...
 

@@ -1,4 +1,7 @@
-"""The steps around a strategy that hold for every kind (kube-apiserver 1.36, registry/rest). Pure."""
+"""The steps around a strategy that are the same for every kind. Pure.
+
+Source: kube-apiserver 1.36, registry/rest.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ from machinery.wire import presence
 
 
 def check_options(name: str, options: WriteOptions, *, force: bool = False) -> None:
-    """422 for options that make no sense; `name` is the options' kind, `force` whether it may be set."""
+    """Check the options of a write; `name` is the options' kind, `force` whether it may be set.
+
+    Raises: StatusError 422.
+    """
     if not options.field_manager and options.force is None and not force:
         return
     causes = []
@@ -32,9 +38,11 @@ def check_options(name: str, options: WriteOptions, *, force: bool = False) -> N
 
 
 def check_size(kind: Kind[Any], new: Any) -> None:
-    """Refuse what etcd will not take before seconds go into its defaults, managedFields and validation.
+    """Refuse an object that etcd would refuse, before defaults, managedFields and validation take seconds.
 
-    ConfigMaps and Secrets have a lower limit of their own, with another message. Raises: StatusError 413.
+    ConfigMaps and Secrets have a lower limit of their own, with another message.
+
+    Raises: StatusError 413.
     """
     if rules_of(kind).limits_own_size:
         return
@@ -51,7 +59,7 @@ def warn_of_double_owners(new: meta.ObjectMeta, options: WriteOptions, warnings:
 
 
 def without_double_owners(new: meta.ObjectMeta, *, patched: bool = False) -> str:
-    """Takes out owner references that come twice, in place; a warning about them, or ""."""
+    """Remove duplicate owner references in place, and return a warning about them, or ""."""
     references = new.ownerReferences
     if len(references) < 2:
         return ""
@@ -75,7 +83,7 @@ def without_double_owners(new: meta.ObjectMeta, *, patched: bool = False) -> str
 
 
 def fill_metadata(new: meta.ObjectMeta, uid: str, env: Environment) -> None:
-    """What the server alone decides about a new object; the rest of what it owns is wiped."""
+    """Set the metadata that only the server sets, and clear what a client may not set."""
     new.creationTimestamp.CopyFrom(env.now)
     new.uid = uid
     new.ClearField("deletionTimestamp")
@@ -85,7 +93,10 @@ def fill_metadata(new: meta.ObjectMeta, uid: str, env: Environment) -> None:
 
 
 def before_create(strategy: Strategy[Any], new: Any, env: Environment) -> None:
-    """Prepare and validate a new object in place; raises 422."""
+    """Prepare and validate a new object in place.
+
+    Raises: StatusError 422.
+    """
     strategy.prepare_for_create(new, env)
     causes = strategy.validate(new, env)
     if causes:
@@ -98,9 +109,11 @@ def before_create(strategy: Strategy[Any], new: Any, env: Environment) -> None:
 
 
 def before_update(strategy: Strategy[Any], new: Any, old: Any, env: Environment) -> None:
-    """Prepare and validate a changed object in place; raises 400 and 422. Fills presence in `new`.
+    """Prepare and validate a changed object in place, and fill presence in `new`.
 
-    A body for another namespace is refused before anything else is judged.
+    A body for another namespace is refused before anything else is checked.
+
+    Raises: StatusError 400, 422.
     """
     presence.fill(new)
     metadata_new, metadata_old = new.metadata, old.metadata

@@ -53,7 +53,7 @@ def as_object(scale: autoscaling.Scale) -> CachedObject:
 
 
 def _selector(selector: Any) -> str:
-    """A replication controller's selector is a map, all others' a LabelSelector."""
+    """Return a workload's selector as text: a map for a ReplicationController, else a LabelSelector."""
     if isinstance(selector, meta.LabelSelector):
         try:
             return str(LabelSelector.from_message(selector))
@@ -115,7 +115,11 @@ def _check_place(target: Target, scale: autoscaling.Scale) -> None:
 
 
 def _check(kind: Kind[Any], live: Any, scale: autoscaling.Scale) -> None:
-    """The Scale is valid and of this workload; 409, 422. Source: ScaleREST's scaleUpdatedObjectInfo."""
+    """Check that a Scale is valid and belongs to this workload.
+
+    Raises: StatusError 409, 422.
+    Source: kube-apiserver 1.36, ScaleREST (scaleUpdatedObjectInfo).
+    """
     causes = metadata.object_meta(scale.metadata, namespaced=True, name_rule=names.dns_subdomain)
     if scale.spec.replicas < 0:
         problem = "must be greater than or equal to 0"

@@ -1,8 +1,9 @@
-"""Objects in storage: read, create, change and delete with optimistic concurrency, for every kind.
+"""Objects in storage: read, create, update and delete with optimistic concurrency, for every kind.
 
-What kube-apiserver's etcd3 store and its dry-run wrapper do (1.36): a change starts from the watch cache's
-object, which may be old, and is tried again on the newest one when it fails or would change nothing. No rules
-of kinds here.
+An update starts from the watch cache's object, which may be old, and is retried on the newest one when it
+fails or would change nothing. The rules of kinds are elsewhere.
+
+Source: kube-apiserver 1.36, storage/etcd3/store.go and the dry-run wrapper.
 """
 
 from __future__ import annotations
@@ -25,20 +26,23 @@ UPDATE_ATTEMPTS_MAX = 64
 
 
 class Snapshot(Protocol):
-    """Where a change may start from without asking etcd: the watch cache."""
+    """The watch cache, from which an update may start without a read of etcd."""
 
     def get(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """What must hold of the stored object; "" is no condition."""
+    """Conditions on the stored object; "" is no condition."""
 
     uid: str = ""
     resource_version: str = ""
 
     def check(self, kind: Kind[Any], current: CachedObject) -> None:
-        """Raises the 409 that storage gives."""
+        """Check the preconditions.
+
+        Raises: StatusError 409.
+        """
         uid = current.message.metadata.uid
         problem = ""
         if self.uid and self.uid != uid:
@@ -61,11 +65,11 @@ NO_PRECONDITIONS = Preconditions()
 
 
 class Verdict(Exception):
-    """A mutation says that there is nothing to write, for a reason that the caller knows."""
+    """Raised by a mutation that writes nothing, for a reason that the caller handles."""
 
 
 class DeleteInstead(Verdict):
-    """Do not write the object but delete it: its last finalizer went."""
+    """Delete the object instead of writing it: its last finalizer was removed."""
 
 
 Mutation = Callable[[CachedObject], Awaitable[Message]]
@@ -85,7 +89,10 @@ class Store:
     # Reading.
 
     async def read(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject:
-        """The newest version; 404."""
+        """Return the newest version, from etcd itself.
+
+        Raises: StatusError 404.
+        """
         found = await self.newest(kind, namespace, name)
         if found is None:
             raise errors.not_found(kind, name)
@@ -97,12 +104,12 @@ class Store:
         return self._object(kind, namespace, name, value) if value is not None else None
 
     async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
-        """For looking things up: from the cache, and from etcd where the cache has nothing."""
+        """Return an object from the cache, or else from etcd; None when it does not exist."""
         cached = self._snapshot.get(kind, namespace, name) if self._snapshot is not None else None
         return cached if cached is not None else await self.newest(kind, namespace, name)
 
     async def list(self, kind: Kind[Any], namespace: str = "") -> list[CachedObject]:
-        """All objects, from etcd itself."""
+        """Return all objects, from etcd itself."""
         prefix = kind.key_prefix(namespace if kind.namespaced else "")
         found = await self._storage.range(prefix)
         below = len(kind.key_prefix())
@@ -120,7 +127,10 @@ class Store:
     async def create(
         self, kind: Kind[Any], obj: Any, *, dry_run: bool = False, lease_seconds: int = 0
     ) -> CachedObject:
-        """Write a new object; 409 AlreadyExists."""
+        """Write a new object.
+
+        Raises: StatusError 409 AlreadyExists.
+        """
         metadata = obj.metadata
         if metadata.resourceVersion:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
@@ -163,12 +173,12 @@ class Store:
         at: CachedObject | None = None,
         filled: bool = False,
     ) -> CachedObject:
-        """Change an object: `mutate` makes the new message (never changing the old one) or raises.
+        """Update an object: `mutate` returns the new message, leaving the old one unchanged, or raises.
 
         Writes nothing when nothing changes; an Event's time to live is then not extended either, as upstream
         (storage/etcd3/store.go, GuaranteedUpdate). `mutate` may run several times. `at` is the newest version
-        as the caller has just read it; `filled` promises that presence is filled in what `mutate` makes (as
-        it is in a copy of what is stored).
+        as the caller has just read it; `filled` promises that `mutate` returns a message with presence filled
+        in (as it is in a copy of a stored object).
 
         Raises: StatusError 404 when the object does not exist, 409 after too many attempts, and what `mutate`
         raises on the newest version.
@@ -218,9 +228,11 @@ class Store:
         dry_run: bool = False,
         at: CachedObject | None = None,
     ) -> CachedObject:
-        """Remove an object's key, whatever its version; its last state. 404, or 409 by the preconditions.
+        """Delete an object's key at any version, and return its last state.
 
-        `at` is the version the caller knows, to start from.
+        `at` is the version that the caller has read, to start from.
+
+        Raises: StatusError 404, 409 for the preconditions.
         """
         current = at or await self.read(kind, namespace, name)
         for _ in range(UPDATE_ATTEMPTS_MAX):
@@ -239,7 +251,7 @@ class Store:
 
 
 def encode(kind: Kind[Any], obj: Any, *, filled: bool = False) -> bytes:
-    """An object as it is stored: without a resource version, which is the key's revision."""
+    """Return the stored form of an object, without a resourceVersion, which is the key's revision."""
     obj.metadata.resourceVersion = ""
     if not filled:
         if kind is not kinds.POD:

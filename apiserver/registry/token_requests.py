@@ -1,5 +1,6 @@
-"""serviceaccounts/token: a token for an account (kube-apiserver 1.36,
-pkg/registry/core/serviceaccount/storage).
+"""The subresource serviceaccounts/token: issue a token for an account.
+
+Source: kube-apiserver 1.36, pkg/registry/core/serviceaccount/storage.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ _BOUND: dict[str, Kind[Any]] = {"Pod": kinds.POD, "Secret": kinds.SECRET, "Node"
 
 
 def prepare(body: Any, namespace: str, name: str) -> None:
-    """Defaults and checks; in place. Raises 400, 422."""
+    """Set defaults of a TokenRequest in place, and validate it.
+
+    Raises: StatusError 400, 422.
+    """
     if body.metadata.name not in ("", name):
         raise errors.bad_request("the name of the object does not match the name on the URL")
     body.metadata.namespace, body.metadata.name = namespace, name
@@ -50,7 +54,10 @@ def prepare(body: Any, namespace: str, name: str) -> None:
 async def issue(
     tokens: ServiceAccountTokens, lookup: Lookup, body: Any, now: float, token_id: str
 ) -> CachedObject:
-    """The request with its token. Raises 400, 404, 409."""
+    """Return the TokenRequest with its token.
+
+    Raises: StatusError 400, 404, 409.
+    """
     namespace, name, spec = body.metadata.namespace, body.metadata.name, body.spec
     account = await lookup.find(kinds.SERVICE_ACCOUNT, namespace, name)
     if account is None:
@@ -69,7 +76,7 @@ async def issue(
 
 
 async def _bound(lookup: Lookup, reference: Any, namespace: str, account: str) -> list[tuple[str, str, str]]:
-    """What the token is bound to, a pod's node included."""
+    """Return the objects that the token is bound to, a pod's node included."""
     kind = _BOUND.get(reference.kind) if reference.apiVersion == "v1" else None
     if kind is None:
         raise errors.bad_request(

@@ -38,7 +38,7 @@ class Configuration:
 
 
 def endpoint(kind: Kind[Message], subresource: str = "") -> Endpoint:
-    """Return what managedFields have to know of a kind's endpoint."""
+    """Return the description of a kind's endpoint for managedFields."""
     from apiserver.managed_fields.manager import Endpoint
 
     strategy = strategy_of(kind)
@@ -59,7 +59,7 @@ def create(kind: Kind[Any], new: Any, options: WriteOptions, now: meta.Time) -> 
 def update(
     kind: Kind[Any], subresource: str, live: Any, new: Any, options: WriteOptions, now: meta.Time
 ) -> None:
-    """A changed object's managedFields."""
+    """Set managedFields of a changed object."""
     if not live.metadata.managedFields and not new.metadata.managedFields:
         return
     from apiserver.managed_fields.manager import track_update
@@ -68,7 +68,7 @@ def update(
 
 
 def keep_times(new: Any, live: Any) -> None:
-    """A write that changes nothing but times of managedFields changes nothing."""
+    """Restore the old managedFields when a write changes nothing but their times."""
     before, after = live.metadata.managedFields, new.metadata.managedFields
     if not after or len(before) != len(after) or before == after:
         return
@@ -136,7 +136,7 @@ def check_size(kind: Kind[Any], config: Configuration) -> None:
     try:
         message = codec.from_json(kind.message, config.document)
     except codec.DecodeError:
-        # Applying it reports what is wrong.
+        # The apply reports the error.
         return
     rules.check_size(kind, message)
 
@@ -149,7 +149,7 @@ def who(options: WriteOptions, now: meta.Time) -> Who:
 
 
 def manager_of(user_agent: str) -> str:
-    """The manager that a client without a name of its own is: its user agent up to the first slash."""
+    """Return the default field manager of a client: its user agent up to the first slash."""
     name, length = "", 0
     for character in user_agent.partition("/")[0]:
         if not character.isprintable():

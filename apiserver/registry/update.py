@@ -23,7 +23,7 @@ from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
 
 Change = Callable[[CachedObject], Awaitable[Any]]
-"""Returns the new message for the stored object, which it leaves as it is; may be called several times."""
+"""Return the new message for the stored object, which stays unchanged; it may be called several times."""
 _NOTHING = nullcontext()
 
 
@@ -71,9 +71,9 @@ async def change_object(
     warnings: list[str],
     preconditions: Preconditions = NO_PRECONDITIONS,
 ) -> CachedObject:
-    """Change the stored object by the endpoint's rules; returns it as stored.
+    """Change the stored object by the endpoint's rules, and return it as stored.
 
-    Deletes the object where the change removes its last finalizer. The strategy's warnings are added once the
+    Deletes the object when the change removes its last finalizer. The strategy's warnings are added once the
     object is written.
     """
     check_segment(target.name)

@@ -1,1 +1,1 @@
-"""Pods: a strategy an endpoint (`strategy`, `resize`), and what is done to them (`binding`, `eviction`)."""
+"""Binding (`binding.py`) and eviction (`eviction.py`, `budget.py`) of pods."""

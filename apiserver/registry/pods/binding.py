@@ -21,13 +21,16 @@ from machinery.wire import presence
 
 _RESOURCE = GroupResource("", "pods/binding")
 _LABELS_SINCE = Version(1, 35)
-"""PodTopologyLabelsAdmission: labels of the Binding are copied, too (on by default since)."""
+"""PodTopologyLabelsAdmission copies labels of the Binding, too; on by default since this version."""
 
 
 async def bind(
     store: Store, namespace: str, name: str, binding: core.Binding, env: Environment, *, dry_run: bool = False
 ) -> CachedObject:
-    """Bind; raises 400, 404, 409 (bound, deleted or gated pod; preconditions) and 500 (invalid target)."""
+    """Bind a pod to a node, and return the pod.
+
+    Raises: StatusError 400, 404, 409 (bound, deleted or gated pod; preconditions), 500 (invalid target).
+    """
     metadata = binding.metadata
     if metadata.name != name:
         raise errors.bad_request("name in URL does not match name in Binding object")
@@ -72,7 +75,7 @@ def _check_target(target: core.ObjectReference) -> None:
 
 
 def _refusal(pod: core.Pod) -> str:
-    """Why this pod cannot be bound, or ""; in upstream's order."""
+    """Return why this pod cannot be bound, or ""; checked in upstream's order."""
     name = pod.metadata.name
     if pod.metadata.HasField("deletionTimestamp"):
         return f"pod {name} is being deleted, cannot be assigned to a host"

@@ -1,4 +1,7 @@
-"""What a PodDisruptionBudget's status says to one more eviction. Pure (upstream 1.36, checkAndDecrement)."""
+"""The decision of a PodDisruptionBudget about one more eviction. Pure.
+
+Source: kube-apiserver 1.36, checkAndDecrement.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ def _refused(text: str, retry_after_seconds: int = 0) -> StatusError:
 
 
 def not_processed(name: str) -> StatusError:
-    """429: the budget's controller, or this server, is behind."""
+    """Return the 429 for a budget whose newest generation the disruption controller has not processed."""
     return _refused(f"{name} is still being processed by the server.", RETRY_AFTER_SECONDS)
 
 
 def spares_unready(budget: policy.PodDisruptionBudget) -> bool:
-    """Whether a pod that is not ready may go without being counted."""
+    """Report whether an unready pod may be evicted without counting as a disruption."""
     if budget.spec.unhealthyPodEvictionPolicy == "AlwaysAllow":
         return True
     status = budget.status
@@ -36,7 +39,10 @@ def spares_unready(budget: policy.PodDisruptionBudget) -> bool:
 def decremented(
     budget: policy.PodDisruptionBudget, pod_name: str, now: meta.Time
 ) -> policy.PodDisruptionBudget:
-    """A copy with one disruption less and the pod noted; raises 403 and 429."""
+    """Return a copy of the budget with one disruption less and the pod in disruptedPods.
+
+    Raises: StatusError 403, 429.
+    """
     name, status = budget.metadata.name, budget.status
     if status.observedGeneration < budget.metadata.generation:
         raise not_processed(name)
@@ -62,7 +68,7 @@ def _why_not(budget: policy.PodDisruptionBudget) -> str:
     if condition is not None and (condition.status != "False" or not condition.message):
         condition = None
     if condition is not None and condition.reason == "SyncFailed":
-        # First, since the counts mean nothing then.
+        # First, since the counts are meaningless then.
         return f"{name} does not allow evicting pods currently because it failed sync: {condition.message}"
     if status.currentHealthy <= status.desiredHealthy:
         return f"{name} needs {status.desiredHealthy} healthy pods and has {status.currentHealthy} currently"
@@ -72,7 +78,7 @@ def _why_not(budget: policy.PodDisruptionBudget) -> str:
 
 
 def _insufficient(budget: policy.PodDisruptionBudget, now: meta.Time) -> None:
-    """The last one: the budget says so itself."""
+    """Set the condition of a budget that allows no further disruption."""
     status = budget.status
     condition = get_condition(status.conditions, _ALLOWED_CONDITION)
     if condition is None:

@@ -1,7 +1,9 @@
-"""Evicting a pod: as deleting it, if its PodDisruptionBudget allows (kube-apiserver 1.36, EvictionREST).
+"""Eviction of a pod: a deletion that its PodDisruptionBudget must allow.
 
 Two or three writes: the budget counts the disruption, the pod gets its DisruptionTarget condition, and then
-the deletion follows. Conflicts on the way are tried again 20 times, half a second apart (`EvictionRetry`).
+it is deleted. Conflicts are retried 20 times, half a second apart (`EvictionRetry`).
+
+Source: kube-apiserver 1.36, EvictionREST.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ _T = TypeVar("_T")
 
 
 def delete_options(eviction: policy.Eviction, *, dry_run: bool) -> meta.DeleteOptions:
-    """The body's options with the request's dry run; 500 where both say something else."""
+    """Return the eviction's delete options with the request's dry run.
+
+    Raises: StatusError 500 when the two contradict each other.
+    """
     options = meta.DeleteOptions()
     options.CopyFrom(eviction.deleteOptions)
     asked = ["All"] if dry_run else []
@@ -51,19 +56,22 @@ def delete_options(eviction: policy.Eviction, *, dry_run: bool) -> meta.DeleteOp
 
 @dataclass(slots=True)
 class EvictionRequest:
-    """One eviction. `strategy` is the pod's own, `status_strategy` that of its status."""
+    """One eviction. `strategy` is the pod's, `status_strategy` that of its status."""
 
     store: Store
     strategy: Strategy[core.Pod]
     write_status: Callable[[str, str, Callable[[Any], None], bool], Awaitable[CachedObject]]
-    """Changes a pod through its status endpoint: (namespace, name, change in place, dry run)."""
+    """Update a pod's status: (namespace, name, change in place, dry run)."""
     clock: Clock
     env: Environment
     namespace: str
     name: str
 
     async def run(self, eviction: policy.Eviction, *, dry_run: bool) -> CachedObject:
-        """The pod as deleted or marked. Raises 400, 403, 404, 409, 422, 429 and 500."""
+        """Evict the pod; return it as deleted or marked.
+
+        Raises: StatusError 400, 403, 404, 409, 422, 429, 500.
+        """
         if eviction.metadata.name != self.name:
             raise errors.bad_request("name in URL does not match name in Eviction object")
         options = delete_options(eviction, dry_run=dry_run)
@@ -96,7 +104,7 @@ class EvictionRequest:
         unready_budget = await self._ask_budget(pod.message, bool(options.dryRun))
         if unready_budget is None:
             return await self._mark_and_delete(options)
-        # It must still be the unready pod that was looked at.
+        # It must still be the unready pod that was checked.
         try:
             return await self._mark_and_delete(_at_revision(options, pod.revision))
         except StatusError as error:
@@ -105,7 +113,7 @@ class EvictionRequest:
             raise
 
     async def _retried(self, attempt: Callable[[], Awaitable[_T]], *, retry: bool = True) -> _T:
-        """Again on conflicts; the last one is the answer."""
+        """Retry an attempt on conflicts; the last conflict is raised."""
         for _ in range(TRIES_MAX - 1 if retry else 0):
             try:
                 return await attempt()
@@ -116,7 +124,7 @@ class EvictionRequest:
         return await attempt()
 
     async def _ask_budget(self, pod: core.Pod, dry_run: bool) -> str | None:
-        """Count the disruption. The budget's name when the pod is unready and may go uncounted, else None."""
+        """Count the disruption; return the budget's name for an unready pod that need not count."""
         budgets = [
             found
             for found in await self.store.list(POD_DISRUPTION_BUDGET, self.namespace)
@@ -141,7 +149,10 @@ class EvictionRequest:
         return None
 
     async def _decrement(self, current: CachedObject, dry_run: bool) -> None:
-        """One disruption less, at exactly this version of the budget; 409 when it has changed."""
+        """Count one disruption at exactly this version of the budget.
+
+        Raises: StatusError 409 when the budget has changed.
+        """
         new = budget.decremented(current.message, self.name, self.env.now)
         if dry_run:
             return
@@ -174,7 +185,7 @@ class EvictionRequest:
 
 
 def _ignores_budgets(pod: core.Pod) -> bool:
-    """Nothing is disrupted that the budgets protect."""
+    """Report whether a pod is finished or terminating: budgets do not protect it."""
     return pod.status.phase in ("Succeeded", "Failed", "Pending") or pod.metadata.HasField(
         "deletionTimestamp"
     )
@@ -192,7 +203,7 @@ def _at_revision(options: meta.DeleteOptions, revision: int) -> meta.DeleteOptio
 
 
 def _selects(found: policy.PodDisruptionBudget, pod: core.Pod) -> bool:
-    """A missing selector selects nothing, an empty one everything."""
+    """Report whether a budget selects a pod; a missing selector selects nothing, an empty one everything."""
     if not found.spec.HasField("selector"):
         return False
     try:

@@ -1,4 +1,5 @@
-"""Services: their strategy, and the addresses and node ports that the API server gives them.
+"""Cluster addresses and node ports of Services.
 
-Start at `strategy`; `families` decides what is to be allocated, `allocation` gives it.
+Start reading at `allocation.py`; `addresses.py` and `node_ports.py` are its pure parts, `repair.py` fixes
+what crashed servers left behind. The strategy of Services is in `apiserver/kinds/core/services/`.
 """

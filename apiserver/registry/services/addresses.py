@@ -1,7 +1,7 @@
-"""Which addresses the ready ServiceCIDRs have, in which order they are tried, and the IPAddress of one. Pure.
+"""The addresses of the ready ServiceCIDRs, the order of allocation, and the IPAddress of one. Pure.
 
 Source: kube-apiserver 1.36, pkg/registry/core/service/ipallocator; KEP-3070 (the lower part of a range is
-given last, so that clients can ask for addresses there), KEP-1880 (ServiceCIDR and IPAddress objects).
+allocated last, so that clients can request addresses there), KEP-1880 (ServiceCIDR and IPAddress objects).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _STATIC_MIN, _STATIC_MAX, _STATIC_SHARE = 16, 256, 16
 
 
 def static_part(size: int, *, least: int, most: int, share: int) -> int:
-    """Return how many places at the beginning of a range are given last: a share of it within limits."""
+    """Return the number of values at the start of a range that are allocated last."""
     return 0 if size <= least else min(max(size // share, least), most)
 
 
 @dataclass(frozen=True, slots=True)
 class AddressRange:
-    """A range of IPv4 addresses; its first (the network) and last (broadcast) are never given."""
+    """A range of IPv4 addresses; its first (the network) and last (broadcast) are never allocated."""
 
     network: ipaddress.IPv4Network
 
@@ -37,7 +37,7 @@ class AddressRange:
         )
 
     def candidates(self, rng: random.Random) -> Iterator[str]:
-        """Every address once: from a random place of the upper part on, then of the lower part."""
+        """Yield every address once: from a random start in the upper part, then in the lower part."""
         first, last = int(self.network.network_address) + 1, int(self.network.broadcast_address) - 1
         below = static_part(
             self.network.num_addresses, least=_STATIC_MIN, most=_STATIC_MAX, share=_STATIC_SHARE
@@ -52,7 +52,7 @@ class AddressRange:
 
 
 def ready_ranges(found: Iterable[networking.ServiceCIDR]) -> list[AddressRange]:
-    """Return the IPv4 ranges from which addresses are given, each once, in the order of their objects."""
+    """Return the IPv4 ranges of ready ServiceCIDRs, each once, in the order of the objects."""
     ranges: dict[ipaddress.IPv4Network, None] = {}
     for each in found:
         if each.metadata.HasField("deletionTimestamp") or not _is_ready(each):
@@ -64,18 +64,18 @@ def ready_ranges(found: Iterable[networking.ServiceCIDR]) -> list[AddressRange]:
 
 
 def _is_ready(found: networking.ServiceCIDR) -> bool:
-    """One without the condition is ready: the controller that writes it may not run."""
+    """Report whether a ServiceCIDR is ready, also without the condition: its controller may not run."""
     status = next((each.status for each in found.status.conditions if each.type == READY), "True")
     return status == "True"
 
 
 def is_addressed(spec: core.ServiceSpec) -> bool:
-    """Whether a Service has, or is to be given, an address of its own."""
+    """Report whether a Service has or gets a cluster IP."""
     return spec.type != "ExternalName" and spec.clusterIP != "None"
 
 
 def address_object(address: str, service: core.Service) -> networking.IPAddress:
-    """Return the IPAddress by which an address is a Service's."""
+    """Return the IPAddress that reserves an address for a Service."""
     made = networking.IPAddress()
     made.metadata.name = address
     made.metadata.labels.update({FAMILY_LABEL: family(address), MANAGED_BY_LABEL: MANAGED_BY})
@@ -90,7 +90,7 @@ def family(address: str) -> str:
 
 
 def belongs_to(found: networking.IPAddress, service: core.Service) -> bool:
-    """Whether an IPAddress refers to a Service."""
+    """Report whether an IPAddress refers to a Service."""
     parent, owner = found.spec.parentRef, service.metadata
     return refers_to_service(found) and (parent.namespace, parent.name) == (owner.namespace, owner.name)
 
@@ -100,7 +100,7 @@ def refers_to_service(found: networking.IPAddress) -> bool:
 
 
 def has_labels(found: networking.IPAddress) -> bool:
-    """Whether an IPAddress has the allocator's labels."""
+    """Report whether an IPAddress has the allocator's labels."""
     labels = found.metadata.labels
     return labels.get(MANAGED_BY_LABEL) == MANAGED_BY and labels.get(FAMILY_LABEL) == family(
         found.metadata.name

@@ -1,10 +1,11 @@
-"""Cluster addresses and node ports of Services, given in etcd, so that several API servers may do it at once.
+"""Allocation of cluster IPs and node ports in etcd, safe for several API servers at once.
 
-An address is a Service's by an IPAddress of that name, which only one server can create; node ports are bits
-of one RangeAllocation, changed by compare-and-swap. Both are taken before the Service is written. Where that
-fails they are given back; where a server ends in between, or the outcome of the write is not known,
-`repair` finds them later. Source: kube-apiserver 1.36, registry/core/service/storage (alloc.go), ipallocator,
-portallocator.
+An address is reserved by an IPAddress of that name, which only one server can create; node ports are bits of
+one RangeAllocation, changed by compare-and-swap. Both are taken before the Service is written. When the write
+fails they are released; when a server crashes in between, or the outcome of the write is unknown, `repair`
+releases them later.
+
+Source: kube-apiserver 1.36, registry/core/service/storage (alloc.go), ipallocator, portallocator.
 """
 
 from __future__ import annotations
@@ -34,51 +35,57 @@ from machinery.api.pb import core, networking
 from machinery.runtime import failpoints, logs
 
 DEFAULT_ADDRESSES = ipaddress.IPv4Network("10.0.0.0/24")
-"""`--service-cluster-ip-range`: the ServiceCIDR `kubernetes`."""
+"""The default of `--service-cluster-ip-range`: the ServiceCIDR `kubernetes`."""
 DEFAULT_PORTS = PortRange()
-"""`--service-node-port-range`."""
+"""The default of `--service-node-port-range`."""
 GIVE_BACK_SECONDS_MAX = 5.0
-"""For what a request has taken in vain; then it is left to the repair."""
+"""The limit for releasing what a failed request has taken; after it the repair releases it."""
 _ALLOCATED = failpoints.declare("apiserver.services.allocated")
-"""An address and ports are taken, and the Service is not written yet."""
+"""The address and ports are taken; the Service is not written yet."""
 _RELEASE = failpoints.declare("apiserver.services.release")
-"""The Service is deleted, and what it had is not given back yet."""
+"""The Service is deleted; its address and ports are not released yet."""
 _log = logs.get()
 
 
 class Objects(Protocol):
-    """The objects that addresses are, as the server itself writes and sees them."""
+    """The IPAddresses, as the server itself reads and writes them."""
 
     def ready_ranges(self) -> list[AddressRange]:
-        """The ranges of the ServiceCIDRs that are ready."""
+        """Return the ranges of the ready ServiceCIDRs."""
         ...
 
     def known(self, address: str) -> bool:
-        """Whether the watch cache has an IPAddress of this name."""
+        """Report whether the watch cache has an IPAddress of this name."""
         ...
 
     async def create(self, made: networking.IPAddress) -> None:
-        """Create an IPAddress. StatusError."""
+        """Create an IPAddress.
+
+        Raises: StatusError.
+        """
         ...
 
     async def find(self, address: str) -> CachedObject | None:
-        """The newest IPAddress of this name."""
+        """Return the newest IPAddress of this name, or None."""
         ...
 
     async def delete(self, found: CachedObject) -> None:
-        """Delete this version of an IPAddress; another one stays. StatusError."""
+        """Delete this version of an IPAddress; another version stays.
+
+        Raises: StatusError.
+        """
         ...
 
 
 class Claim:
-    """What one write takes and gives back.
+    """The addresses and ports that one write takes and releases.
 
-    A write that has failed gives back what was taken for it. One whose outcome is not known (?timeout=, the
-    silence of etcd) gives nothing back: the Service may be there.
+    A failed write releases what it took. A write whose outcome is unknown (?timeout=, no response of etcd)
+    releases nothing: the Service may exist.
     """
 
     def __init__(self, give_back: Callable[[Iterable[str], Iterable[int]], Awaitable[None]]) -> None:
-        """`give_back` is for what is the Service's still."""
+        """Start without anything taken; `give_back` releases what still belongs to the Service."""
         self._give_back = give_back
         self.taken_addresses: list[str] = []
         self.taken_ports: list[int] = []
@@ -86,19 +93,19 @@ class Claim:
         self.old_ports: list[int] = []
 
     async def finish(self, error: BaseException | None) -> None:
-        """Give back what the written Service has no more, or what was taken where nothing was written."""
+        """Release what the written Service no longer has, or everything taken when the write failed."""
         if error is None:
             await self._give_back(self.old_addresses, self.old_ports)
         elif isinstance(error, StatusError) and error.code < 500:
             await self.revert()
 
     async def revert(self) -> None:
-        """Give back what was taken."""
+        """Release everything taken."""
         await self._give_back(self.taken_addresses, self.taken_ports)
 
 
 class Claims:
-    """Around one write, which may be tried several times: each attempt gives back what the last one took."""
+    """The claims of one write, which may be retried: each attempt releases what the last one took."""
 
     def __init__(self, allocator: Allocator, *, dry_run: bool) -> None:
         self._allocator = allocator
@@ -106,7 +113,10 @@ class Claims:
         self._claim: Claim | None = None
 
     async def renew(self, new: core.Service, old: core.Service | None) -> None:
-        """Allocate for this attempt. StatusError."""
+        """Allocate for this attempt.
+
+        Raises: StatusError.
+        """
         last, self._claim = self._claim, None
         if last is not None:
             await last.revert()
@@ -124,7 +134,7 @@ class Claims:
 
 
 class Allocator:
-    """Gives addresses and ports; see the module."""
+    """Allocates addresses and ports; see the module."""
 
     def __init__(self, objects: Objects, ports: PortStore, rng: random.Random) -> None:
         self._objects = objects
@@ -132,7 +142,10 @@ class Allocator:
         self._rng = rng
 
     async def allocate(self, new: core.Service, old: core.Service | None, *, dry_run: bool) -> Claim:
-        """Complete `new` in place. Raises StatusError 422, 500, 503."""
+        """Set the addresses and ports of `new` in place.
+
+        Raises: StatusError 422, 500, 503.
+        """
         before = old.spec if old is not None else None
         if before is not None:
             carry_over.patch_allocated(new.spec, before)
@@ -150,7 +163,7 @@ class Allocator:
         return claim
 
     async def release(self, gone: core.Service) -> None:
-        """Give back what a Service had that has been deleted."""
+        """Release the addresses and ports of a deleted Service."""
         await _RELEASE.hit(service=f"{gone.metadata.namespace}/{gone.metadata.name}")
         own = [each for each in gone.spec.clusterIPs if each != "None"]
         await self._give_back(gone, own, node_ports.numbers(gone.spec))
@@ -201,7 +214,10 @@ class Allocator:
         raise _Refused("range is full")
 
     async def _take(self, service: core.Service, address: str) -> bool:
-        """Make an address this Service's; False where it is another's. StatusError 5xx, _Refused."""
+        """Reserve an address for this Service; return False when another Service has it.
+
+        Raises: StatusError 5xx, _Refused.
+        """
         try:
             await self._objects.create(addresses.address_object(address, service))
         except StatusError as error:
@@ -233,10 +249,10 @@ class Allocator:
             claim.taken_ports += made.allocated
             claim.old_ports += made.released
 
-    # Giving back.
+    # Releasing.
 
     async def _give_back(self, owner: core.Service, given: Iterable[str], ports: Iterable[int]) -> None:
-        """Also when the request is being cancelled. What fails is left to the repair."""
+        """Release also while the request is being cancelled. The repair handles failures."""
         given, ports = list(given), list(ports)
         if not given and not ports:
             return
@@ -258,7 +274,7 @@ class Allocator:
 
 
 class _Refused(Exception):
-    """Why there is no address."""
+    """The reason why there is no address."""
 
 
 __all__ = ["DEFAULT_ADDRESSES", "DEFAULT_PORTS", "Allocator", "Claim", "Claims", "Objects"]

@@ -1,7 +1,8 @@
 """The ServiceCIDR `kubernetes`: the range of `--service-cluster-ip-range`.
 
-Made and kept by the API server, as upstream: made again where it is deleted, and reported as ready where
-nothing else is said. Source: kube-apiserver 1.36, controlplane/controller/defaultservicecidr.
+The API server creates it again when it is deleted, and sets its Ready condition when it has none.
+
+Source: kube-apiserver 1.36, controlplane/controller/defaultservicecidr.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _log = logs.get()
 
 
 async def run(registry: RegistryAPI, clock: Clock) -> None:
-    """Keep it until cancelled."""
+    """Ensure the ServiceCIDR at intervals until cancelled."""
     while True:
         await clock.sleep(AGAIN_SECONDS)
         try:
@@ -36,7 +37,10 @@ async def run(registry: RegistryAPI, clock: Clock) -> None:
 async def ensure(
     registry: RegistryAPI, clock: Clock, network: ipaddress.IPv4Network = DEFAULT_ADDRESSES
 ) -> None:
-    """Make it where it is missing, and say that it is ready where nothing is said. StatusError."""
+    """Create the ServiceCIDR if it is missing, and set its Ready condition if it has none.
+
+    Raises: StatusError.
+    """
     found = await _found(registry)
     if found is None:
         made = networking.ServiceCIDR()
@@ -47,7 +51,7 @@ async def ensure(
         except StatusError as error:
             if not errors.is_already_exists(error):
                 raise
-            # Another API server's, which says the rest too.
+            # Another API server created it and sets the condition, too.
             return
     if found.metadata.HasField("deletionTimestamp") or list(found.spec.cidrs) != [str(network)]:
         return

@@ -1,8 +1,10 @@
-"""Node ports: the set of those that are taken, and what a Service's creation or change takes and gives back.
+"""Node ports: the set of allocated ports, and the ports that a write of a Service takes and releases. Pure.
 
-Pure. Stored as upstream's RangeAllocation: the range and a bit for each port (a big-endian number whose
-lowest bit is the first port). Source: kube-apiserver 1.36, registry/core/service/portallocator,
-registry/core/service/storage/alloc.go; KEP-3668 (the lower part is given last).
+Stored as upstream's RangeAllocation: the range and a bit for each port (a big-endian number whose lowest bit
+is the first port).
+
+Source: kube-apiserver 1.36, registry/core/service/portallocator, registry/core/service/storage/alloc.go;
+KEP-3668 (the lower part is allocated last).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _ON_NODES = ("NodePort", "LoadBalancer")
 
 @dataclass(frozen=True, slots=True)
 class PortRange:
-    """`--service-node-port-range`; both ends are in it."""
+    """The range of `--service-node-port-range`, inclusive."""
 
     first: int = 30000
     last: int = 32767
@@ -36,7 +38,7 @@ class PortRange:
         return self.first <= port <= self.last
 
     def candidates(self, rng: random.Random) -> Iterator[int]:
-        """Every port once: from a random place of the upper part on, then of the lower part."""
+        """Yield every port once: from a random start in the upper part, then in the lower part."""
         size = self.last - self.first + 1
         below = static_part(size, least=_STATIC_MIN, most=_STATIC_MAX, share=_STATIC_SHARE)
         for begin, count in ((self.first + below, size - below), (self.first, below)):
@@ -47,7 +49,7 @@ class PortRange:
 
 @dataclass(frozen=True, slots=True)
 class TakenPorts:
-    """The ports of a range that are taken: bit N of `bits` is the port `first + N`."""
+    """The allocated ports of a range: bit N of `bits` is the port `first + N`."""
 
     range: PortRange
     bits: int = 0
@@ -73,7 +75,7 @@ class TakenPorts:
 
     @classmethod
     def of_message(cls, stored: core.RangeAllocation, wanted: PortRange) -> TakenPorts:
-        """Read what is stored; of another range, what is in the wanted one too."""
+        """Read a RangeAllocation; of one for another range, the ports that are also in `wanted`."""
         first = int(stored.range.partition("-")[0] or wanted.first)
         found = cls(PortRange(first, wanted.last), int.from_bytes(stored.data, "big"))
         return found if first == wanted.first else cls(wanted).with_ports(p for p in found if p in wanted)
@@ -84,7 +86,7 @@ class TakenPorts:
 
 
 class PortRefused(Exception):
-    """A port that was asked for cannot be given; `cause` names the field."""
+    """A requested port cannot be allocated; `cause` names the field."""
 
     def __init__(self, cause: Cause) -> None:
         super().__init__(str(cause))
@@ -93,7 +95,7 @@ class PortRefused(Exception):
 
 @dataclass(slots=True)
 class PortChange:
-    """What one write takes, and what it gives back once it is done."""
+    """The ports that one write takes, and those that it releases once it is done."""
 
     taken: TakenPorts
     rng: random.Random
@@ -101,7 +103,7 @@ class PortChange:
     released: list[int]
 
     def ask(self, port: int) -> str:
-        """Take this port; why that cannot be, or ""."""
+        """Take this port; return why that is not possible, or ""."""
         if port not in self.taken.range:
             return f"provided port is not in the valid range. The range of valid ports is {self.taken.range}"
         if port in self.taken:
@@ -126,7 +128,7 @@ class PortChange:
 
 
 def numbers(spec: core.ServiceSpec) -> list[int]:
-    """Return the node ports that a Service has; one that several protocols share is one."""
+    """Return the node ports of a Service; a port shared by several protocols counts once."""
     found = {port.nodePort: None for port in spec.ports if port.nodePort}
     if spec.healthCheckNodePort:
         found[spec.healthCheckNodePort] = None
@@ -134,14 +136,17 @@ def numbers(spec: core.ServiceSpec) -> list[int]:
 
 
 def concerns(new: core.ServiceSpec, old: core.ServiceSpec | None) -> bool:
-    """Whether node ports have anything to do with a write."""
+    """Report whether a write involves node ports."""
     return new.type in _ON_NODES or (old is not None and old.type in _ON_NODES)
 
 
 def change(
     new: core.ServiceSpec, old: core.ServiceSpec | None, taken: TakenPorts, rng: random.Random
 ) -> PortChange:
-    """Give `new` its ports, in place. Raises PortRefused, StatusError 500."""
+    """Allocate the node ports of `new` in place.
+
+    Raises: PortRefused, StatusError 500.
+    """
     made = PortChange(taken, rng, [], [])
     before = [port.nodePort for port in old.ports if port.nodePort] if old is not None else []
     if new.type in _ON_NODES:
@@ -162,7 +167,7 @@ def _gives(spec: core.ServiceSpec) -> bool:
 
 
 def _create(spec: core.ServiceSpec, made: PortChange) -> None:
-    """Ports of one number on the Service share one on the nodes, also where only one of them asks for it."""
+    """Allocate for a new Service: ports with the same number share a node port, also when one requests it."""
     given: dict[int, int] = {}
     for index, port in enumerate(spec.ports):
         if not port.nodePort and not _gives(spec):

@@ -1,4 +1,4 @@
-"""IPAddresses and ServiceCIDRs as the allocator sees and writes them: by the rules, as the server."""
+"""IPAddresses and ServiceCIDRs for the allocator, written through the registry as the server's user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ServerObjects:
-    """`apiserver.registry.services.allocation.Objects`."""
+    """Implements `apiserver.registry.services.allocation.Objects`."""
 
     def __init__(self, registry: RegistryAPI, store: Store, cache: Cache | None) -> None:
         self._registry = registry
@@ -47,7 +47,7 @@ class ServerObjects:
         return await self._store.newest(kinds.IP_ADDRESS, "", address)
 
     async def delete(self, found: CachedObject) -> None:
-        """Delete this version; one that is gone, or has changed, is another writer's."""
+        """Delete this version; a version that is gone or has changed belongs to another writer."""
         metadata, options = found.message.metadata, meta.DeleteOptions()
         options.preconditions.uid = metadata.uid
         options.preconditions.resourceVersion = str(found.revision)
@@ -61,7 +61,7 @@ class ServerObjects:
 
 @contextmanager
 def _as_server() -> Iterator[None]:
-    """For admission it is the server that writes, not the user whose Service that is."""
+    """Make admission see the server's user, not the user whose Service it is."""
     token = CURRENT.set(ADMIN)
     try:
         yield

@@ -15,26 +15,29 @@ from machinery.wire import envelope, presence
 
 KEY = "/registry/ranges/servicenodeports"
 _KIND = Kind("", "v1", "RangeAllocation", "rangeallocations", core.RangeAllocation, meta.Status)
-"""Not served: upstream has no endpoint for it either."""
+"""Not served: upstream has no endpoint for it, either."""
 _ATTEMPTS_MAX = 64
 
 
 class PortStore:
-    """Reads and changes the taken ports of a range. `new_uid` makes each write's bytes its own.
+    """Reads and changes the allocated ports of a range. `new_uid` makes the bytes of each write unique.
 
-    By its bytes storage recognizes a write that was carried out although its answer was lost: two servers
-    that take the same port would write the same bits, and only one of them has succeeded.
+    Storage recognizes by its bytes a write that was applied although its response was lost. Two servers that
+    take the same port would write the same bits, and only one of them may succeed.
     """
 
     def __init__(self, storage: Storage, ports: PortRange, new_uid: Callable[[], str]) -> None:
         self._storage = storage
         self._range = ports
         self._new_uid = new_uid
-        # Between changes of this server; another server's make one fail, and try again.
+        # Serializes changes of this server; a change of another server causes a conflict and a retry.
         self._changing = anyio.Lock()
 
     async def read(self) -> tuple[TakenPorts, int]:
-        """The ports that are taken, and at which revision; 0 where nothing is stored yet. StorageError."""
+        """Return the allocated ports, and their revision; 0 when nothing is stored yet.
+
+        Raises: StorageError.
+        """
         found = await self._storage.get(KEY)
         if found is None:
             return TakenPorts(self._range), 0
@@ -44,7 +47,7 @@ class PortStore:
     async def change(self, change: Callable[[TakenPorts], PortChange], *, write: bool) -> PortChange:
         """Store what `change` takes; it may run several times.
 
-        Raises: what `change` raises, StorageError, StatusError 409 where other servers are always first.
+        Raises: what `change` raises, StorageError, StatusError 409 when other servers always write first.
         """
         async with self._changing:
             for _ in range(_ATTEMPTS_MAX):
@@ -55,7 +58,10 @@ class PortStore:
         raise errors.conflict(_KIND, "servicenodeports")
 
     async def release(self, ports: Iterable[int]) -> None:
-        """Give ports back. StorageError."""
+        """Release ports.
+
+        Raises: StorageError.
+        """
         given = list(ports)
         async with self._changing:
             for _ in range(_ATTEMPTS_MAX):
@@ -64,7 +70,7 @@ class PortStore:
                     return
 
     async def replace(self, taken: TakenPorts, revision: int) -> bool:
-        """Store `taken` where the value is at `revision`; False where another writer was first."""
+        """Store `taken` if the value is at `revision`; return False when another writer was first."""
         message = taken.to_message()
         message.metadata.uid = self._new_uid()
         presence.fill(message)

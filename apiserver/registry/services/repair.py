@@ -1,8 +1,9 @@
-"""What servers that ended in the middle left behind: addresses and ports without a Service, and the reverse.
+"""Repair of addresses and ports that crashed servers left behind without a Service, and the reverse.
 
-Also for Services of a time before IPAddresses. Run at the start and from time to time, by every API server;
-what two of them do at once one of them does. Source: kube-apiserver 1.36, ipallocator/controller/repairip.go,
-portallocator/controller/repair.go.
+Also creates the IPAddresses of Services from before that kind existed. Every API server runs it at its start
+and at intervals; conflicts between two servers are harmless.
+
+Source: kube-apiserver 1.36, ipallocator/controller/repairip.go, portallocator/controller/repair.go.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from machinery.runtime.clock import Clock
 
 REPAIR_SECONDS = 60.0
 GRACE_SECONDS = 60.0
-"""An address without its Service may belong to a request under way for this long (its timeout, upstream)."""
+"""An address without a Service may belong to a request in progress for this long (upstream's timeout)."""
 SIGHTINGS = 3
-"""A port without its Service is given back when it was seen so often, for the same reason."""
+"""A port without a Service is released after so many sightings, for the same reason."""
 _ATTEMPTS_MAX = 5
 _log = logs.get()
 _Key = tuple[str, str]
@@ -36,7 +37,7 @@ _Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class AddressPlan:
-    """IPAddresses to delete, and then those to create; `duplicates` are Services to be made again by hand."""
+    """IPAddresses to delete and then to create; `duplicates` are Services that an admin must recreate."""
 
     delete: list[CachedObject]
     create: list[networking.IPAddress]
@@ -114,12 +115,12 @@ def _has_leaked(found: networking.IPAddress, owners: Mapping[_Key, core.Service]
 
 @dataclass(slots=True)
 class PortLeaks:
-    """How often ports were seen to be taken without a Service that has them."""
+    """The number of sightings of each port that was allocated without a Service."""
 
     sightings: dict[int, int] = field(default_factory=dict)
 
     def rebuilt(self, services: Sequence[core.Service], stored: TakenPorts) -> TakenPorts:
-        """Return the ports that should be taken, and count one more sighting of the others."""
+        """Return the ports that should be allocated, and count one more sighting of the others."""
         used = {port for each in services for port in node_ports.numbers(each.spec) if port in stored.range}
         unused = [port for port in stored if port not in used]
         self.sightings = {port: self.sightings.get(port, 0) + 1 for port in unused}
@@ -128,7 +129,7 @@ class PortLeaks:
 
 
 class Repair:
-    """Looks at everything; `once` at the start, `run` as long as the server runs."""
+    """Repairs all addresses and ports: `once` at the start, `run` as long as the server runs."""
 
     def __init__(self, store: Store, objects: Objects, ports: PortStore, clock: Clock) -> None:
         self._store = store
@@ -138,7 +139,7 @@ class Repair:
         self._leaks = PortLeaks()
 
     async def run(self) -> None:
-        """Repair every REPAIR_SECONDS."""
+        """Repair every REPAIR_SECONDS until cancelled."""
         while True:
             await self._clock.sleep(REPAIR_SECONDS)
             try:
@@ -147,7 +148,10 @@ class Repair:
                 _log.warning("The addresses of Services cannot be repaired", error=str(error))
 
     async def once(self) -> None:
-        """Repair what is wrong now. StatusError, StorageError."""
+        """Repair the current state.
+
+        Raises: StatusError, StorageError.
+        """
         await self._repair_addresses()
         await self._repair_ports()
 
@@ -155,7 +159,7 @@ class Repair:
         return [each.message for each in await self._store.list(kinds.SERVICE)]
 
     async def _repair_addresses(self) -> None:
-        # First the addresses: one that is taken meanwhile must not look as if its Service were missing.
+        # Read the addresses first: one that is taken meanwhile must not seem to lack its Service.
         found = await self._store.list(kinds.IP_ADDRESS)
         services = await self._services()
         plan = plan_addresses(services, found, self._objects.ready_ranges(), self._clock.now())
@@ -179,7 +183,7 @@ class Repair:
     async def _repair_ports(self) -> None:
         sightings = dict(self._leaks.sightings)
         for _ in range(_ATTEMPTS_MAX):
-            # First the ports, as above; a port that is taken in between makes the write below fail.
+            # Read the ports first, as above; a port that is taken in between makes the write below fail.
             stored, revision = await self._ports.read()
             self._leaks.sightings = dict(sightings)
             rebuilt = self._leaks.rebuilt(await self._services(), stored)
