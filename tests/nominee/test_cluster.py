@@ -346,7 +346,7 @@ def test_fewer_nodes_than_before(directory: Path) -> None:
     assert len(nodes()) == 6
     cluster("down")
     cluster = Cluster(directory, *kubelets, "--nodes", "2")
-    assert "not asked for any more are removed: node-2..4" in cluster.warnings
+    assert "of an earlier cluster in this directory are removed: node-2..4" in cluster.warnings
     assert nodes() == ["node/mine", "node/node-0", "node/node-1"]
     cluster("down")
     cluster = Cluster(directory, *kubelets, "--nodes", "0")
