@@ -1,5 +1,5 @@
-"""API Priority and Fairness: who may have how many requests under way, and who waits.
+"""API Priority and Fairness: limits of concurrent requests, with fair queues.
 
-Start with `controller.py` (what the fronts call), then `queue_set.py` (fair queuing, the core) and
-`configuration.py` (flow schemas and priority levels as values). Design: docs/design/009-flow-control.md.
+Start reading at `controller.py` (what the request chain calls), then `queue_set.py` (fair queuing, the core)
+and `configuration.py` (flow schemas and priority levels as values). Design: docs/design/009-flow-control.md.
 """

@@ -1,4 +1,4 @@
-"""How the server's seats are divided among levels, and how idle ones are lent. Pure.
+"""Division of the server's seats among priority levels, and lending of idle seats. Pure.
 
 Source: KEP-1040 ("Dispatching", "Seat borrowing"); kube-apiserver 1.36, util/flowcontrol (apf_controller.go).
 """
@@ -13,14 +13,14 @@ from apiserver.flow_control.configuration import Level
 
 ADJUST_SECONDS = 10.0
 SMOOTHING = 0.977
-"""Per adjustment: what was wanted is half forgotten after five minutes."""
+"""The weight of the past in each adjustment: a demand counts half after five minutes."""
 _TARGET_MIN = 0.001
 _STEPS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A level's seats: by its shares, at least (all that is lent is gone), at most."""
+    """The seats of a level: nominal by its shares, the minimum with all lendable seats lent, the maximum."""
 
     nominal: int
     lower: int
@@ -28,7 +28,7 @@ class Bounds:
 
 
 def bounds(levels: Mapping[str, Level], seats: int) -> dict[str, Bounds]:
-    """Each level's bounds of `seats` in all."""
+    """Return the bounds of each level for `seats` in all."""
     shares = sum(level.shares for level in levels.values())
     found = {}
     for name, level in levels.items():
@@ -47,7 +47,7 @@ def _percent(nominal: int, percent: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How many seats a level has and wants: between `lower` and `upper`, best `target`."""
+    """The limits and the target of a level's seats: between `lower` and `upper`, ideally `target`."""
 
     lower: float
     upper: float
@@ -55,15 +55,15 @@ class Wish:
 
 
 def smoothed(before: float, mean: float, deviation: float) -> float:
-    """The demand to plan for: rises at once, falls slowly."""
+    """Return the demand to plan for: it rises at once and falls slowly."""
     envelope = mean + deviation
     return max(envelope, SMOOTHING * before + (1 - SMOOTHING) * envelope)
 
 
 def divide(total: float, wishes: Sequence[Wish]) -> list[float]:
-    """What each gets of `total`: the same fraction of its target, unless that is out of its bounds.
+    """Divide `total` by the targets: each gets the same fraction of its target, within its bounds.
 
-    The result adds up to `total` where the bounds allow that, otherwise to what they allow.
+    The result adds up to `total` if the bounds allow it, otherwise to the nearest sum that they allow.
     """
     targets = [max(wish.target, _TARGET_MIN) for wish in wishes]
 
@@ -92,9 +92,9 @@ def current_limits(
     bounded: Mapping[str, Bounds],
     demands: Mapping[str, tuple[float, int]],
 ) -> dict[str, int]:
-    """Each limited level's seats from now on; `demands` are (smoothed, highest in the last period).
+    """Return the seats of each limited level; `demands` are (smoothed, highest in the last period).
 
-    An exempt level takes what it wanted, and leaves the rest to the others.
+    An exempt level takes what it demanded, and leaves the rest to the others.
     """
     left = float(sum(known.nominal for known in bounded.values()))
     limited: list[str] = []
@@ -104,7 +104,7 @@ def current_limits(
         if level.exempt:
             left -= max(known.lower, highest)
         else:
-            # What was just in use is kept if it is the level's own.
+            # A level keeps the seats in use, up to its nominal number.
             limited.append(name)
             kept.append(max(known.lower, min(known.nominal, highest)))
     if sum(bounded[name].lower for name in limited) >= left:

@@ -1,4 +1,4 @@
-"""Flow schemas and priority levels as values that are quick to match.
+"""Flow schemas and priority levels as values that are fast to match.
 
 Source: kube-apiserver 1.36, util/flowcontrol/rule.go (matching), apis/flowcontrol (defaults).
 """
@@ -18,7 +18,7 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 @dataclass(frozen=True, slots=True)
 class Queuing:
-    """How a level's requests wait: in which of `queues` queues is dealt by `hand_size` cards."""
+    """The queues of a level: shuffle sharding deals `hand_size` of `queues` queues to each flow."""
 
     queues: int
     hand_size: int
@@ -27,8 +27,11 @@ class Queuing:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A priority level; `queuing` None refuses what does not fit at once, `borrowing_limit_percent` None is
-    no limit."""
+    """A priority level.
+
+    With `queuing` None it rejects requests that do not fit at once; `borrowing_limit_percent` None is no
+    limit.
+    """
 
     name: str
     uid: str = ""
@@ -41,6 +44,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRule:
+    """The resource requests that a rule matches."""
+
     verbs: frozenset[str]
     groups: frozenset[str]
     resources: frozenset[str]
@@ -48,6 +53,7 @@ class ResourceRule:
     cluster_scope: bool
 
     def matches(self, what: Attributes) -> bool:
+        """Report whether the rule matches a resource request."""
         resource = f"{what.resource}/{what.subresource}" if what.subresource else what.resource
         if not (
             _in(what.verb, self.verbs) and _in(what.group, self.groups) and _in(resource, self.resources)
@@ -58,10 +64,13 @@ class ResourceRule:
 
 @dataclass(frozen=True, slots=True)
 class PathRule:
+    """The non-resource requests that a rule matches."""
+
     verbs: frozenset[str]
     paths: tuple[str, ...]
 
     def matches(self, what: Attributes) -> bool:
+        """Report whether the rule matches a non-resource request."""
         if not _in(what.verb, self.verbs):
             return False
         for path in self.paths:
@@ -72,11 +81,11 @@ class PathRule:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Some subjects and what they may ask to be matched."""
+    """Subjects, and the requests of theirs that the rule matches."""
 
     users: frozenset[str]
     groups: frozenset[str]
-    # Prefixes and whole names of service accounts' user names.
+    # User names of service accounts, or their prefixes: (text, whether it is the whole name).
     accounts: tuple[tuple[str, bool], ...]
     resources: tuple[ResourceRule, ...]
     paths: tuple[PathRule, ...]
@@ -97,7 +106,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A flow schema: the lowest `precedence` that matches decides, the name among equals."""
+    """A flow schema: the matching one with the lowest `precedence` decides, by name among equals."""
 
     name: str
     uid: str
@@ -110,7 +119,7 @@ class Schema:
         return any(rule.matches(who, what) for rule in self.rules)
 
     def flow(self, who: User, what: Attributes) -> str:
-        """The flow's distinguisher within this schema."""
+        """Return the flow's distinguisher within this schema."""
         if self.distinguisher == BY_USER:
             return who.name
         return what.namespace if self.distinguisher == BY_NAMESPACE else ""
@@ -118,20 +127,20 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """All that is known at a time: schemas in the order in which they are asked, levels by name."""
+    """The configuration in force: schemas in the order of matching, levels by name."""
 
     schemas: tuple[Schema, ...]
     levels: dict[str, Level]
 
     @classmethod
     def of(cls, schemas: Iterable[Schema], levels: Iterable[Level]) -> Configuration:
-        """Schemas that name no level are left out, as upstream ignores dangling ones."""
+        """Build the configuration without schemas of missing levels, which upstream ignores as dangling."""
         known = {level.name: level for level in levels}
         ordered = sorted(schemas, key=lambda schema: (schema.precedence, schema.name))
         return cls(tuple(schema for schema in ordered if schema.level in known), known)
 
     def classify(self, who: User, what: Attributes) -> Schema:
-        """The schema of a request; the last one (catch-all) where none matches."""
+        """Return the schema of a request; the last one (catch-all) when none matches."""
         for schema in self.schemas:
             if schema.matches(who, what):
                 return schema
@@ -143,7 +152,7 @@ def _in(value: str, allowed: frozenset[str]) -> bool:
 
 
 def level_of(message: flowcontrol.PriorityLevelConfiguration) -> Level:
-    """The value of an object."""
+    """Return the value of a PriorityLevelConfiguration."""
     name, uid, spec = message.metadata.name, message.metadata.uid, message.spec
     if spec.type == EXEMPT:
         exempt = spec.exempt
@@ -173,7 +182,7 @@ def level_of(message: flowcontrol.PriorityLevelConfiguration) -> Level:
 
 
 def schema_of(message: flowcontrol.FlowSchema) -> Schema:
-    """The value of an object."""
+    """Return the value of a FlowSchema."""
     spec = message.spec
     return Schema(
         message.metadata.name,

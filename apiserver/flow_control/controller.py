@@ -46,10 +46,10 @@ from machinery.runtime.clock import Clock
 
 TOO_MANY = "Too many requests, please try again later."
 WAIT_SECONDS_MAX = 15.0
-"""In a queue: a quarter of the 60 s that a request may take."""
+"""The limit of a wait in a queue: a quarter of the 60 s that a request may take."""
 _KNOWN_MAX = 4096
 """Kinds of requests whose classification is cached; made-up names must not fill the memory."""
-_ClassificationKey = tuple[str, tuple[str, ...], str, str, str, str, str, str]
+_Key = tuple[str, tuple[str, ...], str, str, str, str, str, str]
 """User, groups; verb, group, resource, subresource, namespace, path."""
 _READ_VERBS = frozenset({"get", "list", "watch"})
 
@@ -81,7 +81,7 @@ class LevelState:
         self.exempt = level.exempt
         self.bounds = bounds
         self.most_seats = seats_rules.seats_max(bounds.nominal)
-        # An exempt one has no queues and no limit, but its demand counts.
+        # An exempt level has no queues and no limit, but its demand counts.
         self.queues = QueueSet(None if level.exempt else level.queuing, bounds.nominal, now)
         self.retry_after = RetryAfter()
         self.smoothed = 0.0
@@ -94,8 +94,8 @@ class LevelState:
         return found
 
 
-class _Way:
-    """Where requests of one kind by one user go."""
+class _Classification:
+    """The classification of a user's requests of one kind: schema, level and queues."""
 
     __slots__ = ("counts", "hand", "reads", "schema", "state", "watch")
 
@@ -109,13 +109,13 @@ class _Way:
 
 
 class Ticket:
-    """One request's: `admitted` or not yet. `leave` is to be called whatever happens; again does nothing."""
+    """The place of one request, `admitted` or not yet. Call `leave` in any case; a second call is ignored."""
 
-    __slots__ = ("_control", "_future", "_gone", "_request", "_seats", "_started", "_way", "admitted")
+    __slots__ = ("_classified", "_control", "_future", "_gone", "_request", "_seats", "_started", "admitted")
 
-    def __init__(self, control: FlowControl, way: _Way, seats: int, started: float) -> None:
+    def __init__(self, control: FlowControl, classified: _Classification, seats: int, started: float) -> None:
         self._control = control
-        self._way = way
+        self._classified = classified
         self._seats = seats
         self._started = started
         self._request: Request | None = None
@@ -125,31 +125,34 @@ class Ticket:
 
     @property
     def schema_uid(self) -> str:
-        return self._way.schema.uid
+        return self._classified.schema.uid
 
     @property
     def level_uid(self) -> str:
-        return self._way.state.level.uid
+        return self._classified.state.level.uid
 
     @property
     def schema(self) -> str:
-        return self._way.schema.name
+        return self._classified.schema.name
 
     @property
     def level(self) -> str:
-        return self._way.state.level.name
+        return self._classified.state.level.name
 
     async def wait(self, seconds_max: float = math.inf) -> None:
-        """Until it is this request's turn; StatusError 429 where it has none in time."""
+        """Wait until the request is admitted.
+
+        Raises: StatusError 429 when it is not admitted in time.
+        """
         await self._control.wait(self, seconds_max)
 
     def leave(self) -> None:
-        """The request is over, or as much of it as is limited: of a watch its beginning."""
+        """End the request, or the limited part of it: for a watch its initialization."""
         if self._gone:
             return
         self._gone = True
         if self.admitted:
-            self._control.left(self._way, self._request, self._seats, self._started)
+            self._control.left(self._classified, self._request, self._seats, self._started)
         elif self._request is not None:
             self._control.gave_up(self, "cancelled")
 
@@ -165,7 +168,7 @@ class Ticket:
 
 
 class TooManyRequests(StatusError):
-    """429: no seat, and no place to wait for one."""
+    """The 429 of a request without a seat and without a place in a queue."""
 
     def __init__(self, retry_after_seconds: int) -> None:
         super().__init__(
@@ -190,12 +193,12 @@ class FlowControl:
         self.levels: dict[str, LevelState] = {}
         self._schemas: tuple[Schema, ...] = ()
         self._configuration = Configuration((), {})
-        self._ways: FIFOCache[_ClassificationKey, _Way] = FIFOCache(_KNOWN_MAX)
-        # Under way and waiting, by whether they only read.
+        self._classifications: FIFOCache[_Key, _Classification] = FIFOCache(_KNOWN_MAX)
+        # Requests in progress or waiting, by whether they only read.
         self.in_flight = {True: 0, False: 0}
         self.in_queue = {True: 0, False: 0}
         self.dropped = {True: 0, False: 0}
-        # Until what is stored is read.
+        # In force until the stored objects are read.
         self.configure(bootstrap.suggested_schemas(), bootstrap.suggested_levels())
 
     # Configuration.
@@ -205,7 +208,7 @@ class FlowControl:
         schemas: Iterable[flowcontrol.FlowSchema],
         levels: Iterable[flowcontrol.PriorityLevelConfiguration],
     ) -> None:
-        """What is stored now; the mandatory ones are there in any case."""
+        """Put the stored objects into force; the mandatory ones are always included."""
         found_levels = {each.metadata.name: each for each in levels}
         found_schemas = {each.metadata.name: each for each in schemas}
         for level in bootstrap.mandatory_levels():
@@ -225,14 +228,14 @@ class FlowControl:
 
     def _take(self, configuration: Configuration) -> None:
         now = self._clock.monotonic()
-        self._ways = FIFOCache(_KNOWN_MAX)
+        self._classifications = FIFOCache(_KNOWN_MAX)
         self._configuration = configuration
         bounded = borrowing.bounds(configuration.levels, self.limits.seats)
         states: dict[str, LevelState] = {}
         for name, level in configuration.levels.items():
             before = self.levels.get(name)
             if before is None or before.level.queuing != level.queuing or before.exempt != level.exempt:
-                # Who waits in the old queues is served from there with what they have.
+                # Requests in the old queues are served from there with the old seats.
                 states[name] = LevelState(level, bounded[name], now)
                 if before is not None:
                     states[name].counts = before.counts
@@ -276,45 +279,45 @@ class FlowControl:
         verb, resource, group, _, subresource, namespace, _, path, _, _ = asked
         key = (user.name, user.groups, verb, group, resource, subresource, namespace, path)
         try:
-            way = self._ways[key]
+            classified = self._classifications[key]
         except KeyError:
-            way = self._find(key, user, asked)
-        state = way.state
+            classified = self._find(key, user, asked)
+        state = classified.state
         now = self._clock.monotonic()
         seats = 1 if seats_of is None else seats_of(state.most_seats)
-        ticket = Ticket(self, way, seats, now)
+        ticket = Ticket(self, classified, seats, now)
         if state.exempt:
-            self._admit(ticket, way, seats, now)
+            self._admit(ticket, classified, seats, now)
             state.queues.demand.change(seats, now)
             return ticket
         if not self.limits.fair:
-            limit = self.limits.reading if way.reads else self.limits.mutating
-            if not limit or self.in_flight[way.reads] < limit:
-                self._admit(ticket, way, seats, now)
+            limit = self.limits.reading if classified.reads else self.limits.mutating
+            if not limit or self.in_flight[classified.reads] < limit:
+                self._admit(ticket, classified, seats, now)
             return ticket
-        request = state.queues.arrive(way.hand, seats, now)
+        request = state.queues.arrive(classified.hand, seats, now)
         if request is None:
             return ticket
         ticket._request = request
         if request.executing:
-            self._admit(ticket, way, seats, now)
+            self._admit(ticket, classified, seats, now)
             return ticket
         request.context = ticket
-        self._queue(way, 1, seats)
+        self._queue(classified, 1, seats)
         assert request.queue is not None
-        way.counts.lengths.observe(len(request.queue.waiting))
+        classified.counts.lengths.observe(len(request.queue.waiting))
         self._begun(state.queues.dispatch(now), now)
         return ticket
 
-    def _queue(self, way: _Way, change: int, seats: int) -> None:
-        way.counts.in_queue += change
-        way.counts.seats_in_queue += change * seats
-        self.in_queue[way.reads] += change
+    def _queue(self, classified: _Classification, change: int, seats: int) -> None:
+        classified.counts.in_queue += change
+        classified.counts.seats_in_queue += change * seats
+        self.in_queue[classified.reads] += change
 
     def list_seats(
         self, asked: Attributes, *, limit: int, from_cache: bool, selects: bool
     ) -> Callable[[int], int] | None:
-        """The width of a list for `arrive`, or of a watch that begins with one."""
+        """Return the width function of a list for `arrive`, also of a watch that begins with a list."""
         stored_of = self.stored_of
         if stored_of is None:
             return None
@@ -326,7 +329,7 @@ class FlowControl:
             most=most,
         )
 
-    def _find(self, key: _ClassificationKey, user: User, asked: Attributes) -> _Way:
+    def _find(self, key: _Key, user: User, asked: Attributes) -> _Classification:
         schema = self._configuration.classify(user, asked)
         state = self.levels[schema.level]
         cards: tuple[int, ...] = ()
@@ -334,51 +337,51 @@ class FlowControl:
         if queuing is not None:
             entropy = flow_hash(schema.name, schema.flow(user, asked))
             cards = hand(entropy, queuing.queues, queuing.hand_size)
-        way = self._ways[key] = _Way(schema, state, cards, asked)
-        return way
+        classified = self._classifications[key] = _Classification(schema, state, cards, asked)
+        return classified
 
-    def _admit(self, ticket: Ticket, way: _Way, seats: int, now: float) -> None:
+    def _admit(self, ticket: Ticket, classified: _Classification, seats: int, now: float) -> None:
         ticket._begin(now)
-        counts = way.counts
+        counts = classified.counts
         counts.dispatched += 1
         counts.executing += 1
         counts.seats += seats
         counts.seats_asked.observe(seats)
-        self.in_flight[way.reads] += 1
+        self.in_flight[classified.reads] += 1
 
-    def left(self, way: _Way, request: Request | None, seats: int, started: float) -> None:
-        """An admitted request is over."""
+    def left(self, classified: _Classification, request: Request | None, seats: int, started: float) -> None:
+        """Finish an admitted request, and start those that may use its seats."""
         now = self._clock.monotonic()
-        counts = way.counts
+        counts = classified.counts
         counts.executing -= 1
         counts.seats -= seats
-        (counts.watched if way.watch else counts.ran).observe(now - started)
-        self.in_flight[way.reads] -= 1
-        queues = way.state.queues
+        (counts.watched if classified.watch else counts.ran).observe(now - started)
+        self.in_flight[classified.reads] -= 1
+        queues = classified.state.queues
         if request is not None:
             begun = queues.finish(request, now)
             if begun:
                 self._begun(begun, now)
-        elif way.state.exempt:
+        elif classified.state.exempt:
             queues.demand.change(-seats, now)
 
     def _begun(self, requests: Sequence[Request], now: float) -> None:
-        """Those who waited and whose turn it is."""
+        """Admit waiting requests whose turn it is."""
         for request in requests:
             ticket = request.context
             assert isinstance(ticket, Ticket)
-            way = ticket._way
-            self._queue(way, -1, request.seats)
-            way.counts.waited.observe(now - ticket._started)
-            self._admit(ticket, way, request.seats, now)
+            classified = ticket._classified
+            self._queue(classified, -1, request.seats)
+            classified.counts.waited.observe(now - ticket._started)
+            self._admit(ticket, classified, request.seats, now)
             ticket.wake()
 
     async def wait(self, ticket: Ticket, seconds_max: float) -> None:
-        """See `Ticket.wait`."""
+        """Wait until a ticket is admitted; see `Ticket.wait`."""
         if ticket.admitted:
             return
         if ticket._request is None:
-            queued = self.limits.fair and ticket._way.state.queues.queuing is not None
+            queued = self.limits.fair and ticket._classified.state.queues.queuing is not None
             raise self._refused(ticket, "queue-full" if queued else "concurrency-limit")
         ticket._future = asyncio.get_running_loop().create_future()
         with anyio.move_on_after(min(self.limits.wait_seconds, seconds_max)):
@@ -388,22 +391,22 @@ class FlowControl:
             raise self._refused(ticket)
 
     def gave_up(self, ticket: Ticket, reason: str) -> None:
-        """One that waited has left its queue."""
+        """Remove a waiting request from its queue."""
         now = self._clock.monotonic()
-        request, way = ticket._request, ticket._way
+        request, classified = ticket._request, ticket._classified
         assert request is not None
         ticket._request = None
-        self._queue(way, -1, request.seats)
-        way.counts.waited_in_vain.observe(now - ticket._started)
-        way.counts.refuse(reason)
-        self._begun(way.state.queues.give_up(request, now), now)
+        self._queue(classified, -1, request.seats)
+        classified.counts.waited_in_vain.observe(now - ticket._started)
+        classified.counts.refuse(reason)
+        self._begun(classified.state.queues.give_up(request, now), now)
 
     def _refused(self, ticket: Ticket, reason: str = "") -> TooManyRequests:
-        state, way = ticket._way.state, ticket._way
+        state, classified = ticket._classified.state, ticket._classified
         state.retry_after.refused(self._clock.monotonic())
         if reason:
-            way.counts.refuse(reason)
-        self.dropped[way.reads] += 1
+            classified.counts.refuse(reason)
+        self.dropped[classified.reads] += 1
         ticket._gone = True
         return TooManyRequests(state.retry_after.seconds)
 

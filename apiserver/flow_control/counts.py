@@ -1,4 +1,4 @@
-"""What is counted of each flow schema at its level, in plain numbers."""
+"""The counters of each flow schema at its level, as plain numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Histogram:
 
 
 class Counts:
-    """Of one flow schema."""
+    """The counters of one flow schema."""
 
     __slots__ = (
         "dispatched",
@@ -49,7 +49,7 @@ class Counts:
         self.seats = 0
         self.in_queue = 0
         self.seats_in_queue = 0
-        # By reason: queue-full, concurrency-limit, time-out, cancelled.
+        # Rejections by reason: queue-full, concurrency-limit, time-out, cancelled.
         self.refused: dict[str, int] = {}
         self.waited = Histogram(SECONDS)
         self.waited_in_vain = Histogram(SECONDS)

@@ -1,4 +1,4 @@
-"""Flow control's metrics under upstream's names (kube-apiserver 1.36, util/flowcontrol/metrics)."""
+"""Metrics of flow control, with upstream's names (kube-apiserver 1.36, util/flowcontrol/metrics)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {True: "readOnly", False: "mutating"}
 
 
 def collect(control: FlowControl) -> Iterator[Metric]:
-    """Of a server, now."""
+    """Yield the current metrics of a server."""
     yield from _gauges(control)
     yield from _by_schema(control)
     yield from _histograms(control)

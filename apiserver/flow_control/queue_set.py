@@ -1,8 +1,8 @@
 """Fair queuing of one priority level's requests: a pure core, times in seconds are arguments.
 
-Requests occupy seats while they are served. Those that find no seat wait in one of several queues; the next
-one comes from the queue that would end its oldest request first in a virtual world, in which all queues are
-served at once and evenly. R is that world's clock: seat-seconds of service that each queue has been due.
+Requests occupy seats while they execute. Those without a seat wait in one of several queues. The next request
+comes from the queue whose oldest request would finish first in a virtual world, in which all queues are
+served at once and evenly. R is that world's clock: the seat-seconds of service that each queue was due.
 
 Source: KEP-1040 ("Fair Queuing for Server Requests"); kube-apiserver 1.36, util/flowcontrol/fairqueuing.
 """
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from apiserver.flow_control.configuration import Queuing
 
 SERVICE_SECONDS = 0.003
-"""How long a request is assumed to take until it is known."""
+"""The assumed duration of a request, until it is known."""
 _NONE: tuple[Request, ...] = ()
 
 
@@ -24,17 +24,17 @@ class _Queue:
 
     def __init__(self, index: int) -> None:
         self.index = index
-        # A deque's ends are all that is touched, but for a request that gives up.
+        # Only the ends are used, except when a request gives up.
         self.waiting: deque[Request] = deque()
         self.waiting_seats = 0
         self.executing = 0
         self.seats = 0
-        # R at which the oldest waiting request begins in the virtual world.
+        # R at which the oldest waiting request starts in the virtual world.
         self.next_r = 0.0
 
 
 class Request:
-    """One request of a level: waits, is served (`executing`), is over."""
+    """One request of a level: it waits, executes (`executing`), and finishes."""
 
     __slots__ = ("arrived_r", "context", "executing", "queue", "seats", "started")
 
@@ -44,12 +44,12 @@ class Request:
         self.arrived_r = arrived_r
         self.started = started
         self.executing = False
-        # Whatever belongs to it outside.
+        # The caller's data.
         self.context: object = None
 
 
 class Demand:
-    """Mean and deviation over time of the seats that are wanted."""
+    """Mean and standard deviation over time of the demanded seats."""
 
     __slots__ = ("_area", "_begun", "_last", "_squares", "highest", "value")
 
@@ -63,6 +63,7 @@ class Demand:
         self.highest = self.value
 
     def change(self, by: int, now: float) -> None:
+        """Add `by` seats to the demand at `now`."""
         spent = now - self._last
         self._last = now
         self._area += self.value * spent
@@ -72,7 +73,7 @@ class Demand:
             self.highest = self.value
 
     def take(self, now: float) -> tuple[float, float, int]:
-        """(mean, standard deviation, highest) since it was last taken; zeros of no time."""
+        """Return (mean, standard deviation, highest) since the last call, and start again."""
         self.change(0, now)
         spent = now - self._begun
         if spent <= 0:
@@ -84,7 +85,7 @@ class Demand:
 
 
 class QueueSet:
-    """See the module. `limit` is the number of seats."""
+    """The queues of one level; see the module. `limit` is the number of seats."""
 
     def __init__(self, queuing: Queuing | None, limit: int, now: float) -> None:
         self.queuing = queuing
@@ -102,10 +103,10 @@ class QueueSet:
         self._robin = 0
 
     def arrive(self, hand: Sequence[int], seats: int, now: float) -> Request | None:
-        """A request that executes or waits, or None where there is room for neither.
+        """Return a request that executes or waits, or None when there is room for neither.
 
-        `hand` are the queues that its flow may use; it is not looked at where there are no queues. After one
-        that waits, ask `dispatch` who is next: it may want fewer seats than those before it.
+        `hand` are the queues that its flow may use; it is ignored without queues. After a request that waits,
+        call `dispatch`: the next request may need fewer seats than those before it.
         """
         if self.queuing is None:
             if not self._fits(seats):
@@ -136,7 +137,7 @@ class QueueSet:
         return request
 
     def finish(self, request: Request, now: float) -> Sequence[Request]:
-        """A request is over; those that execute now instead."""
+        """Finish a request; return those that execute now instead."""
         self._advance(now)
         seats = request.seats
         request.executing = False
@@ -147,7 +148,7 @@ class QueueSet:
         if queue is not None:
             queue.executing -= 1
             queue.seats -= seats
-            # It had been charged with a guess.
+            # It was charged with the assumed duration.
             queue.next_r += seats * (now - request.started - SERVICE_SECONDS)
             if queue.waiting:
                 _bound(queue)
@@ -156,7 +157,7 @@ class QueueSet:
         return self.dispatch(now) if self.waiting else _NONE
 
     def give_up(self, request: Request, now: float) -> Sequence[Request]:
-        """A request that waits no longer; those that execute because it was in their way."""
+        """Remove a waiting request; return those that it had blocked and that execute now."""
         queue = request.queue
         assert queue is not None
         assert not request.executing
@@ -172,13 +173,13 @@ class QueueSet:
         return self.dispatch(now) if self.waiting else _NONE
 
     def set_limit(self, limit: int, now: float) -> Sequence[Request]:
-        """Another number of seats; those that execute because of it."""
+        """Set the number of seats; return the requests that execute now."""
         self._advance(now)
         self.limit = limit
         return self.dispatch(now)
 
     def dispatch(self, now: float) -> Sequence[Request]:
-        """Serve as many as there are seats for."""
+        """Start as many waiting requests as there are seats for, and return them."""
         begun: list[Request] = []
         while self.waiting and self.seats < self.limit:
             request = self._next()
@@ -198,7 +199,7 @@ class QueueSet:
         return begun
 
     def _fits(self, seats: int) -> bool:
-        """Whether there are so many seats; who wants more than all of them may have them alone."""
+        """Report whether the seats are free; a request wider than the limit may have all seats alone."""
         return not self.executing if seats > self.limit else self.seats + seats <= self.limit
 
     def _begin(self, request: Request, now: float) -> None:
@@ -213,14 +214,14 @@ class QueueSet:
         queue.next_r += request.seats * SERVICE_SECONDS
 
     def _advance(self, now: float) -> None:
-        """R has gone on as the queues were since the last change."""
+        """Advance R by the service since the last change."""
         if self._active:
             wanted = min(self.seats + self.waiting_seats, self.limit)
             self._r += wanted / self._active * (now - self._last)
         self._last = now
 
     def _choose(self, hand: Sequence[int]) -> _Queue:
-        """The queue of the hand with the least work waiting, beginning at another card each time."""
+        """Return the queue of the hand with the least waiting work, starting at another card each time."""
         size = len(hand)
         self._turn = turn = (self._turn + 1) % size
         best = self._queues[hand[turn]]
@@ -232,7 +233,7 @@ class QueueSet:
         return best
 
     def _next(self) -> Request | None:
-        """The request that ends first in the virtual world, if there are seats for it."""
+        """Return the request that finishes first in the virtual world, if there are seats for it."""
         count = len(self._queues)
         best: Request | None = None
         ends = 0.0
@@ -247,6 +248,6 @@ class QueueSet:
 
 
 def _bound(queue: _Queue) -> None:
-    """Nothing begins before it has arrived."""
+    """Keep the start of a request from preceding its arrival."""
     if queue.waiting and queue.next_r < queue.waiting[0].arrived_r:
         queue.next_r = queue.waiting[0].arrived_r

@@ -1,7 +1,7 @@
-"""How many seats a request occupies.
+"""The seats that a request occupies.
 
 Source: kube-apiserver 1.36, util/flowcontrol/request (list_work_estimator.go with SizeBasedListCostEstimate,
-mutating_work_estimator.go: everything but lists takes one seat; lingering final seats are not done here).
+mutating_work_estimator.go: everything but lists takes one seat; lingering final seats are not implemented).
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 
 _BYTES_PER_SEAT = 100_000
 _FROM_CACHE_BYTES_MAX = 1_000_000
-"""A list from the watch cache is streamed: that much of it is in memory at once."""
+"""A list from the watch cache is streamed: at most so much of it is in memory at once."""
 SEATS_MAX = 100
 _LEVEL_SHARE = 0.15
-"""Of its level's seats one request takes no more than this."""
+"""The largest share of its level's seats that one request takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A kind's objects: how many, and the mean size of one in bytes."""
+    """The number of a kind's objects, and their mean size in bytes."""
 
     count: int
     bytes_each: int
 
 
 def seats_max(nominal_limit: int) -> int:
-    """The most seats of one request in a level of so many."""
+    """Return the most seats of one request in a level with this nominal limit."""
     return min(max(math.ceil(nominal_limit * _LEVEL_SHARE), 1), SEATS_MAX)
 
 

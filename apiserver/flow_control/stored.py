@@ -1,4 +1,4 @@
-"""The configuration as it is stored: written where it is missing, followed where it changes."""
+"""The stored configuration: created when it is missing, followed when it changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DANGLING = "Dangling"
 
 
 async def run(control: FlowControl, registry: RegistryAPI, cache: WatchCache, clock: Clock) -> None:
-    """Write what is missing, then follow what is stored, and lend seats; until cancelled.
+    """Create missing objects, follow the stored ones, and lend seats, until cancelled.
 
     Until it has written and read, the built-in configuration is in force.
     """
@@ -44,7 +44,10 @@ async def run(control: FlowControl, registry: RegistryAPI, cache: WatchCache, cl
 
 
 def sizes(cache: WatchCache) -> Callable[[str, str], Stored]:
-    """What the watch cache has of a resource; the mean size is that of its first few objects."""
+    """Return a function for the number and mean size of a resource's cached objects.
+
+    The mean is that of the first few objects.
+    """
     by_resource = {(kind.group, kind.plural): kind for kind in KINDS}
 
     def stored_of(group: str, resource: str) -> Stored:
@@ -59,7 +62,7 @@ def sizes(cache: WatchCache) -> Callable[[str, str], Stored]:
 
 
 async def _ensured(registry: RegistryAPI, cache: WatchCache) -> bool:
-    """Create what is missing of the mandatory and the suggested objects; False where that failed."""
+    """Create the missing mandatory and suggested objects; return False when that failed."""
     wanted: list[tuple[Kind[Any], list[Any]]] = [
         (PRIORITY_LEVEL_CONFIGURATION, [*bootstrap.mandatory_levels(), *bootstrap.suggested_levels()]),
         (FLOW_SCHEMA, [*bootstrap.mandatory_schemas(), *bootstrap.suggested_schemas()]),
@@ -89,17 +92,19 @@ async def _follow(
                         schemas = [found.message for found in cache.list(FLOW_SCHEMA)]
                         levels = [found.message for found in cache.list(PRIORITY_LEVEL_CONFIGURATION)]
                         control.configure(schemas, levels)
-                        await _tell(registry, schemas, {level.metadata.name for level in levels}, clock)
+                        await _write_conditions(
+                            registry, schemas, {level.metadata.name for level in levels}, clock
+                        )
         except StatusError as error:
             # The server stops, or the watch cache listed again.
             _log.debug("the watch of flow control's objects ended", kind=kind.kind, error=str(error))
         await clock.sleep(_AGAIN_SECONDS)
 
 
-async def _tell(
+async def _write_conditions(
     registry: RegistryAPI, schemas: Iterable[flowcontrol.FlowSchema], levels: Collection[str], clock: Clock
 ) -> None:
-    """Each schema's condition says whether its level exists; what cannot be written now is written later."""
+    """Set each schema's Dangling condition; a failed write is retried later."""
     for schema in schemas:
         wanted = dangling(schema, levels)
         found = next((each for each in schema.status.conditions if each.type == DANGLING), None)
@@ -121,7 +126,7 @@ async def _tell(
 
 
 def dangling(schema: flowcontrol.FlowSchema, levels: Collection[str]) -> flowcontrol.FlowSchemaCondition:
-    """The condition of a schema, without its time."""
+    """Return a schema's Dangling condition, without its time."""
     level = schema.spec.priorityLevelConfiguration.name
     text = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}"'
     if level in levels:

@@ -1,4 +1,4 @@
-"""What has changed between two documents, as sets of fields.
+"""The differences of two documents, as sets of fields.
 
 Source: structured-merge-diff v6, typed/compare.go.
 """
@@ -17,7 +17,7 @@ from apiserver.managed_fields.typed import MISSING, item_key, resolved
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """No field is in more than one."""
+    """The fields that were removed, modified and added; a field is in one set only."""
 
     removed: FieldSet = field(default_factory=FieldSet)
     modified: FieldSet = field(default_factory=FieldSet)
@@ -28,7 +28,10 @@ class Comparison:
 
 
 def compare(old: Any, new: Any, declared: Type) -> Comparison:
-    """Raises ValueError for elements of lists that have no key."""
+    """Compare two documents of a type.
+
+    Raises: ValueError for list elements without their keys.
+    """
     found = Comparison()
     _compare(old, new, declared, (), found)
     return found
@@ -73,7 +76,7 @@ def _leaf(old: Any, new: Any, path: tuple[str, ...], found: Comparison) -> None:
 def _compare_lists(
     old: list[Any], new: list[Any], kind: Type, path: tuple[str, ...], found: Comparison
 ) -> None:
-    """Element by element; those that come twice are known by their place alone."""
+    """Compare element by element; duplicates are identified by their index."""
     assert kind.element is not None
     mine, theirs = _by_key(old, kind), _by_key(new, kind)
     for element in {**mine, **theirs}:
@@ -103,7 +106,7 @@ def _by_key(items: list[Any], kind: Type) -> dict[str, list[Any]]:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equal as JSON: true is not 1, but 1 is 1.0."""
+    """Report whether two values are equal as JSON: true is not 1, but 1 is 1.0."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(same(left[name], right[name]) for name in left)
     if isinstance(left, list) and isinstance(right, list):

@@ -33,7 +33,7 @@ class BadEntries(ValueError):
 
 @dataclass(slots=True)
 class Managed:
-    """Owners, and when each last changed something (None: unknown)."""
+    """The owners, and when each last changed something (None: unknown)."""
 
     owners: Owners = field(default_factory=dict)
     times: dict[Manager, meta.Time] = field(default_factory=dict)
@@ -49,7 +49,10 @@ def _decoded(raw: bytes, message: str) -> FieldSet:
 
 
 def decode(entries: Iterable[meta.ManagedFieldsEntry], message: str) -> Managed:
-    """Of objects of this message. Raises BadEntries."""
+    """Decode the managedFields of an object of this message.
+
+    Raises: BadEntries.
+    """
     managed = Managed()
     for number, entry in enumerate(entries):
         if entry.operation not in (APPLY, UPDATE):
@@ -74,7 +77,7 @@ def decode(entries: Iterable[meta.ManagedFieldsEntry], message: str) -> Managed:
 
 
 def encode(managed: Managed) -> list[meta.ManagedFieldsEntry]:
-    """In the server's order: appliers first, each by time."""
+    """Return the entries in the server's order: appliers first, each group by time."""
     made = []
     for manager, owned in managed.owners.items():
         entry = meta.ManagedFieldsEntry(
@@ -98,7 +101,7 @@ def encode(managed: Managed) -> list[meta.ManagedFieldsEntry]:
 
 
 def shown(manager: Manager) -> str:
-    """How conflicts name an owner."""
+    """Return an owner as conflicts name it."""
     text = quoted(manager.name)
     if manager.subresource:
         text = f"{text} with subresource {quoted(manager.subresource)}"
@@ -106,7 +109,7 @@ def shown(manager: Manager) -> str:
 
 
 def sort_text(manager: Manager) -> str:
-    """What owners are sorted by in messages: their identity as JSON."""
+    """Return the sort key of owners in messages: their identity as JSON."""
     values = {
         "manager": manager.name,
         "operation": manager.operation,
@@ -119,7 +122,7 @@ def sort_text(manager: Manager) -> str:
 
 
 def capped(managed: Managed) -> Managed:
-    """At most ten entries of updates: the oldest of a version become one, the "ancient-changes"."""
+    """Limit the entries of updates to ten: the oldest of a version become one, "ancient-changes"."""
     updaters = [manager for manager, owned in managed.owners.items() if not owned.applied]
     excess = len(updaters) - UPDATE_MANAGERS_MAX
     if excess <= 0:

@@ -1,8 +1,9 @@
 """Sets of field paths as trees, and their JSON (FieldsV1).
 
-A member is a path that is in the set; children lead to longer paths and say nothing of the path itself.
-Once made, a set is not changed: operations share parts. Source: structured-merge-diff v6, fieldpath/set.go
-and serialize.go.
+A member is a path in the set; children lead to longer paths and do not imply the path itself. A set is never
+changed after its creation: results of operations share parts.
+
+Source: structured-merge-diff v6, fieldpath/set.go and serialize.go.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class FieldSet:
         return here is not None and bool(path) and path[-1] in here.members
 
     def below(self, element: str) -> FieldSet:
-        """What is in the set below an element; without it."""
+        """Return the members below an element, without the element."""
         return self.children.get(element) or EMPTY
 
     def __or__(self, other: FieldSet) -> FieldSet:
@@ -88,7 +89,7 @@ class FieldSet:
         return FieldSet(self.members & other.members, children)
 
     def __sub__(self, other: FieldSet) -> FieldSet:
-        """Without the other's members; what lies below one of them stays."""
+        """Return the set without the other's members; members below them stay."""
         if not other:
             return self
         children = {}
@@ -100,7 +101,7 @@ class FieldSet:
         return FieldSet(self.members - other.members, children)
 
     def without_trees(self, other: FieldSet) -> FieldSet:
-        """Without the other's members and all that lies below them."""
+        """Return the set without the other's members and everything below them."""
         if not other:
             return self
         children = {}
@@ -114,7 +115,7 @@ class FieldSet:
         return FieldSet(self.members - other.members, children)
 
     def paths(self, before: Path = ()) -> Iterator[Path]:
-        """All members in order; those of a level come before those below."""
+        """Yield all members in order; those of a level come before those below."""
         for element in sorted(self.members, key=paths.order):
             yield (*before, element)
         for element in sorted(self.children, key=paths.order):
@@ -128,7 +129,7 @@ EMPTY = FieldSet()
 
 
 def encode(found: FieldSet) -> bytes:
-    """FieldsV1's raw JSON."""
+    """Return FieldsV1's raw JSON."""
     return json.dumps(_tree(found, own=False), separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -145,7 +146,10 @@ def _tree(found: FieldSet, *, own: bool) -> dict[str, Any]:
 
 @lru_cache(maxsize=2048)
 def decode(raw: bytes) -> FieldSet:
-    """A set from FieldsV1's raw JSON, cached since most entries stay as they are. Raises BadElement."""
+    """Return the set of FieldsV1's raw JSON, cached since most entries stay as they are.
+
+    Raises: BadElement.
+    """
     try:
         tree = json.loads(raw or b"{}")
     except (ValueError, RecursionError) as error:
@@ -159,7 +163,7 @@ def decode(raw: bytes) -> FieldSet:
 
 
 def _from_tree(tree: Any) -> tuple[FieldSet | None, bool]:
-    """What lies below, and whether the path itself is a member."""
+    """Return the members below, and whether the path itself is a member."""
     made: FieldSet | None = None
     own = False
     if isinstance(tree, dict):

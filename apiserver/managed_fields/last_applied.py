@@ -25,7 +25,7 @@ def text_of(obj: Any) -> str:
 
 
 def allowed(declared: Type, live: Any) -> FieldSet:
-    """Fields that the live document has as the annotation says."""
+    """Return the fields of the live document that have the annotation's value."""
     text = (live.get("metadata", {}).get("annotations") or {}).get(ANNOTATION)
     if not text:
         return EMPTY
@@ -41,7 +41,7 @@ def allowed(declared: Type, live: Any) -> FieldSet:
 
 
 def write(obj: Any, config: Any) -> None:
-    """Bring the annotation up to date with what is applied now; it goes where there is no room for it."""
+    """Update the annotation to the applied configuration; it is removed when it would be too large."""
     metadata = dict(config.get("metadata") or {})
     if "annotations" in metadata:
         annotations = metadata["annotations"] or {}

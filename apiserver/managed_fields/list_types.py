@@ -1,9 +1,11 @@
-"""How lists and maps of Kubernetes' types merge, for what the table of messages does not say.
+"""How lists and maps of Kubernetes' types merge, where the wire table does not say it.
 
-A package, then one line a type: `field=set` is a list of values, `field=a,b` a list of objects with these
-keys, `field=atomic` a map that is one value, `*=atomic` a type that is one. Lists that are not here are one
-value, maps and types merge by field. Source: x-kubernetes-list-type, x-kubernetes-list-map-keys and
-x-kubernetes-map-type of the OpenAPI definitions of 1.36, and of 1.37 for what is newer.
+A package, then one line for each type: `field=set` is a list of values, `field=a,b` a list of objects with
+these keys, `field=atomic` a map that is one value, `*=atomic` a type that is one value. Lists that are not
+here are atomic; maps and types merge by field.
+
+Source: x-kubernetes-list-type, x-kubernetes-list-map-keys and x-kubernetes-map-type of the OpenAPI
+definitions of 1.36, and of 1.37 for newer types.
 """
 
 from __future__ import annotations
@@ -139,7 +141,7 @@ OwnerReference *=atomic
 
 @cache
 def merge_rules() -> dict[str, dict[str, str]]:
-    """By full name of a type: what its fields are merged by, and under `*` what it is itself."""
+    """Return the rules of each type by its full name: of its fields, and under `*` of the type itself."""
     rules: dict[str, dict[str, str]] = {}
     package = ""
     for line in _TABLE.replace("\n  ", " ").splitlines():

@@ -1,4 +1,4 @@
-"""managedFields of objects through creates, updates and applies: what the registry calls.
+"""managedFields through creates, updates and applies: what the registry calls.
 
 Upstream's chain of managers as three functions: fields of the metadata that have no owner are left out,
 tracking begins with the creation or the first apply, there are at most ten update managers, and a manager's
@@ -73,19 +73,19 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A request's manager, and its time (whole seconds)."""
+    """The manager of a request, and the request's time (whole seconds)."""
 
     name: str
     now: meta.Time
 
 
 def is_reset(found: Any) -> bool:
-    """One empty entry (an empty list is decoded to one): the user wants managedFields gone."""
+    """Report whether the client resets managedFields: one empty entry, which an empty list is decoded to."""
     return len(found) == 1 and found[0] == meta.ManagedFieldsEntry()
 
 
 def track_create(endpoint: Endpoint, new: Any, who: Who) -> None:
-    """Set managedFields of a new object: everything is its creator's."""
+    """Set managedFields of a new object: its creator owns everything."""
     given = _decoded(endpoint, new.metadata.managedFields)
     new.metadata.ClearField("managedFields")
     old, document = _empty(endpoint.kind), codec.to_json(new)
@@ -150,7 +150,10 @@ def apply(endpoint: Endpoint, live: Any | None, config: Any, who: Who, *, force:
 
 
 def check_type(kind: Kind[Any], config: Any) -> None:
-    """400 for a configuration of something else."""
+    """Check that a configuration is of the endpoint's type.
+
+    Raises: StatusError 400.
+    """
     version, name = config.get("apiVersion"), config.get("kind")
     version = version if isinstance(version, str) and version.count("/") < 2 else ""
     name = name if isinstance(name, str) else ""
@@ -162,7 +165,7 @@ def check_type(kind: Kind[Any], config: Any) -> None:
 def _applied(
     endpoint: Endpoint, live: Any, config: Any, managed: Managed, who: Who, *, force: bool
 ) -> tuple[Any, Managed]:
-    """(the merged document or None, managedFields)."""
+    """Return (the merged document or None, managedFields)."""
     metadata = config.get("metadata")
     if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
         raise bad_request("metadata.managedFields must be nil")
@@ -190,7 +193,7 @@ def _applied(
 
 
 def conflict(found: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
-    """409: fields that others own."""
+    """Return the 409 for fields that other managers own."""
     from apiserver.managed_fields.paths import shown_path
 
     causes = [
@@ -212,7 +215,7 @@ def conflict(found: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
 
 
 def _updated(endpoint: Endpoint, old: Any, new: Any, managed: Managed, who: Who) -> Managed:
-    """After a write that was no apply."""
+    """Return managedFields after a write that was not an apply."""
     owners = endpoint.engine().update(old, new, _served(endpoint, managed.owners), _SELF)
     owners = _stripped(owners, _SELF)
     times = dict(managed.times)
@@ -234,7 +237,7 @@ def _served(endpoint: Endpoint, owners: Owners) -> Owners:
 
 
 def _elsewhere(endpoint: Endpoint, owners: Owners) -> Owners:
-    """Owners in another version of what is served (Events have two): nothing is converted, they stay."""
+    """Return the owners in another served version (Events have two): they are not converted, and stay."""
     own = endpoint.kind
     return {
         manager: owned
@@ -270,7 +273,7 @@ def _decoded(endpoint: Endpoint, found: Any) -> Managed | None:
 
 
 def _of_live_or_new(endpoint: Endpoint, live: Any, new: Any) -> Managed:
-    """What the request brings, else what there is: clients that do not know the field must not lose it."""
+    """Return the body's managedFields, or else the live ones: an old client must not clear them."""
     if not endpoint.subresource:
         given = new.metadata.managedFields
         if is_reset(given):
@@ -293,7 +296,7 @@ def _empty(kind: Kind[Any]) -> Any:
 
 
 def _differing(live: Any, new: Any) -> tuple[Any, Any]:
-    """Documents of the parts that differ at all: the others need not become JSON."""
+    """Return the documents of the parts that differ: equal parts need no conversion to JSON."""
     old_part, new_part = type(live)(), type(live)()
     for each in live.DESCRIPTOR.fields:
         name = each.name
@@ -304,7 +307,7 @@ def _differing(live: Any, new: Any) -> tuple[Any, Any]:
                 target.ClearField("managedFields")
                 target.ClearField("resourceVersion")
         elif isinstance(before, Message):
-            # A message that is set and empty differs from one that is not.
+            # A message that is set and empty differs from one that is not set.
             if live.HasField(name) == new.HasField(name) and before == after:
                 continue
             for whole, part in ((live, old_part), (new, new_part)):
@@ -326,7 +329,7 @@ def _copy_field(source: Any, target: Any, descriptor: Any) -> None:
 
 
 def _named(config: Any) -> str:
-    """How errors name a configuration: namespace/name; its type."""
+    """Return how errors name a configuration: namespace/name; its type."""
     metadata = config.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     namespace, name = (
@@ -342,13 +345,13 @@ _UNMARSHALED: Final = re.compile(
 
 
 def _unconvertible(problem: str) -> str:
-    """A document becomes an object field by field, not as JSON: there the words are others."""
+    """Return the error's wording for a document that is converted field by field, not from JSON."""
     match = _UNMARSHALED.fullmatch(problem)
     if match is None:
         return problem
     if match["what"] == "number":
         return f"cannot convert float64 to {match['type']}"
-    # Only a type that reads itself (IntOrString) gets this far with another value.
+    # Only a type that decodes itself (IntOrString) gets this far with another value.
     return f"json: cannot unmarshal {match['what']} into Go value of type {match['type']}"
 
 

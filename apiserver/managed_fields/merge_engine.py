@@ -1,7 +1,9 @@
-"""Who owns what after an update or an apply: the heart of server-side apply.
+"""The owners of fields after an update or an apply: the core of server-side apply.
 
-Documents are JSON, owners are sets; no object, time or name of a kind here. Source: structured-merge-diff v6,
-merge/update.go. All objects have one version, so that nothing is converted between versions.
+Documents are JSON, owners are sets; there are no objects and no times here. All owners have one version, so
+nothing is converted between versions.
+
+Source: structured-merge-diff v6, merge/update.go.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from apiserver.managed_fields.schema import Type
 from apiserver.managed_fields.typed import MISSING, field_set
 
 Keep = Callable[[FieldSet], FieldSet]
-"""What of a set this endpoint can change at all."""
+"""Return the part of a set that this endpoint can change."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Manager:
-    """Who changes fields: one entry of managedFields. An applier is the same in every version."""
+    """The identity of one entry of managedFields. An applier is the same manager in every version."""
 
     name: str
     operation: str
@@ -34,7 +36,7 @@ class Manager:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What a manager owns, in which version of the API, and whether by applying."""
+    """The fields that a manager owns, the API version, and whether it owns them by applying."""
 
     fields: FieldSet
     api_version: str
@@ -45,7 +47,7 @@ Owners = dict[Manager, Owned]
 
 
 class Conflicts(Exception):
-    """Others own fields that would change: (owner, path)."""
+    """Other managers own fields that would change: (owner, path)."""
 
     def __init__(self, found: list[tuple[Manager, Path]]) -> None:
         super().__init__(f"{len(found)} conflicts")
@@ -57,7 +59,7 @@ class Conflicts(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The rules for one type at one endpoint."""
+    """The merge rules of one type at one endpoint."""
 
     declared: Type
     api_version: str
@@ -77,7 +79,10 @@ class Engine:
     def apply(
         self, live: Any, config: Any, owners: Mapping[Manager, Owned], who: Manager, *, force: bool
     ) -> tuple[Any, Owners]:
-        """The merged document, None where it is as before, and its owners. Raises Conflicts."""
+        """Return the merged document, or None when nothing changes, and its owners.
+
+        Raises: Conflicts.
+        """
         last = owners.get(who)
         merged = merge(live, config, self.declared)
         if merged is MISSING:
@@ -92,7 +97,10 @@ class Engine:
     def _take(
         self, old: Any, new: Any, owners: Mapping[Manager, Owned], who: Manager, *, force: bool
     ) -> tuple[Owners, Comparison]:
-        """Take what changes from everybody else."""
+        """Take the changed fields from all other owners.
+
+        Raises: Conflicts unless `force`.
+        """
         change = compare(old, new, self.declared).filtered(self.keep)
         taken = change.modified | change.added
         conflicts = {

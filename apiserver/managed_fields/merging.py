@@ -1,7 +1,8 @@
-"""One document merged into another: nothing goes, what both have is the second's.
+"""Merging of a document into another: nothing is removed, and the second document's values win.
 
-Elements of lists stand as in the second where it says anything of their order. Source: structured-merge-diff
-v6, typed/merge.go.
+List elements are ordered as in the second document, as far as it has them.
+
+Source: structured-merge-diff v6, typed/merge.go.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from apiserver.managed_fields.typed import MISSING, item_key, resolved
 
 
 def merge(live: Any, config: Any, declared: Type) -> Any:
-    """A new document, sharing parts with both; MISSING where nothing is left. One side may be MISSING."""
+    """Return the merged document, which shares parts with both; MISSING when it is empty.
+
+    One side may be MISSING.
+    """
     declared = resolved(declared, config, live)
     leaf = live if config is MISSING else config
     if declared.shape is Shape.SCALAR or declared.atomic:
@@ -41,13 +45,13 @@ def _map(value: Any) -> dict[str, Any]:
 
 
 def _merge_lists(live: list[Any], config: list[Any], declared: Type) -> Any:
-    """Shared elements come in the order of `config`; the others of `live` stay between them as they were."""
+    """Merge lists: shared elements in the order of `config`, the others of `live` between them as before."""
     assert declared.element is not None
     old_keys = [item_key(declared, item) for item in live]
     new_keys = [item_key(declared, item) for item in config]
     old: dict[str, Any] = {}
     for element, item in zip(old_keys, live, strict=True):
-        # What comes twice is not merged with anything.
+        # Duplicate elements are not merged.
         old[element] = None if element in old else item
     new = dict(zip(new_keys, config, strict=True))
     shared = [element for element in new_keys if element in old]
@@ -70,7 +74,7 @@ def _merge_lists(live: list[Any], config: list[Any], declared: Type) -> Any:
                     at_old, at_new, at_shared = at_old + 1, at_new + 1, at_shared + 1
                     continue
                 if element in new and at_shared < len(shared) and shared[at_shared] != element:
-                    # Its turn comes later.
+                    # It comes later in `config`.
                     at_old += 1
                     continue
             if element not in new:

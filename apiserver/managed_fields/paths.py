@@ -1,8 +1,10 @@
-"""Elements of field paths, as the texts they have in FieldsV1.
+"""Elements of field paths, as their strings in FieldsV1.
 
 `f:NAME` is a field, `k:{"name":"c"}` the element of a list with these keys, `v:"x"` an element of a set and
-`i:3` an index. Texts are canonical (keys sorted, no blanks, numbers as short as they go), so that equal
-elements are equal strings. Source: structured-merge-diff v6, fieldpath/serialize-pe.go.
+`i:3` an index. Strings are canonical (keys sorted, no blanks, shortest numbers), so that equal elements are
+equal strings.
+
+Source: structured-merge-diff v6, fieldpath/serialize-pe.go.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ Path = tuple[str, ...]
 
 
 class BadElement(ValueError):
-    """A text that is no path element."""
+    """A string that is not a path element."""
 
 
 def field(name: str) -> str:
@@ -39,7 +41,7 @@ def _dump(item: Any) -> str:
 
 
 def escaped(text: str) -> str:
-    """JSON as Go's encoder writes it: what HTML would read is escaped."""
+    """Return JSON as Go's encoder writes it, with HTML escaped."""
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -53,7 +55,10 @@ def _plain(item: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> str | None:
-    """The canonical text; None for a kind of element that is not known. Raises BadElement."""
+    """Return the canonical string of an element, or None for an unknown kind of element.
+
+    Raises: BadElement.
+    """
     kind, rest = text[:2], text[2:]
     if len(text) < 2:
         raise BadElement("key must be 2 characters long:")
@@ -78,7 +83,7 @@ def parse(text: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def shown(element: str) -> str:
-    """How messages print it: `.spec`, `[name="c"]`, `[="x"]`, `[3]`."""
+    """Return an element as messages print it: `.spec`, `[name="c"]`, `[="x"]`, `[3]`."""
     kind, rest = element[:2], element[2:]
     if kind == "f:":
         return f".{rest}"
@@ -98,7 +103,7 @@ def _shown_value(item: Any) -> str:
 
 @lru_cache(maxsize=4096)
 def order(element: str) -> tuple[Any, ...]:
-    """What elements are sorted by: fields, keys, values, indexes."""
+    """Return the sort key of an element: fields, keys, values, indexes."""
     kind, rest = element[:2], element[2:]
     if kind == "f:":
         return (0, rest)
@@ -109,7 +114,7 @@ def order(element: str) -> tuple[Any, ...]:
 
 
 def _value_order(item: Any) -> tuple[int, Any]:
-    """Numbers, texts, booleans, and what no set has."""
+    """Return the sort key of a value: numbers, strings, booleans, others."""
     if isinstance(item, bool):
         return (2, item)
     if isinstance(item, int | float):

@@ -1,4 +1,4 @@
-"""Removing what a set of fields names from a document, and sets in the light of a type.
+"""Removal of a set of fields from a document, and sets adjusted to a type.
 
 Source: structured-merge-diff v6, typed/remove.go, typed/reconcile_schema.go and fieldpath/set.go.
 """
@@ -14,7 +14,7 @@ from apiserver.managed_fields.typed import item_key, resolved
 
 
 def without(value: Any, gone: FieldSet, declared: Type) -> Any:
-    """A new document without these fields and elements; a list or map that loses all is null."""
+    """Return a new document without these fields and elements; a list or map that loses all is null."""
     kind = resolved(declared, value)
     if kind.shape is Shape.SCALAR:
         return value
@@ -51,7 +51,7 @@ def _type_below(declared: Type, element: str) -> Type | None:
 
 
 def with_named_fields(found: FieldSet, declared: Type | None) -> FieldSet:
-    """The set and every struct field that something of it lies below: they exist by that."""
+    """Return the set and every struct field that has members below it."""
     if not found.children:
         return found
     members = set(found.members)
@@ -64,12 +64,12 @@ def with_named_fields(found: FieldSet, declared: Type | None) -> FieldSet:
 
 
 def reconciled(found: FieldSet, declared: Type) -> FieldSet:
-    """A set written when types merged otherwise: what lies in a value that is one now is that value."""
+    """Return a set adjusted to types that are atomic now: members below such a value become that value."""
     return _reconciled(found, declared)[0]
 
 
 def _reconciled(found: FieldSet, declared: Type) -> tuple[FieldSet, bool]:
-    """(set, whether it differs)."""
+    """Return (set, whether it differs)."""
     members, children, changed = set(found.members), dict(found.children), False
     for element, child in found.children.items():
         below = _type_below(declared, element)

@@ -1,7 +1,8 @@
-"""Fields that an endpoint does not change, so that no writer owns them by it.
+"""Fields that an endpoint does not change, so that no writer gets to own them.
 
-A kind's strategies name them (`reset_fields`). Source: kube-apiserver 1.36, GetResetFields and
-GetResetFieldsFilter of the strategies in pkg/registry.
+A kind's strategies name them (`reset_fields`).
+
+Source: kube-apiserver 1.36, GetResetFields and GetResetFieldsFilter of the strategies in pkg/registry.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from apiserver.managed_fields.paths import field
 
 @cache
 def keep(reset_fields: tuple[str, ...]) -> Keep:
-    """Return what removes the fields at dotted paths (`metadata.labels`) from a set, with all below them."""
+    """Return a function that removes the fields at dotted paths (`metadata.labels`) from a set.
+
+    Members below them are removed, too.
+    """
     if not reset_fields:
         return _everything
     reset = FieldSet.of(*(tuple(field(name) for name in path.split(".")) for path in reset_fields))

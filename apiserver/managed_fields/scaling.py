@@ -1,4 +1,4 @@
-"""managedFields through the scale subresource: who owns a workload's replicas owns its Scale's.
+"""managedFields through the scale subresource: the owner of a workload's replicas owns its Scale's.
 
 Source: apimachinery 1.36, util/managedfields/scalehandler.go.
 """
@@ -22,7 +22,7 @@ _ONLY: Final = FieldSet.of(_REPLICAS)
 
 @cache
 def endpoint() -> Endpoint:
-    """Scale as a kind, with the one endpoint that it has."""
+    """Return the endpoint of Scale as a kind of its own."""
     from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
     kind = Kind("autoscaling", "v1", "Scale", "scale", autoscaling.Scale, autoscaling.Scale)
@@ -38,7 +38,10 @@ def track(parent: Endpoint, live: Any, new: Any, live_scale: Any, new_scale: Any
 
 
 def apply(parent: Endpoint, live: Any, live_scale: Any, config: Any, who: Who, *, force: bool) -> Any:
-    """A Scale, with its managedFields, of an apply to a workload's. Raises as `manager.apply`."""
+    """Return the Scale that an apply to a workload's Scale makes, with its managedFields.
+
+    Raises: StatusError, as `manager.apply`.
+    """
     _show(parent, live, live_scale)
     return manager.apply(endpoint(), live_scale, config, who, force=force)
 
@@ -51,7 +54,7 @@ def _managed(parent: Endpoint, obj: Any) -> Managed:
 
 
 def _show(parent: Endpoint, live: Any, scale: Any) -> bool:
-    """Puts owners of the replicas into the Scale; whether there are any."""
+    """Copy the owners of the replicas into the Scale; return whether there are any."""
     version = endpoint().kind.api_version
     managed = _managed(parent, live)
     owners = {
@@ -65,9 +68,9 @@ def _show(parent: Endpoint, live: Any, scale: Any) -> bool:
 
 
 def take_back(parent: Endpoint, live: Any, new: Any, scale: Any) -> None:
-    """Set managedFields of a workload to what its Scale's say."""
+    """Set managedFields of a workload from those of its Scale."""
     managed, scaled = _managed(parent, live), entries.decode(scale.metadata.managedFields, endpoint().message)
-    # Updates that this write makes have the Scale's version; in the workload all have its own.
+    # Entries of this write have the Scale's version; in the workload all have the workload's.
     version = parent.kind.api_version
     shown = {
         entries.identity(who.name, who.operation, version, who.subresource): owned

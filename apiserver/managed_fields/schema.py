@@ -1,7 +1,9 @@
-"""Types of documents for merging: from the table of messages, and how lists and maps merge.
+"""Types of documents for merging: from the wire table, and how lists and maps merge.
 
-Made type by type when first needed. Source: kube-openapi's schemaconv (what it makes of Kubernetes'
-definitions) and structured-merge-diff v6, schema.
+A type is built when it is first needed.
+
+Source: kube-openapi's schemaconv (its result for Kubernetes' definitions) and structured-merge-diff v6,
+schema.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from machinery.wire.schema import Field, messages
 
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
 _NUMBERS = frozenset({"int32", "int64", "uint32", "uint64", "double", "float"})
-# Fields that key a list and have a default; others that Go always writes are empty when left out.
+# List keys that have a default; other keys that Go always writes are empty when they are left out.
 _DEFAULTS = {
     "k8s.io.api.core.v1.ContainerPort": {"protocol": "TCP"},
     "k8s.io.api.core.v1.ServicePort": {"protocol": "TCP"},
@@ -27,7 +29,7 @@ _DEFAULTS = {
 
 
 class Shape(Enum):
-    """What a value of a type is; `ANY` is whatever it turns out to be, merged as JSON."""
+    """The shapes of a type; `ANY` merges by the value's JSON type."""
 
     SCALAR = "scalar"
     LIST = "list"
@@ -37,10 +39,11 @@ class Shape(Enum):
 
 @dataclass(slots=True, eq=False)
 class Type:
-    """One type.
+    """The type of a value.
 
-    `scalar` is string, numeric, boolean or untyped. An atomic list or map is one value; a list that is not is
-    a set, or has `keys`. `fields` are those of a struct; `element` is of lists, and of maps without fields.
+    `scalar` is string, numeric, boolean or untyped. An atomic list or map is one value; a list that is not
+    atomic is a set, or has `keys`. `fields` are those of a struct; `element` is of lists, and of maps without
+    fields.
     """
 
     shape: Shape
@@ -52,7 +55,7 @@ class Type:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def field_type(self, name: str) -> Type | None:
-        """Of a field or a map's value; None where there is no such field."""
+        """Return the type of a field or a map's value; None for an unknown field."""
         return self.fields.get(name) or self.element
 
 
@@ -63,7 +66,7 @@ UNTYPED: Final = Type(Shape.SCALAR, "untyped")
 ANY: Final = Type(Shape.ANY)
 _RAW: Final = Type(Shape.MAP, element=ANY)
 _STRINGS: Final = Type(Shape.LIST, atomic=True, element=STRING)
-# Types that write themselves: what the definitions say they are.
+# Types with their own JSON encoding: their types in the OpenAPI definitions.
 _OWN = {
     "k8s.io.apimachinery.pkg.api.resource.Quantity": UNTYPED,
     "k8s.io.apimachinery.pkg.util.intstr.IntOrString": UNTYPED,
@@ -81,14 +84,17 @@ _made: dict[str, Type] = {}
 
 @cache
 def _objects() -> frozenset[str]:
-    """Messages that have an apiVersion and a kind."""
+    """Return the messages that have an apiVersion and a kind."""
     return frozenset({str(kind.message.DESCRIPTOR.full_name) for kind in kinds.KINDS}) | {
         "k8s.io.api.autoscaling.v1.Scale"
     }
 
 
 def of_message(full_name: str) -> Type:
-    """The type of a message; KeyError where the table has none."""
+    """Return the type of a message.
+
+    Raises: KeyError when the wire table does not have it.
+    """
     found = _made.get(full_name)
     if found is None:
         rules = merge_rules().get(full_name, {})

@@ -1,7 +1,8 @@
-"""A document and its type: checks, keys of list elements, which fields it has.
+"""A document and its type: validation, keys of list elements, the set of its fields.
 
-Errors are worded as the real server words them, Go's `%v` and `%#v` included. Source: structured-merge-diff
-v6, typed (validate.go, helpers.go, tofieldset.go).
+Errors are worded as upstream's, with Go's `%v` and `%#v`.
+
+Source: structured-merge-diff v6, typed (validate.go, helpers.go, tofieldset.go).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from machinery.patch.strategic_schema import go_text, go_type
 
 
 class _Missing:
-    """No value at all; null is one."""
+    """The absence of a value; null is a value."""
 
     def __bool__(self) -> bool:
         return False
@@ -30,7 +31,7 @@ _ANY_MAP: Final = Type(Shape.MAP, element=ANY)
 
 
 class TypedError(ValueError):
-    """A document does not fit its type; each problem is (path as shown, text)."""
+    """A document that does not fit its type; each problem is (path as shown, text)."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         lines = [f"{path}: {text}" if path else text for path, text in problems]
@@ -38,7 +39,7 @@ class TypedError(ValueError):
 
 
 def resolved(declared: Type, *values: Any) -> Type:
-    """The type itself, or for `ANY` what the values are."""
+    """Return the type, or for `ANY` the type of the values."""
     if declared.shape is not Shape.ANY:
         return declared
     for value in values:
@@ -50,7 +51,10 @@ def resolved(declared: Type, *values: Any) -> Type:
 
 
 def item_key(declared: Type, item: Any) -> str:
-    """The path element of a list's element. Raises ValueError with what is wrong with it."""
+    """Return the path element of a list's element.
+
+    Raises: ValueError for an element without its keys.
+    """
     if not declared.keys:
         return _set_element(item)
     if item is None:
@@ -86,7 +90,10 @@ def _set_element(item: Any) -> str:
 
 
 def validate(value: Any, declared: Type) -> None:
-    """Raises TypedError; lists may not have the same element twice."""
+    """Validate a document; lists may not have duplicate elements.
+
+    Raises: TypedError.
+    """
     problems: list[tuple[str, str]] = []
     _validate(value, declared, "", problems)
     if problems:
@@ -136,7 +143,7 @@ def _validate_list(value: list[Any], declared: Type, path: str, problems: list[t
 
 
 def scalar_problem(scalar: str, value: Any) -> str:
-    """Why a value is no such scalar, or ""; null is every scalar."""
+    """Return why a value is not of this scalar type, or ""; null is of every type."""
     if value is None or value is MISSING:
         return ""
     number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -150,12 +157,12 @@ def scalar_problem(scalar: str, value: Any) -> str:
 
 
 def _go_pointer(value: Any) -> str:
-    """Go's `%v` of a pointer to the value's wrapper."""
+    """Return Go's `%v` of a pointer to the value's wrapper."""
     return f"&{{{go_text(value)}}}"
 
 
 def _go_syntax(value: Any) -> str:
-    """Go's `%#v` of the same."""
+    """Return Go's `%#v` of a pointer to the value's wrapper."""
     return f"&value.valueUnstructured{{Value:{_go_literal(value)}}}"
 
 
@@ -172,18 +179,18 @@ def _go_literal(value: Any) -> str:
     return go_text(value)
 
 
-# Which fields a document has.
+# The fields of a document.
 
 
 def field_set(value: Any, declared: Type) -> FieldSet:
-    """Every leaf and every element that the document mentions; it has been validated."""
+    """Return every leaf and every list element of a validated document."""
     found = FieldSet()
     _fields(value, declared, found)
     return found
 
 
 def _fields(value: Any, declared: Type, into: FieldSet) -> bool:
-    """Collects below a value; True where the value is itself a leaf."""
+    """Collect the fields below a value; return whether the value itself is a leaf."""
     declared = resolved(declared, value)
     if declared.shape is Shape.SCALAR or declared.atomic:
         return True
@@ -194,7 +201,7 @@ def _fields(value: Any, declared: Type, into: FieldSet) -> bool:
             element = paths.field(name)
             below = FieldSet()
             leaf = _fields(inner, declared.field_type(name) or ANY, below)
-            # Fields of a struct are in by what is below them; entries of a map by themselves.
+            # A struct field is implied by its members; an entry of a map is a member itself.
             if leaf or inner is None or inner == {} or name not in declared.fields:
                 into.members.add(element)
             if below:
@@ -209,7 +216,7 @@ def _list_fields(value: list[Any], declared: Type, into: FieldSet) -> None:
     for element, item in zip(elements, value, strict=True):
         into.members.add(element)
         if counts[element] > 1:
-            continue  # of those that come twice only the place is known
+            continue  # only the index of a duplicate is known
         below = FieldSet()
         _fields(item, declared.element, below)
         if below:

@@ -44,6 +44,7 @@ def mandatory_levels() -> list[flowcontrol.PriorityLevelConfiguration]:
 
 
 def suggested_levels() -> list[flowcontrol.PriorityLevelConfiguration]:
+    """Return the suggested priority levels of a new cluster."""
     return [
         _level("system", 30, 33, (64, 6, 50)),
         _level("node-high", 40, 25, (64, 6, 50)),
@@ -108,6 +109,7 @@ def mandatory_schemas() -> list[flowcontrol.FlowSchema]:
 
 
 def suggested_schemas() -> list[flowcontrol.FlowSchema]:
+    """Return the suggested flow schemas of a new cluster."""
     probes = _schema("probes", "exempt", 2, "", groups=_EVERYBODY, everything=False)
     probes.spec.rules[0].nonResourceRules.add(
         verbs=["get"], nonResourceURLs=["/healthz", "/readyz", "/livez"]

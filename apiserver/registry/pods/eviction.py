@@ -185,7 +185,7 @@ class EvictionRequest:
 
 
 def _ignores_budgets(pod: core.Pod) -> bool:
-    """Report whether a pod is finished or terminating: budgets do not protect it."""
+    """Report whether budgets do not protect a pod: it is pending, finished or terminating."""
     return pod.status.phase in ("Succeeded", "Failed", "Pending") or pod.metadata.HasField(
         "deletionTimestamp"
     )

@@ -198,7 +198,7 @@ async def test_made_up_names_do_not_fill_the_memory() -> None:
     control = FlowControl(FakeClock())
     for number in range(10_000):
         control.arrive(ALICE, Attributes("get", path=f"/{number}")).leave()
-    assert len(control._ways) <= 4096
+    assert len(control._classifications) <= 4096
 
 
 class OneUser:
