@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from apiserver.access.user import User
 from machinery.api import errors, kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.runtime.clock import Clock
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _COORDINATE_BYTES = 32
 _DOTS = 2
-_BOUND: dict[str, Kind[Any]] = {"pod": kinds.POD, "secret": kinds.SECRET, "node": kinds.NODE}
+_BOUND: dict[str, AnyKind] = {"pod": kinds.POD, "secret": kinds.SECRET, "node": kinds.NODE}
 _LEEWAY_SECONDS = 1.0
 
 
 class Objects(Protocol):
     """The watch cache."""
 
-    def get(self, kind: Kind[Any], namespace: str, name: str) -> Any: ...
+    def get(self, kind: AnyKind, namespace: str, name: str) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class ServiceAccountTokens:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         return User(document["sub"], groups, account["uid"], tuple(sorted(extra)))
 
-    def _same(self, kind: Kind[Any], namespace: str, wanted: dict[str, str]) -> bool:
+    def _same(self, kind: AnyKind, namespace: str, wanted: dict[str, str]) -> bool:
         found = self._objects.get(kind, namespace, wanted["name"])
         return found is not None and found.message.metadata.uid == wanted["uid"]
 

@@ -8,13 +8,11 @@ Source: kube-apiserver 1.36, plugin/pkg/admission/certificates.
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.access.attributes import Attributes
 from apiserver.access.authorizer import Authorizer
 from apiserver.access.user import MASTERS, current_user
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import CERTIFICATE_SIGNING_REQUEST, Kind
+from machinery.api.kinds import CERTIFICATE_SIGNING_REQUEST, AnyKind
 
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 
@@ -43,7 +41,7 @@ class CertificateApproval(_OfSigner):
     name = "CertificateApproval"
     verb = "approve"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return (kind, operation, subresource) == (CERTIFICATE_SIGNING_REQUEST, "UPDATE", "approval")
 
     async def validate(self, request: Request, lookup: Lookup) -> None:
@@ -58,7 +56,7 @@ class CertificateSigning(_OfSigner):
     name = "CertificateSigning"
     verb = "sign"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return (kind, operation, subresource) == (CERTIFICATE_SIGNING_REQUEST, "UPDATE", "status")
 
     async def validate(self, request: Request, lookup: Lookup) -> None:
@@ -75,7 +73,7 @@ class CertificateSubjectRestriction(Plugin):
 
     name = "CertificateSubjectRestriction"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return (kind, operation, subresource) == (CERTIFICATE_SIGNING_REQUEST, "CREATE", "")
 
     async def validate(self, request: Request, lookup: Lookup) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from apiserver.admission.certificates import CertificateSubjectRestriction
 from apiserver.admission.claim_resize import PersistentVolumeClaimResize
@@ -21,7 +20,7 @@ from apiserver.admission.resource_quota import ResourceQuota
 from apiserver.admission.runtime_class import RuntimeClassAdmission
 from apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.features.gates import Gates
 
 NAMES = (
@@ -96,13 +95,13 @@ class Chain:
     def __init__(self, found: Collection[Plugin], lookup: Lookup) -> None:
         self._plugins = tuple(found)
         self._lookup = lookup
-        self._handling: dict[tuple[Kind[Any], Operation, str], _Handling] = {}
+        self._handling: dict[tuple[AnyKind, Operation, str], _Handling] = {}
 
-    def handling(self, kind: Kind[Any], operation: Operation, subresource: str) -> tuple[Plugin, ...]:
+    def handling(self, kind: AnyKind, operation: Operation, subresource: str) -> tuple[Plugin, ...]:
         """Return the plugins that handle such requests; empty for most."""
         return self._of((kind, operation, subresource))[0]
 
-    def _of(self, key: tuple[Kind[Any], Operation, str]) -> _Handling:
+    def _of(self, key: tuple[AnyKind, Operation, str]) -> _Handling:
         handling = self._handling.get(key)
         if handling is None:
             found = tuple(plugin for plugin in self._plugins if plugin.handles(*key))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
+from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, AnyKind
 from machinery.api.pb import core
 from machinery.resources.quantity import Quantity
 
@@ -17,7 +15,7 @@ class PersistentVolumeClaimResize(Plugin):
 
     name = "PersistentVolumeClaimResize"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return kind is PERSISTENT_VOLUME_CLAIM and operation == "UPDATE" and not subresource
 
     async def validate(self, request: Request, lookup: Lookup) -> None:

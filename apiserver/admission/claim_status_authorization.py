@@ -12,7 +12,7 @@ Source: kube-apiserver 1.36, registry/resource/authorization.go.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from apiserver.access.attributes import CURRENT_ATTRIBUTES, Attributes
 from apiserver.access.authorizer import Authorizer, forbidden
@@ -22,7 +22,7 @@ from apiserver.kinds.resource.resource_claims import drop_deallocated
 from apiserver.validation import field, names
 from machinery.api import errors, kinds
 from machinery.api.errors import Cause
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import core, devices
 
 GATE: Final = "DRAResourceClaimGranularStatusAuthorization"
@@ -49,7 +49,7 @@ class ClaimStatusAuthorization(Plugin):
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return operation == "UPDATE" and kind is kinds.RESOURCE_CLAIM and subresource == "status"
 
     async def validate(self, request: Request, lookup: Lookup) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import POD, Kind
+from machinery.api.kinds import POD, AnyKind
 from machinery.api.pb import core
 
 SECONDS = 300
@@ -21,7 +19,7 @@ class DefaultTolerationSeconds(Plugin):
 
     name = "DefaultTolerationSeconds"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return kind is POD and operation != "DELETE" and not subresource
 
     async def admit(self, request: Request, lookup: Lookup) -> None:

@@ -9,12 +9,11 @@ Source: kube-apiserver 1.36, registry/resource.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.validation import field
 from machinery.api import errors, kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import devices
 
 NAMESPACE_LABEL = "resource.kubernetes.io/admin-access"
@@ -26,7 +25,7 @@ class DeviceAdminAccess(Plugin):
 
     name = "DeviceAdminAccess"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         if operation == "CREATE":
             return kind in (kinds.RESOURCE_CLAIM, kinds.RESOURCE_CLAIM_TEMPLATE) and not subresource
         return operation == "UPDATE" and kind is kinds.RESOURCE_CLAIM and subresource == "status"

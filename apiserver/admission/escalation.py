@@ -20,7 +20,7 @@ from apiserver.access.user import MASTERS, User, current_user
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from machinery.api import kinds
 from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 _ROLES = (kinds.ROLE, kinds.CLUSTER_ROLE)
 _BINDINGS = (kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING)
@@ -36,7 +36,7 @@ class Escalation(Plugin):
         self._rbac = rbac
         self._authorizer = authorizer
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return kind in (*_ROLES, *_BINDINGS) and operation != "DELETE"
 
     async def admit(self, request: Request, lookup: Lookup) -> None:
@@ -72,7 +72,7 @@ class Escalation(Plugin):
             raise StatusError(404, "NotFound", role.missing)
         self._check(user, request, rules)
 
-    def _may(self, user: User, verb: str, kind: Kind[Any], namespace: str, name: str) -> bool:
+    def _may(self, user: User, verb: str, kind: AnyKind, namespace: str, name: str) -> bool:
         asked = Attributes(verb, kind.plural, kind.group, kind.version, "", namespace, name)
         return self._authorizer.decide(user, asked).allowed
 
@@ -95,7 +95,8 @@ def _only_for_collection(request: Request) -> bool:
     """Report whether an update changes only what garbage collection writes: owners and finalizers."""
     if request.operation != "UPDATE":
         return False
-    new, old = request.kind.message(), request.kind.message()
+    new: Any = request.kind.message()
+    old: Any = request.kind.message()
     new.CopyFrom(request.obj)
     old.CopyFrom(request.old)
     if (list(new.metadata.ownerReferences), list(new.metadata.finalizers)) == (

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from apiserver.objects.cached_object import CachedObject
 from machinery.api import errors
 from machinery.api.errors import Cause, StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 
@@ -19,7 +19,7 @@ class Request:
     """One write. `admit` may change `obj`; `old` is the stored object (None on create), which is shared."""
 
     operation: Operation
-    kind: Kind[Any]
+    kind: AnyKind
     namespace: str
     name: str
     subresource: str
@@ -39,18 +39,18 @@ class Request:
 class Lookup(Protocol):
     """Access of plugins to other objects: from the cache, and from etcd when the cache does not have them."""
 
-    async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None: ...
+    async def find(self, kind: AnyKind, namespace: str, name: str) -> CachedObject | None: ...
 
-    async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
+    async def known(self, kind: AnyKind) -> Sequence[CachedObject]:
         """Return the cached objects of a cluster-scoped kind."""
         ...
 
-    def listed(self, kind: Kind[Any], namespace: str) -> Sequence[CachedObject]:
+    def listed(self, kind: AnyKind, namespace: str) -> Sequence[CachedObject]:
         """Return the cached objects of a namespace; nearly free when there are no objects."""
         ...
 
     async def change(
-        self, kind: Kind[Any], namespace: str, name: str, mutate: Callable[[Any], Awaitable[Any]]
+        self, kind: AnyKind, namespace: str, name: str, mutate: Callable[[Any], Awaitable[Any]]
     ) -> None:
         """Update an object that the server itself maintains, without its strategy and admission.
 
@@ -66,7 +66,7 @@ class Plugin:
 
     name = ""
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         raise NotImplementedError
 
     async def admit(self, request: Request, lookup: Lookup) -> None:

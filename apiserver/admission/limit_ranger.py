@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.objects.cached_object import CachedObject
-from machinery.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, Kind
+from machinery.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, AnyKind
 from machinery.api.pb import core
 from machinery.features.gates import Gates
 from machinery.resources import resource_lists as amounts
@@ -25,7 +25,7 @@ class LimitRanger(Plugin):
     def __init__(self, gates: Gates) -> None:
         self._pod_level = gates.enabled("PodLevelResources")
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         if kind is POD:
             return (operation, subresource) in (("CREATE", ""), ("UPDATE", "resize"))
         return kind is PERSISTENT_VOLUME_CLAIM and operation != "DELETE" and not subresource

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from machinery.api import errors
 from machinery.api.errors import Cause
-from machinery.api.kinds import NAMESPACE, Kind
+from machinery.api.kinds import NAMESPACE, AnyKind
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
@@ -17,7 +15,7 @@ class NamespaceLifecycle(Plugin):
 
     name = "NamespaceLifecycle"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         # Updates need no check: an existing object has a namespace.
         return kind is NAMESPACE if operation == "DELETE" else operation == "CREATE" and kind.namespaced
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import NODE, POD, Kind
+from machinery.api.kinds import NODE, POD, AnyKind
 from machinery.api.pb import core
 from machinery.features.gates import Gates
 from machinery.resources.pod_resources import is_sidecar
@@ -24,7 +23,7 @@ class NodeDeclaredFeatureValidator(Plugin):
     def __init__(self, gates: Gates) -> None:
         self._enabled = gates.enabled("NodeDeclaredFeatures")
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return self._enabled and kind is POD and operation == "UPDATE" and subresource in ("", "resize")
 
     async def validate(self, request: Request, lookup: Lookup) -> None:

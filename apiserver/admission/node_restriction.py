@@ -16,7 +16,7 @@ from apiserver.access.node.identity import NodeIdentity, identify
 from apiserver.access.user import current_user
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from machinery.api import errors, kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 MIRROR = "kubernetes.io/config.mirror"
 _LEASES = "kube-node-lease"
@@ -56,7 +56,7 @@ class NodeRestriction(Plugin):
     name = "NodeRestriction"
 
     def __init__(self) -> None:
-        self._checks: dict[Kind[Any], Callable[[Request, NodeIdentity, Lookup], Any]] = {
+        self._checks: dict[AnyKind, Callable[[Request, NodeIdentity, Lookup], Any]] = {
             kinds.POD: self._pod,
             kinds.NODE: self._node,
             kinds.PERSISTENT_VOLUME_CLAIM: self._claim,
@@ -66,7 +66,7 @@ class NodeRestriction(Plugin):
             kinds.RESOURCE_SLICE: self._slice,
         }
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return kind in _HANDLED
 
     async def admit(self, request: Request, lookup: Lookup) -> None:

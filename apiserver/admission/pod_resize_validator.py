@@ -6,11 +6,9 @@ deferring is the kubelet's part.
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from machinery.api.errors import Cause
-from machinery.api.kinds import NODE, POD, Kind
+from machinery.api.kinds import NODE, POD, AnyKind
 from machinery.api.pb import core
 from machinery.features.gates import Gates
 from machinery.resources.pod_resources import node_allocatable, pod_requests
@@ -26,7 +24,7 @@ class PodResizeValidator(Plugin):
     def __init__(self, gates: Gates) -> None:
         self._pod_level = gates.enabled("PodLevelResources")
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return kind is POD and operation == "UPDATE" and subresource == "resize"
 
     async def validate(self, request: Request, lookup: Lookup) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import NODE, POD, Kind
+from machinery.api.kinds import NODE, POD, AnyKind
 from machinery.features.gates import Gates, Version
 
 SINCE = Version(1, 35)
@@ -24,7 +22,7 @@ class PodTopologyLabels(Plugin):
     def __init__(self, gates: Gates) -> None:
         self._enabled = gates.version >= SINCE
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return self._enabled and kind is POD and operation == "CREATE" and subresource in ("", "binding")
 
     async def admit(self, request: Request, lookup: Lookup) -> None:

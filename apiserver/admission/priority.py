@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import POD, PRIORITY_CLASS, Kind
+from machinery.api.kinds import POD, PRIORITY_CLASS, AnyKind
 from machinery.api.pb import core, scheduling
 
 _PREEMPT = "PreemptLowerPriority"
@@ -17,7 +15,7 @@ class Priority(Plugin):
 
     name = "Priority"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return kind in (POD, PRIORITY_CLASS) and operation != "DELETE" and not subresource
 
     async def admit(self, request: Request, lookup: Lookup) -> None:

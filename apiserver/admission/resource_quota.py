@@ -7,11 +7,10 @@ without a status limits nothing yet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.objects.cached_object import CachedObject
-from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, Kind
+from machinery.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_QUOTA, SERVICE, AnyKind
 from machinery.api.pb import core
 from machinery.resources import quota
 from machinery.resources import resource_lists as amounts
@@ -37,7 +36,7 @@ class ResourceQuota(Plugin):
 
     name = "ResourceQuota"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         if not kind.namespaced or operation == "DELETE":
             return False
         if operation == "CREATE":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import POD, RUNTIME_CLASS, Kind
+from machinery.api.kinds import POD, RUNTIME_CLASS, AnyKind
 from machinery.api.pb import core, node
 from machinery.resources.quantity import Quantity
 
@@ -18,7 +18,7 @@ class RuntimeClassAdmission(Plugin):
 
     name = "RuntimeClass"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return kind is POD and operation == "CREATE" and not subresource
 
     async def admit(self, request: Request, lookup: Lookup) -> None:

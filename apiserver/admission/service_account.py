@@ -16,7 +16,7 @@ from apiserver.access.node.graph import secrets
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
 from apiserver.objects import generate_name
 from apiserver.validation.pods.annotations import MIRROR_ANNOTATION
-from machinery.api.kinds import POD, SERVICE_ACCOUNT, Kind
+from machinery.api.kinds import POD, SERVICE_ACCOUNT, AnyKind
 from machinery.api.pb import core
 from machinery.runtime.clock import Clock
 
@@ -42,7 +42,7 @@ class ServiceAccount(Plugin):
         self._clock = clock
         self._rng = rng
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         if kind is not POD:
             return False
         return subresource == "" if operation == "CREATE" else subresource == "ephemeralcontainers"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
+from machinery.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, AnyKind
 
 _FINALIZERS = {
     PERSISTENT_VOLUME_CLAIM: "kubernetes.io/pvc-protection",
@@ -18,7 +16,7 @@ class StorageObjectInUseProtection(Plugin):
 
     name = "StorageObjectInUseProtection"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return kind in _FINALIZERS and operation == "CREATE" and not subresource
 
     async def admit(self, request: Request, lookup: Lookup) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.admission.interface import Lookup, Operation, Plugin, Request
-from machinery.api.kinds import NODE, Kind
+from machinery.api.kinds import NODE, AnyKind
 from machinery.scheduling.taints import find_taint
 
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -16,7 +14,7 @@ class TaintNodesByCondition(Plugin):
 
     name = "TaintNodesByCondition"
 
-    def handles(self, kind: Kind[Any], operation: Operation, subresource: str) -> bool:
+    def handles(self, kind: AnyKind, operation: Operation, subresource: str) -> bool:
         return kind is NODE and operation == "CREATE" and not subresource
 
     async def admit(self, request: Request, lookup: Lookup) -> None:

@@ -6,11 +6,10 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.watcher import EventType, Watcher, WatchEvent
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 Predicate = Callable[[CachedObject], bool]
 Convert = Callable[[CachedObject], CachedObject]
@@ -93,7 +92,7 @@ class KindCache:
         "subscriptions",
     )
 
-    def __init__(self, kind: Kind[Any], *, history_max: int) -> None:
+    def __init__(self, kind: AnyKind, *, history_max: int) -> None:
         self.kind = kind
         self._objects: dict[str, CachedObject] = {}
         self._keys: list[str] = []

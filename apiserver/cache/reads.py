@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from google.protobuf.message import Message
-
 from apiserver.cache import continue_token
 from apiserver.cache.continue_token import ContinueToken, InvalidToken
 from apiserver.cache.kind_cache import Convert
@@ -34,7 +32,7 @@ from apiserver.storage.interface import Compacted, Storage, StorageError, Stored
 from apiserver.storage.status import to_status
 from machinery.api import errors
 from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import meta
 
 # Keys read at once when a selector may drop most of them.
@@ -73,14 +71,14 @@ class Reads:
         self,
         storage: Storage,
         cache: WatchCache,
-        fields_of: Callable[[Kind[Message]], SelectableFields[Any]],
+        fields_of: Callable[[AnyKind], SelectableFields[Any]],
     ) -> None:
         self._storage = storage
         self._cache = cache
         self._fields_of = fields_of
 
     async def get(
-        self, kind: Kind[Any], namespace: str, name: str, *, resource_version: str = ""
+        self, kind: AnyKind, namespace: str, name: str, *, resource_version: str = ""
     ) -> CachedObject | None:
         """Return an object of a stored kind, or None when it does not exist."""
         if not resource_version:
@@ -97,7 +95,7 @@ class Reads:
         return self._cache.get(kind, namespace, name)
 
     async def list(
-        self, kind: Kind[Any], namespace: str, options: ListOptions, *, convert: Convert | None = None
+        self, kind: AnyKind, namespace: str, options: ListOptions, *, convert: Convert | None = None
     ) -> ListPage:
         """Return a page of objects in key order."""
         selectors = parse_selectors(options.label_selector, options.field_selector)
@@ -113,7 +111,7 @@ class Reads:
         return ListPage(items, page.resource_version, page.continue_token, page.remaining)
 
     async def watch(
-        self, kind: Kind[Any], namespace: str, options: WatchOptions, *, convert: Convert | None = None
+        self, kind: AnyKind, namespace: str, options: WatchOptions, *, convert: Convert | None = None
     ) -> Watcher:
         """Watch from `options.resource_version`; "" begins with a consistent current state."""
         selectors = parse_selectors(options.label_selector, options.field_selector)
@@ -149,7 +147,7 @@ class Reads:
         await self._cache.wait_until(revision)
 
     async def _first_page(
-        self, kind: Kind[Any], namespace: str, options: ListOptions, predicate: Predicate | None
+        self, kind: AnyKind, namespace: str, options: ListOptions, predicate: Predicate | None
     ) -> ListPage:
         version, limit = options.resource_version, max(options.limit, 0)
         if version == "0":
@@ -167,7 +165,7 @@ class Reads:
         return self._from_cache(kind, namespace, predicate, limit=limit)
 
     async def _continued(
-        self, kind: Kind[Any], namespace: str, options: ListOptions, predicate: Predicate | None
+        self, kind: AnyKind, namespace: str, options: ListOptions, predicate: Predicate | None
     ) -> ListPage:
         if options.resource_version not in ("", "0"):
             raise errors.bad_request("specifying resource version is not allowed when using continue")
@@ -182,7 +180,7 @@ class Reads:
 
     def _from_cache(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         predicate: Predicate | None,
         *,
@@ -208,7 +206,7 @@ class Reads:
 
     async def _exactly(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         predicate: Predicate | None,
         *,
@@ -233,7 +231,7 @@ class Reads:
 
     async def _from_etcd(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         predicate: Predicate | None,
         revision: int,
@@ -267,10 +265,10 @@ class Reads:
             after = page.items[-1].key
 
 
-def _below(kind: Kind[Any], namespace: str, key: str) -> str:
+def _below(kind: AnyKind, namespace: str, key: str) -> str:
     return key.removeprefix(kind.key_prefix(namespace))
 
 
-def _object(kind: Kind[Any], value: StoredValue) -> CachedObject:
+def _object(kind: AnyKind, value: StoredValue) -> CachedObject:
     namespace, _, name = value.key.removeprefix(kind.key_prefix()).rpartition("/")
     return CachedObject(kind, namespace, name, value.mod_revision, stored=value.data)

@@ -26,7 +26,7 @@ from apiserver.objects.watcher import EventType, Watcher, WatchEvent
 from apiserver.storage.etcd_watch import Change, watch
 from apiserver.storage.interface import Compacted, Storage, StorageError
 from machinery.api import errors, kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.runtime import logs
 from machinery.runtime.backoff import ExponentialBackoff, Retries
 from machinery.runtime.clock import Clock
@@ -104,15 +104,15 @@ class WatchCache:
     def loaded(self) -> bool:
         return self._loaded.is_set()
 
-    def of(self, kind: Kind[Any]) -> KindCache:
+    def of(self, kind: AnyKind) -> KindCache:
         """Return the cache of one kind."""
         return self._kinds[kind]
 
-    def get(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
+    def get(self, kind: AnyKind, namespace: str, name: str) -> CachedObject | None:
         """Return the newest version that the watch has received; it may be behind etcd."""
         return self._kinds[kind].get(f"{namespace}/{name}" if kind.namespaced else name)
 
-    def list(self, kind: Kind[Any], namespace: str = "") -> list[CachedObject]:
+    def list(self, kind: AnyKind, namespace: str = "") -> list[CachedObject]:
         """Return all objects in key order, at `revision`."""
         return [*self._kinds[kind].in_order(namespace)]
 
@@ -121,7 +121,7 @@ class WatchCache:
         """The number of watches."""
         return sum(len(cache.subscriptions) for cache in set(self._kinds.values()))
 
-    def counts(self) -> Iterator[tuple[Kind[Any], int]]:
+    def counts(self) -> Iterator[tuple[AnyKind, int]]:
         """Yield each stored kind and its number of objects."""
         for cache in self._stored:
             yield cache.kind, len(cache)
@@ -156,7 +156,7 @@ class WatchCache:
 
     def watch(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str = "",
         *,
         since_revision: int = 0,
@@ -389,9 +389,9 @@ def _present(
             yield WatchEvent(EventType.ADDED, current.converted(convert) if convert else current)
 
 
-def _initial_events_end(kind: Kind[Any], revision: int, convert: Convert | None) -> WatchEvent:
+def _initial_events_end(kind: AnyKind, revision: int, convert: Convert | None) -> WatchEvent:
     """Return the bookmark that ends the initial events of a streaming list (KEP-3157)."""
-    empty = kind.message()
+    empty: Any = kind.message()
     empty.metadata.annotations["k8s.io/initial-events-end"] = "true"
     bookmark = CachedObject(kind, "", "", revision, stored=envelope.encode(empty))
     return WatchEvent(EventType.BOOKMARK, bookmark.converted(convert) if convert else bookmark)

@@ -13,7 +13,7 @@ from apiserver.kinds.flowcontrol import bootstrap
 from apiserver.objects.watcher import EventType
 from machinery.api import errors
 from machinery.api.errors import StatusError
-from machinery.api.kinds import FLOW_SCHEMA, KINDS, PRIORITY_LEVEL_CONFIGURATION, Kind
+from machinery.api.kinds import FLOW_SCHEMA, KINDS, PRIORITY_LEVEL_CONFIGURATION, AnyKind
 from machinery.api.pb import flowcontrol
 from machinery.runtime import logs
 from machinery.runtime.clock import to_time
@@ -63,7 +63,7 @@ def sizes(cache: WatchCache) -> Callable[[str, str], Stored]:
 
 async def _ensured(registry: RegistryAPI, cache: WatchCache) -> bool:
     """Create the missing mandatory and suggested objects; return False when that failed."""
-    wanted: list[tuple[Kind[Any], list[Any]]] = [
+    wanted: list[tuple[AnyKind, list[Any]]] = [
         (PRIORITY_LEVEL_CONFIGURATION, [*bootstrap.mandatory_levels(), *bootstrap.suggested_levels()]),
         (FLOW_SCHEMA, [*bootstrap.mandatory_schemas(), *bootstrap.suggested_schemas()]),
     ]
@@ -82,7 +82,7 @@ async def _ensured(registry: RegistryAPI, cache: WatchCache) -> bool:
 
 
 async def _follow(
-    control: FlowControl, registry: RegistryAPI, cache: WatchCache, clock: Clock, kind: Kind[Any]
+    control: FlowControl, registry: RegistryAPI, cache: WatchCache, clock: Clock, kind: AnyKind
 ) -> None:
     while True:
         try:

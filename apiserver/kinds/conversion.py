@@ -13,27 +13,27 @@ from google.protobuf.message import Message
 from apiserver.kinds.table import rules_of
 from apiserver.objects.cached_object import CachedObject
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 
-def stored_kind(kind: Kind[Message]) -> Kind[Message]:
+def stored_kind(kind: AnyKind) -> AnyKind:
     """Return the kind whose key and form objects of `kind` have in etcd."""
     return kinds.STORED_AS.get(kind, kind)
 
 
-def conversion(kind: Kind[Message]) -> Callable[[CachedObject], CachedObject] | None:
+def conversion(kind: AnyKind) -> Callable[[CachedObject], CachedObject] | None:
     """Return the function that shows stored objects as `kind`, or None where they are shown as stored."""
     found = rules_of(kind).conversion
     return found.show if found is not None else None
 
 
-def shown(kind: Kind[Message], stored: CachedObject) -> CachedObject:
+def shown(kind: AnyKind, stored: CachedObject) -> CachedObject:
     """Return a stored object as clients of `kind` see it."""
     show = conversion(kind)
     return stored.converted(show) if show is not None else stored
 
 
-def as_stored(kind: Kind[Message], body: Message) -> Any:
+def as_stored(kind: AnyKind, body: Message) -> Any:
     """Return a client's object in the form that is stored; a stored object is returned as it is."""
     found = rules_of(kind).conversion
     return found.to_stored(body) if found is not None and isinstance(body, kind.message) else body

@@ -17,7 +17,7 @@ from apiserver.kinds.strategy import Strategy
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.selectable_fields import METADATA, SelectableFields
 from apiserver.printing.columns import Columns
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.features.gates import Version
 
 M = TypeVar("M", bound=Message)
@@ -53,7 +53,7 @@ class Deprecation:
     """The version that deprecates a kind, and the kind to use instead."""
 
     since: Version
-    successor: Kind[Message]
+    successor: AnyKind
 
 
 class IncompleteRules(TypeError):
@@ -67,7 +67,7 @@ class KindRules(Generic[M]):
     Raises: IncompleteRules where the strategy validates nothing and `unvalidated` does not say why.
     """
 
-    kind: Kind[Message]
+    kind: AnyKind
     strategy: Strategy[M]
     """How objects are prepared, validated and changed, with a strategy for each subresource."""
     columns: Columns[M]

@@ -16,7 +16,7 @@ from apiserver.access.user import ADMIN, User
 from apiserver.validation import metadata, names
 from apiserver.validation.equality import same
 from machinery.api.errors import Cause, StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind, Kind
 from machinery.api.objects import metadata_of
 from machinery.api.pb import meta
 from machinery.features.gates import Gates, Version
@@ -156,7 +156,7 @@ class ReadOnlyStrategy(Strategy[M]):
         raise read_only(self.kind)
 
 
-def read_only(kind: Kind[Message]) -> StatusError:
+def read_only(kind: AnyKind) -> StatusError:
     """Return the 405 of a write."""
     problem = f"{kind.group_resource} cannot be written: Nominee serves built-in kinds only"
     return StatusError(405, "MethodNotAllowed", problem)

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from google.protobuf.message import Message
-
 from apiserver.kinds.apiextensions import custom_resource_definitions
 from apiserver.kinds.apps import controller_revisions, daemon_sets, deployments, replica_sets, stateful_sets
 from apiserver.kinds.autoscaling import horizontal_pod_autoscalers
@@ -65,7 +63,7 @@ from apiserver.kinds.storage import (
 from apiserver.kinds.strategy import Strategy
 from apiserver.objects.selectable_fields import SelectableFields
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 _ROWS: tuple[KindRules[Any], ...] = (
     custom_resource_definitions.RULES,
@@ -130,11 +128,9 @@ class WrongRows(LookupError):
     """A kind has no rules, or has them twice."""
 
 
-def table(
-    rows: Iterable[KindRules[Any]], served: Iterable[Kind[Message]]
-) -> Mapping[Kind[Message], KindRules[Any]]:
+def table(rows: Iterable[KindRules[Any]], served: Iterable[AnyKind]) -> Mapping[AnyKind, KindRules[Any]]:
     """Return the rows by their kinds. Raises: WrongRows where not every served kind has exactly one."""
-    made: dict[Kind[Message], KindRules[Any]] = {}
+    made: dict[AnyKind, KindRules[Any]] = {}
     for row in rows:
         if row.kind in made:
             raise WrongRows(f"{row.kind!r} has two rows in apiserver.kinds.table")
@@ -148,16 +144,16 @@ def table(
 RULES = table(_ROWS, kinds.KINDS)
 
 
-def rules_of(kind: Kind[Message]) -> KindRules[Any]:
+def rules_of(kind: AnyKind) -> KindRules[Any]:
     """Return the rules of a kind that is served."""
     return RULES[kind]
 
 
-def strategy_of(kind: Kind[Message]) -> Strategy[Any]:
+def strategy_of(kind: AnyKind) -> Strategy[Any]:
     """Return the strategy of a kind that is served; its own `kind` is the stored kind."""
     return RULES[kind].strategy
 
 
-def fields_of(kind: Kind[Message]) -> SelectableFields[Any]:
+def fields_of(kind: AnyKind) -> SelectableFields[Any]:
     """Return the fields that selectors of a kind may ask for."""
     return RULES[kind].fields

@@ -26,7 +26,7 @@ from apiserver.managed_fields.typed import TypedError, validate
 from apiserver.schema.go_errors import unmarshal_problem
 from machinery.api import kinds
 from machinery.api.errors import Cause, StatusError, bad_request
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import meta
 from machinery.wire import codec
 
@@ -52,7 +52,7 @@ _STRIPPED: Final = FieldSet.of(
 class Endpoint:
     """The kind and subresource of a write, and the fields that it does not change (dotted paths)."""
 
-    kind: Kind[Any]
+    kind: AnyKind
     subresource: str = ""
     reset_fields: tuple[str, ...] = ()
 
@@ -124,7 +124,7 @@ def apply(endpoint: Endpoint, live: Any | None, config: Any, who: Who, *, force:
     Raises: StatusError 400 and 500 for a configuration of another type, 409 with the conflicts.
     """
     check_type(endpoint.kind, config)
-    base = live if live is not None else endpoint.kind.message()
+    base: Any = live if live is not None else endpoint.kind.message()
     try:
         managed = entries.decode(base.metadata.managedFields, endpoint.message)
     except BadEntries as error:
@@ -149,7 +149,7 @@ def apply(endpoint: Endpoint, live: Any | None, config: Any, who: Who, *, force:
     return made
 
 
-def check_type(kind: Kind[Any], config: Any) -> None:
+def check_type(kind: AnyKind, config: Any) -> None:
     """Check that a configuration is of the endpoint's type.
 
     Raises: StatusError 400.
@@ -290,7 +290,7 @@ def _document(endpoint: Endpoint, obj: Any) -> Any:
 
 
 @cache
-def _empty(kind: Kind[Any]) -> Any:
+def _empty(kind: AnyKind) -> Any:
     """Return the document of an object without any field set. It is shared: never change it."""
     return codec.to_json(kind.message())
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.wire import envelope, presence
 
 
@@ -34,7 +34,7 @@ class CachedObject:
 
     def __init__(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         revision: int,
@@ -108,7 +108,7 @@ class CachedObject:
         return f"<CachedObject {self.key} @{self.revision}>"
 
 
-def unstored(kind: Kind[Message], message: Message, namespace: str = "", name: str = "") -> CachedObject:
+def unstored(kind: AnyKind, message: Message, namespace: str = "", name: str = "") -> CachedObject:
     """Return a message that is never stored (a review, a TokenRequest) as an object; fills its presence."""
     presence.fill(message)
     stored = envelope.wrap(kind, message.SerializeToString(deterministic=True))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 from google.protobuf.message import Message
 from k8s.io.api.authentication.v1 import generated_pb2 as authentication
@@ -19,7 +19,7 @@ from k8s.io.api.autoscaling.v1 import generated_pb2 as autoscaling
 
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.watcher import Watcher
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import core, meta, policy
 
 
@@ -126,7 +126,7 @@ class RegistryAPI(Protocol):
 
     async def get(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         subresource: str = "",
@@ -134,17 +134,17 @@ class RegistryAPI(Protocol):
         resource_version: str = "",
     ) -> CachedObject: ...
 
-    async def list(self, kind: Kind[Any], namespace: str, options: ListOptions) -> ListPage: ...
+    async def list(self, kind: AnyKind, namespace: str, options: ListOptions) -> ListPage: ...
 
-    async def watch(self, kind: Kind[Any], namespace: str, options: WatchOptions) -> Watcher: ...
+    async def watch(self, kind: AnyKind, namespace: str, options: WatchOptions) -> Watcher: ...
 
     async def create(
-        self, kind: Kind[Any], namespace: str, body: Message, options: WriteOptions = NO_OPTIONS
+        self, kind: AnyKind, namespace: str, body: Message, options: WriteOptions = NO_OPTIONS
     ) -> WriteResult: ...
 
     async def update(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         subresource: str,
@@ -154,7 +154,7 @@ class RegistryAPI(Protocol):
 
     async def patch(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         subresource: str,
@@ -164,14 +164,14 @@ class RegistryAPI(Protocol):
     ) -> WriteResult: ...
 
     async def delete(
-        self, kind: Kind[Any], namespace: str, name: str, options: meta.DeleteOptions
+        self, kind: AnyKind, namespace: str, name: str, options: meta.DeleteOptions
     ) -> DeleteResult: ...
 
-    async def get_scale(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject: ...
+    async def get_scale(self, kind: AnyKind, namespace: str, name: str) -> CachedObject: ...
 
     async def update_scale(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         body: autoscaling.Scale,
@@ -180,7 +180,7 @@ class RegistryAPI(Protocol):
 
     async def patch_scale(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         patch_kind: PatchKind,

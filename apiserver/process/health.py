@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from apiserver.cache.watch_cache import WatchCache
 from apiserver.process.bootstrap import NAMESPACES
 from apiserver.process.own_service import NAME, NAMESPACE
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.process.health import Health
 from machinery.scheduling.priority import SYSTEM_CLASSES
 
@@ -76,7 +75,7 @@ def _log() -> None:
         raise RuntimeError("the log is closed")
 
 
-def _written(*, roles: bool, flow_control: bool) -> Iterable[tuple[str, Kind[Any], str, tuple[str, ...]]]:
+def _written(*, roles: bool, flow_control: bool) -> Iterable[tuple[str, AnyKind, str, tuple[str, ...]]]:
     """Yield (hook, kind, namespace, names) of the objects written at start, in upstream's order."""
     if flow_control:
         levels = ("catch-all", "exempt")
@@ -95,7 +94,7 @@ def _written(*, roles: bool, flow_control: bool) -> Iterable[tuple[str, Kind[Any
 
 
 def _exist(
-    cache: Callable[[], WatchCache | None], kind: Kind[Any], namespace: str, names: Iterable[str]
+    cache: Callable[[], WatchCache | None], kind: AnyKind, namespace: str, names: Iterable[str]
 ) -> Check:
     def check() -> None:
         found = cache()

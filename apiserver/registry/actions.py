@@ -21,7 +21,7 @@ from apiserver.registry.pods import binding as bindings
 from apiserver.registry.pods.eviction import EvictionRequest
 from apiserver.registry.update import change_object
 from machinery.api import errors, kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import core, policy
 
 
@@ -75,7 +75,7 @@ async def issue_token(
 
 
 async def _admit(
-    context: RegistryContext, kind: Kind[Any], namespace: str, name: str, subresource: str, body: Any
+    context: RegistryContext, kind: AnyKind, namespace: str, name: str, subresource: str, body: Any
 ) -> None:
     """Run all admission plugins of an action."""
     if context.admission.handling(kind, "CREATE", subresource):

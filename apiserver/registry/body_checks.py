@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from google.protobuf.message import Message
 
 from apiserver.kinds.strategy import Strategy
@@ -13,7 +11,7 @@ from apiserver.objects.list_options import InvalidResourceVersion, parse_revisio
 from apiserver.validation import field, names
 from machinery.api import errors
 from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.names import go_quote
 from machinery.api.pb import meta
 
@@ -43,7 +41,7 @@ def check_name(name: str, metadata: meta.ObjectMeta) -> None:
         )
 
 
-def check_scope(kind: Kind[Any], namespace: str) -> None:
+def check_scope(kind: AnyKind, namespace: str) -> None:
     """Check that a namespace is given only for namespaced kinds.
 
     Raises: StatusError 404.

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.kinds.table import strategy_of
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import ListOptions, ListPage, RegistryAPI
 from apiserver.registry import deletion
 from machinery.api import errors
 from machinery.api.errors import StatusError
-from machinery.api.kinds import NAMESPACE, Kind
+from machinery.api.kinds import NAMESPACE, AnyKind
 from machinery.api.pb import meta
 
 DELETED_AT_ONCE_MAX = 100_000
 
 
-def is_deletable(kind: Kind[Any], namespace: str) -> bool:
+def is_deletable(kind: AnyKind, namespace: str) -> bool:
     """Report whether the collection may be deleted: not namespaces, and not across all namespaces.
 
     Source: kube-apiserver 1.36, endpoints/installer.go.
@@ -26,7 +24,7 @@ def is_deletable(kind: Kind[Any], namespace: str) -> bool:
 
 async def delete_collection(
     registry: RegistryAPI,
-    kind: Kind[Any],
+    kind: AnyKind,
     namespace: str,
     listing: ListOptions,
     options: meta.DeleteOptions,

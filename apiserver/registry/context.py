@@ -26,7 +26,7 @@ from apiserver.schema import version_fields
 from machinery import defaults
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.features.gates import Gates
 from machinery.runtime.clock import Clock, to_time
 
@@ -41,7 +41,7 @@ def new_uid(rng: random.Random, clock: Clock) -> str:
 class Target:
     """The object of a change: `kind` is the request's, `strategy` the endpoint's, for the stored kind."""
 
-    kind: Kind[Any]
+    kind: AnyKind
     strategy: Strategy[Any]
     namespace: str
     name: str
@@ -79,7 +79,7 @@ class RegistryContext:
         """Return the uid of a new object."""
         return new_uid(self.rng, self.clock)
 
-    def strategy(self, kind: Kind[Any], subresource: str) -> Strategy[Any]:
+    def strategy(self, kind: AnyKind, subresource: str) -> Strategy[Any]:
         """Return the strategy of an endpoint. Raises: StatusError 404 of a subresource that is not served."""
         strategy = strategy_of(kind)
         if not subresource:
@@ -92,17 +92,17 @@ class RegistryContext:
             raise errors.unknown_resource()
         return found
 
-    def target(self, kind: Kind[Any], namespace: str, name: str, subresource: str) -> Target:
+    def target(self, kind: AnyKind, namespace: str, name: str, subresource: str) -> Target:
         """Return the object of a change. Raises: StatusError 404 of a subresource that is not served."""
         return Target(kind, self.strategy(kind, subresource), namespace, name, subresource)
 
-    def complete(self, kind: Kind[Any], obj: Any) -> None:
+    def complete(self, kind: AnyKind, obj: Any) -> None:
         """Set defaults and drop fields that this version does not know, in place. Raises: StatusError 413."""
         rules.check_size(kind, obj)
         defaults.apply(kind, obj, self.gates)
         version_fields.drop(self.gates.version, obj)
 
-    def check_may_create(self, kind: Kind[Any], namespace: str, name: str) -> None:
+    def check_may_create(self, kind: AnyKind, namespace: str, name: str) -> None:
         """Authorize the creation that an update or apply turns into. Raises: StatusError 403."""
         if self.authorize is not None:
             where = namespace if kind.namespaced else ""
@@ -113,7 +113,7 @@ class RegistryContext:
         return self.event_ttl_seconds if strategy.expires else 0
 
     async def admit(
-        self, operation: Operation, kind: Kind[Any], obj: Any, old: Any, subresource: str = ""
+        self, operation: Operation, kind: AnyKind, obj: Any, old: Any, subresource: str = ""
     ) -> None:
         """Run the mutating admission plugins of a write."""
         if self.admission.handling(kind, operation, subresource):
@@ -123,7 +123,7 @@ class RegistryContext:
             )
 
     async def validate(
-        self, operation: Operation, kind: Kind[Any], subresource: str, obj: Any, old: Any, dry_run: bool
+        self, operation: Operation, kind: AnyKind, subresource: str, obj: Any, old: Any, dry_run: bool
     ) -> None:
         """Run the validating admission plugins of a write."""
         if self.admission.handling(kind, operation, subresource):
@@ -132,7 +132,7 @@ class RegistryContext:
                 Request(operation, kind, namespace, name, subresource, obj, old, dry_run)
             )
 
-    async def settle(self, kind: Kind[Any], written: CachedObject) -> None:
+    async def settle(self, kind: AnyKind, written: CachedObject) -> None:
         """Wait until the cache has a write that the rules of the next request read from there."""
         if self.cache is None or not rules_of(kind).read_your_write or not written.revision:
             return
@@ -143,7 +143,7 @@ class RegistryContext:
             if not errors.is_timeout(error):
                 raise
 
-    async def release(self, kind: Kind[Any], gone: CachedObject, *, dry_run: bool) -> None:
+    async def release(self, kind: AnyKind, gone: CachedObject, *, dry_run: bool) -> None:
         """Free the cluster addresses and node ports of a deleted Service."""
         if kind is kinds.SERVICE and not dry_run:
             await self.services.release(gone.message)

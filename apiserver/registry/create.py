@@ -20,12 +20,12 @@ from apiserver.registry.services.allocation import Claims
 from machinery import defaults
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 
 async def create(
     context: RegistryContext,
-    kind: Kind[Any],
+    kind: AnyKind,
     namespace: str,
     body: Any,
     options: WriteOptions,
@@ -46,7 +46,7 @@ async def create(
 
 async def create_completed(
     context: RegistryContext,
-    kind: Kind[Any],
+    kind: AnyKind,
     strategy: Strategy[Any],
     obj: Any,
     options: WriteOptions,

@@ -5,8 +5,6 @@ Source: kube-apiserver 1.36, registry/generic/registry/store.go (Delete).
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.admission.interface import Request
 from apiserver.kinds import conversion
 from apiserver.kinds.table import strategy_of
@@ -16,12 +14,12 @@ from apiserver.registry.body_checks import check_segment
 from apiserver.registry.context import RegistryContext
 from apiserver.registry.deletion import Deletion
 from machinery.api import errors, kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import meta
 
 
 async def delete(
-    context: RegistryContext, kind: Kind[Any], namespace: str, name: str, options: meta.DeleteOptions
+    context: RegistryContext, kind: AnyKind, namespace: str, name: str, options: meta.DeleteOptions
 ) -> tuple[CachedObject, bool]:
     """Delete an object at once or gracefully; returns it, and whether it is gone.
 

@@ -8,7 +8,7 @@ from typing import Any
 from apiserver.objects.cached_object import CachedObject
 from apiserver.registry.reading import Cache
 from apiserver.registry.store import Store
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 
 class Lookups:
@@ -18,21 +18,21 @@ class Lookups:
         self._store = store
         self._cache = cache
 
-    async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
+    async def find(self, kind: AnyKind, namespace: str, name: str) -> CachedObject | None:
         """Return an object from the cache, or from etcd when the cache does not have it."""
         return await self._store.find(kind, namespace, name)
 
-    async def known(self, kind: Kind[Any]) -> Sequence[CachedObject]:
+    async def known(self, kind: AnyKind) -> Sequence[CachedObject]:
         """Return all cached objects of a cluster-scoped kind."""
         return self._cache.list(kind) if self._cache is not None else await self._store.list(kind)
 
-    def listed(self, kind: Kind[Any], namespace: str) -> Sequence[CachedObject]:
+    def listed(self, kind: AnyKind, namespace: str) -> Sequence[CachedObject]:
         """Return the cached objects of a namespace; none without a cache."""
         return self._cache.list(kind, namespace) if self._cache is not None else ()
 
     async def change(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         mutate: Callable[[CachedObject], Awaitable[Any]],

@@ -14,7 +14,7 @@ from apiserver.schema.documents import SyntaxProblem, parse_json, strict_problem
 from apiserver.schema.go_errors import conversion_problem, unmarshal_problem
 from apiserver.validation import field
 from machinery.api.errors import GroupKind, StatusError, bad_request, invalid, request_too_large
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.features.gates import Version
 from machinery.patch.json_patch import PatchError, merge_patch, strategic_merge_patch
 from machinery.patch.strategic_schema import go_text
@@ -127,7 +127,7 @@ def _undecodable(patch_kind: PatchKind, problem: str, validation: Validation | N
 
 
 def apply(
-    kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any, validation: Validation | None = None
+    kind: AnyKind, patch_kind: PatchKind, patch: Any, current: Any, validation: Validation | None = None
 ) -> Any:
     """Return a new object with the patch applied; `current` stays unchanged.
 
@@ -161,7 +161,7 @@ def _members(path: str) -> list[str]:
     return path.partition("[")[0].split(".")
 
 
-def _document(kind: Kind[Any], current: Any) -> dict[str, Any]:
+def _document(kind: AnyKind, current: Any) -> dict[str, Any]:
     """Return the object's JSON with its type, which that of a Scale lacks."""
     return {"kind": kind.kind, "apiVersion": kind.api_version, **codec.to_json(current)}
 
@@ -179,7 +179,7 @@ def _unfit(shown: str, problem: str) -> StatusError:
 
 
 def _apply_to_all(
-    kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any, unknown: list[str] | None
+    kind: AnyKind, patch_kind: PatchKind, patch: Any, current: Any, unknown: list[str] | None
 ) -> Any:
     document = _document(kind, current)
     changed = _merged(patch_kind, kind.message.DESCRIPTOR.full_name, document, patch)
@@ -188,7 +188,7 @@ def _apply_to_all(
     if problem:
         raise _unfit(_shown(patch_kind, patch, changed), problem)
     try:
-        made = codec.from_json(kind.message, changed, unknown_fields=unknown)
+        made: Any = codec.from_json(kind.message, changed, unknown_fields=unknown)
     except codec.DecodeError as error:
         problem = _decode_problem(patch_kind, kind, changed, error)
         raise _unfit(_shown(patch_kind, patch, changed), problem) from None
@@ -196,13 +196,13 @@ def _apply_to_all(
     return made
 
 
-def _decode_problem(patch_kind: PatchKind, kind: Kind[Any], document: Any, error: DecodeError) -> str:
+def _decode_problem(patch_kind: PatchKind, kind: AnyKind, document: Any, error: DecodeError) -> str:
     """Return the problem of a patched document: only a strategic patch's is not decoded from JSON."""
     describe = conversion_problem if patch_kind is PatchKind.STRATEGIC else unmarshal_problem
     return describe(kind.message, document, error)
 
 
-def _other_type(kind: Kind[Any], document: dict[str, Any]) -> str:
+def _other_type(kind: AnyKind, document: dict[str, Any]) -> str:
     """Return why a patched object is not a `kind`, or ""; a kind that was removed is the endpoint's."""
     problem = body_type.malformed(document)
     if problem:
@@ -244,7 +244,7 @@ def _merged(patch_kind: PatchKind, message: str, document: Any, patch: Any) -> A
     return strategic_merge_patch(message, document, patch)
 
 
-def _parts(kind: Kind[Any], patch: Any) -> dict[str, Any] | None:
+def _parts(kind: AnyKind, patch: Any) -> dict[str, Any] | None:
     """Return the patch by the object's parts (metadata, spec, status), or None when it patches other fields.
 
     Then only those parts are converted to JSON, which halves the work of patches from schedulers and
@@ -259,7 +259,7 @@ def _parts(kind: Kind[Any], patch: Any) -> dict[str, Any] | None:
 
 
 def _apply_to_parts(
-    kind: Kind[Any], patch_kind: PatchKind, patch: Any, current: Any, unknown: list[str] | None
+    kind: AnyKind, patch_kind: PatchKind, patch: Any, current: Any, unknown: list[str] | None
 ) -> Any:
     new = kind.message()
     new.CopyFrom(current)

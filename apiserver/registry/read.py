@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from apiserver.kinds import conversion
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import ListOptions, ListPage, WatchOptions
@@ -12,12 +10,12 @@ from apiserver.registry.body_checks import check_scope, check_segment
 from apiserver.registry.context import RegistryContext
 from apiserver.registry.reading import Reader
 from machinery.api import errors
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 
 async def get(
     context: RegistryContext,
-    kind: Kind[Any],
+    kind: AnyKind,
     namespace: str,
     name: str,
     subresource: str,
@@ -38,14 +36,14 @@ async def get(
 
 
 async def list_objects(
-    context: RegistryContext, kind: Kind[Any], namespace: str, options: ListOptions
+    context: RegistryContext, kind: AnyKind, namespace: str, options: ListOptions
 ) -> ListPage:
     """Return a page of objects. Raises: StatusError 400, 404, 410, 422, 503."""
     check_scope(kind, namespace)
     return await _reads(context).list(kind, namespace, options, convert=conversion.conversion(kind))
 
 
-async def watch(context: RegistryContext, kind: Kind[Any], namespace: str, options: WatchOptions) -> Watcher:
+async def watch(context: RegistryContext, kind: AnyKind, namespace: str, options: WatchOptions) -> Watcher:
     """Begin a watch. Raises: StatusError 400, 404, 410, 503, 504."""
     check_scope(kind, namespace)
     return await _reads(context).watch(kind, namespace, options, convert=conversion.conversion(kind))

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from apiserver.cache.kind_cache import Convert
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import ListOptions, ListPage, WatchOptions
 from apiserver.objects.watcher import Watcher
 from apiserver.registry.store import Snapshot
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 
 class Reader(Protocol):
     """Reading from cache and storage (`apiserver.cache.reads.Reads`)."""
 
     async def get(
-        self, kind: Kind[Any], namespace: str, name: str, *, resource_version: str = ""
+        self, kind: AnyKind, namespace: str, name: str, *, resource_version: str = ""
     ) -> CachedObject | None: ...
 
     async def list(
-        self, kind: Kind[Any], namespace: str, options: ListOptions, *, convert: Convert | None = None
+        self, kind: AnyKind, namespace: str, options: ListOptions, *, convert: Convert | None = None
     ) -> ListPage: ...
 
     async def watch(
-        self, kind: Kind[Any], namespace: str, options: WatchOptions, *, convert: Convert | None = None
+        self, kind: AnyKind, namespace: str, options: WatchOptions, *, convert: Convert | None = None
     ) -> Watcher: ...
 
 
 class Cache(Snapshot, Protocol):
     """The part of the watch cache that writes use."""
 
-    def list(self, kind: Kind[Any], namespace: str = "") -> Sequence[CachedObject]: ...
+    def list(self, kind: AnyKind, namespace: str = "") -> Sequence[CachedObject]: ...
 
     async def wait_until(self, revision: int) -> None: ...

@@ -12,7 +12,6 @@ import random
 from collections.abc import Callable, Collection
 from functools import partial
 from types import TracebackType
-from typing import Any
 
 from google.protobuf.message import Message
 from k8s.io.api.authentication.v1 import generated_pb2 as authentication
@@ -53,7 +52,7 @@ from apiserver.registry.update import update
 from apiserver.storage.interface import Storage, StorageError
 from apiserver.storage.status import to_status
 from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import core, meta, policy
 from machinery.features.gates import Gates
 from machinery.runtime.clock import Clock
@@ -133,7 +132,7 @@ class Registry:
 
     async def get(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         subresource: str = "",
@@ -144,17 +143,17 @@ class Registry:
         with _Statuses():
             return await read.get(self._context, kind, namespace, name, subresource, resource_version)
 
-    async def get_scale(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject:
+    async def get_scale(self, kind: AnyKind, namespace: str, name: str) -> CachedObject:
         """Return a workload's Scale. Raises: StatusError 400, 404."""
         with _Statuses():
             return await scale.get(self._context, kind, namespace, name)
 
-    async def list(self, kind: Kind[Any], namespace: str, options: ListOptions) -> ListPage:
+    async def list(self, kind: AnyKind, namespace: str, options: ListOptions) -> ListPage:
         """Return a page of objects. Raises: StatusError 400, 404, 410, 422, 503."""
         with _Statuses():
             return await read.list_objects(self._context, kind, namespace, options)
 
-    async def watch(self, kind: Kind[Any], namespace: str, options: WatchOptions) -> Watcher:
+    async def watch(self, kind: AnyKind, namespace: str, options: WatchOptions) -> Watcher:
         """Begin a watch. Raises: StatusError 400, 404, 410, 503, 504."""
         with _Statuses():
             return await read.watch(self._context, kind, namespace, options)
@@ -162,7 +161,7 @@ class Registry:
     # Writing.
 
     async def create(
-        self, kind: Kind[Any], namespace: str, body: Message, options: WriteOptions = NO_OPTIONS
+        self, kind: AnyKind, namespace: str, body: Message, options: WriteOptions = NO_OPTIONS
     ) -> WriteResult:
         """Create an object. Raises: StatusError 400, 403, 409, 413, 422."""
         with _Statuses() as warnings:
@@ -171,7 +170,7 @@ class Registry:
 
     async def update(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         subresource: str,
@@ -189,7 +188,7 @@ class Registry:
 
     async def patch(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         subresource: str,
@@ -211,7 +210,7 @@ class Registry:
         return WriteResult(changed, created, warnings)
 
     async def delete(
-        self, kind: Kind[Any], namespace: str, name: str, options: meta.DeleteOptions
+        self, kind: AnyKind, namespace: str, name: str, options: meta.DeleteOptions
     ) -> DeleteResult:
         """Delete an object, at once or gracefully. Raises: StatusError 400, 403, 404, 409, 422."""
         with _Statuses() as warnings:
@@ -223,7 +222,7 @@ class Registry:
 
     async def update_scale(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         body: autoscaling.Scale,
@@ -237,7 +236,7 @@ class Registry:
 
     async def patch_scale(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         patch_kind: PatchKind,

@@ -15,7 +15,7 @@ from apiserver.storage.interface import VALUE_BYTES_MAX
 from apiserver.validation import field, metadata
 from machinery.api import errors
 from machinery.api.errors import GroupKind
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import meta
 from machinery.wire import presence
 
@@ -37,7 +37,7 @@ def check_options(name: str, options: WriteOptions, *, force: bool = False) -> N
         raise errors.invalid(GroupKind("meta.k8s.io", name), "", causes)
 
 
-def check_size(kind: Kind[Any], new: Any) -> None:
+def check_size(kind: AnyKind, new: Any) -> None:
     """Refuse an object that etcd would refuse, before defaults, managedFields and validation take seconds.
 
     ConfigMaps and Secrets have a lower limit of their own, with another message.

@@ -21,7 +21,7 @@ from apiserver.schema import version_fields
 from apiserver.validation import field, metadata, names
 from machinery.api import errors
 from machinery.api.errors import GroupResource, StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.objects import resource_version_number
 from machinery.api.pb import meta
 from machinery.api.selectors import LabelSelector, SelectorError
@@ -62,7 +62,7 @@ def _selector(selector: Any) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
 
 
-async def get(context: RegistryContext, kind: Kind[Any], namespace: str, name: str) -> CachedObject:
+async def get(context: RegistryContext, kind: AnyKind, namespace: str, name: str) -> CachedObject:
     """Return a workload's Scale. Raises: StatusError 400, 404."""
     found = await read.get(context, kind, namespace, name, "", "")
     return as_object(of(found.message))
@@ -114,7 +114,7 @@ def _check_place(target: Target, scale: autoscaling.Scale) -> None:
     check_name(target.name, scale.metadata)
 
 
-def _check(kind: Kind[Any], live: Any, scale: autoscaling.Scale) -> None:
+def _check(kind: AnyKind, live: Any, scale: autoscaling.Scale) -> None:
     """Check that a Scale is valid and belongs to this workload.
 
     Raises: StatusError 409, 422.

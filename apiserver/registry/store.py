@@ -18,7 +18,7 @@ from apiserver.objects.cached_object import CachedObject
 from apiserver.storage.interface import KeyExists, RevisionMismatch, Storage, StoredValue
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.wire import envelope, presence
 
 UPDATE_ATTEMPTS_MAX = 64
@@ -28,7 +28,7 @@ UPDATE_ATTEMPTS_MAX = 64
 class Snapshot(Protocol):
     """The watch cache, from which an update may start without a read of etcd."""
 
-    def get(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None: ...
+    def get(self, kind: AnyKind, namespace: str, name: str) -> CachedObject | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Preconditions:
     uid: str = ""
     resource_version: str = ""
 
-    def check(self, kind: Kind[Any], current: CachedObject) -> None:
+    def check(self, kind: AnyKind, current: CachedObject) -> None:
         """Check the preconditions.
 
         Raises: StatusError 409.
@@ -88,7 +88,7 @@ class Store:
 
     # Reading.
 
-    async def read(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject:
+    async def read(self, kind: AnyKind, namespace: str, name: str) -> CachedObject:
         """Return the newest version, from etcd itself.
 
         Raises: StatusError 404.
@@ -98,17 +98,17 @@ class Store:
             raise errors.not_found(kind, name)
         return found
 
-    async def newest(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
+    async def newest(self, kind: AnyKind, namespace: str, name: str) -> CachedObject | None:
         """Return the newest version, from etcd itself, or None when the object does not exist."""
         value = await self._storage.get(kind.key(namespace, name))
         return self._object(kind, namespace, name, value) if value is not None else None
 
-    async def find(self, kind: Kind[Any], namespace: str, name: str) -> CachedObject | None:
+    async def find(self, kind: AnyKind, namespace: str, name: str) -> CachedObject | None:
         """Return an object from the cache, or else from etcd; None when it does not exist."""
         cached = self._snapshot.get(kind, namespace, name) if self._snapshot is not None else None
         return cached if cached is not None else await self.newest(kind, namespace, name)
 
-    async def list(self, kind: Kind[Any], namespace: str = "") -> list[CachedObject]:
+    async def list(self, kind: AnyKind, namespace: str = "") -> list[CachedObject]:
         """Return all objects, from etcd itself."""
         prefix = kind.key_prefix(namespace if kind.namespaced else "")
         found = await self._storage.range(prefix)
@@ -119,13 +119,13 @@ class Store:
             objects.append(self._object(kind, where, name, value))
         return objects
 
-    def _object(self, kind: Kind[Any], namespace: str, name: str, value: StoredValue) -> CachedObject:
+    def _object(self, kind: AnyKind, namespace: str, name: str, value: StoredValue) -> CachedObject:
         return CachedObject(kind, namespace, name, value.mod_revision, stored=value.data)
 
     # Writing.
 
     async def create(
-        self, kind: Kind[Any], obj: Any, *, dry_run: bool = False, lease_seconds: int = 0
+        self, kind: AnyKind, obj: Any, *, dry_run: bool = False, lease_seconds: int = 0
     ) -> CachedObject:
         """Write a new object.
 
@@ -149,7 +149,7 @@ class Store:
             raise await self._exists(kind, namespace, name) from None
         return CachedObject(kind, namespace, name, revision, stored=data)
 
-    async def _exists(self, kind: Kind[Any], namespace: str, name: str) -> StatusError:
+    async def _exists(self, kind: AnyKind, namespace: str, name: str) -> StatusError:
         error = errors.already_exists(kind, name)
         value = await self._storage.get(kind.key(namespace, name))
         if value is None:
@@ -162,7 +162,7 @@ class Store:
 
     async def update(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         mutate: Mutation,
@@ -220,7 +220,7 @@ class Store:
 
     async def delete(
         self,
-        kind: Kind[Any],
+        kind: AnyKind,
         namespace: str,
         name: str,
         *,
@@ -250,7 +250,7 @@ class Store:
         raise errors.conflict(kind, name)
 
 
-def encode(kind: Kind[Any], obj: Any, *, filled: bool = False) -> bytes:
+def encode(kind: AnyKind, obj: Any, *, filled: bool = False) -> bytes:
     """Return the stored form of an object, without a resourceVersion, which is the key's revision."""
     obj.metadata.resourceVersion = ""
     if not filled:

@@ -14,7 +14,7 @@ from apiserver.objects.cached_object import CachedObject, unstored
 from apiserver.validation import field
 from machinery.api import errors, kinds
 from machinery.api.errors import GroupKind, GroupResource
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind, Kind
 
 if TYPE_CHECKING:
     from apiserver.access.service_accounts import ServiceAccountTokens
@@ -25,7 +25,7 @@ TOKEN_REQUEST = Kind(
     GROUP, "v1", "TokenRequest", "tokenrequests", authentication.TokenRequest, authentication.TokenRequest
 )
 SECONDS, SECONDS_MIN, SECONDS_MAX = 3600, 600, 1 << 32
-_BOUND: dict[str, Kind[Any]] = {"Pod": kinds.POD, "Secret": kinds.SECRET, "Node": kinds.NODE}
+_BOUND: dict[str, AnyKind] = {"Pod": kinds.POD, "Secret": kinds.SECRET, "Node": kinds.NODE}
 
 
 def prepare(body: Any, namespace: str, name: str) -> None:

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf.message import Message
-
 from apiserver.kinds.table import strategy_of
 from apiserver.objects.requests import WriteOptions
 from apiserver.registry import rules
 from apiserver.schema.documents import SyntaxProblem, parse_yaml
 from machinery.api.errors import bad_request
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import meta
 from machinery.wire import codec, presence
 from machinery.wire.scalars import json_type
@@ -37,7 +35,7 @@ class Configuration:
     duplicates: Sequence[str] = ()
 
 
-def endpoint(kind: Kind[Message], subresource: str = "") -> Endpoint:
+def endpoint(kind: AnyKind, subresource: str = "") -> Endpoint:
     """Return the description of a kind's endpoint for managedFields."""
     from apiserver.managed_fields.manager import Endpoint
 
@@ -47,7 +45,7 @@ def endpoint(kind: Kind[Message], subresource: str = "") -> Endpoint:
     return Endpoint(kind, subresource, strategy.reset_fields)
 
 
-def create(kind: Kind[Any], new: Any, options: WriteOptions, now: meta.Time) -> None:
+def create(kind: AnyKind, new: Any, options: WriteOptions, now: meta.Time) -> None:
     """Set a new object's managedFields, before admission, whose changes have no manager."""
     if not options.tracked and not new.metadata.managedFields:
         return
@@ -57,7 +55,7 @@ def create(kind: Kind[Any], new: Any, options: WriteOptions, now: meta.Time) -> 
 
 
 def update(
-    kind: Kind[Any], subresource: str, live: Any, new: Any, options: WriteOptions, now: meta.Time
+    kind: AnyKind, subresource: str, live: Any, new: Any, options: WriteOptions, now: meta.Time
 ) -> None:
     """Set managedFields of a changed object."""
     if not live.metadata.managedFields and not new.metadata.managedFields:
@@ -89,7 +87,7 @@ def _timeless(entry: meta.ManagedFieldsEntry) -> tuple[str, ...]:
 
 
 def apply(
-    kind: Kind[Any],
+    kind: AnyKind,
     subresource: str,
     live: Any | None,
     config: Configuration,
@@ -131,7 +129,7 @@ def configuration(patch: bytes) -> Configuration:
     return Configuration(config, document.duplicates)
 
 
-def check_size(kind: Kind[Any], config: Configuration) -> None:
+def check_size(kind: AnyKind, config: Configuration) -> None:
     """Refuse a configuration that is too large by itself before it is merged. Raises: StatusError 413."""
     try:
         message = codec.from_json(kind.message, config.document)

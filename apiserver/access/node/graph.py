@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from apiserver.access.node.identity import NodeIdentity
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 Reference = tuple[str, str]
 """Resource and name, in the pod's own namespace."""
@@ -54,9 +54,9 @@ class Found(Protocol):
 class Objects(Protocol):
     """The watch cache."""
 
-    def list(self, kind: Kind[Any], namespace: str = "") -> Sequence[Found]: ...
+    def list(self, kind: AnyKind, namespace: str = "") -> Sequence[Found]: ...
 
-    def get(self, kind: Kind[Any], namespace: str, name: str) -> Found | None: ...
+    def get(self, kind: AnyKind, namespace: str, name: str) -> Found | None: ...
 
 
 def references(pod: Any) -> frozenset[Reference]:

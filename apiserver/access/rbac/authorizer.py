@@ -18,7 +18,7 @@ from apiserver.access.authorizer import NO_OPINION, Decision, RulesFor
 from apiserver.access.rbac.role_index import RoleIndex
 from apiserver.access.user import User
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 _VERDICTS_MAX = 50_000
 _KINDS = (kinds.ROLE, kinds.ROLE_BINDING, kinds.CLUSTER_ROLE, kinds.CLUSTER_ROLE_BINDING)
@@ -27,11 +27,11 @@ _KINDS = (kinds.ROLE, kinds.ROLE_BINDING, kinds.CLUSTER_ROLE, kinds.CLUSTER_ROLE
 class Objects(Protocol):
     """The part of the watch cache that RBAC needs."""
 
-    def of(self, kind: Kind[Any]) -> Any:
+    def of(self, kind: AnyKind) -> Any:
         """Return the kind's cache, whose `last_change` is the revision of the kind's newest change."""
         ...
 
-    def list(self, kind: Kind[Any], namespace: str = "") -> Sequence[Any]: ...
+    def list(self, kind: AnyKind, namespace: str = "") -> Sequence[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

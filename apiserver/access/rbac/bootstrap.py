@@ -17,7 +17,7 @@ from apiserver.access.rbac.bootstrap_policy import AUTOUPDATE, load
 from apiserver.access.rbac.rules import Rule, uncovered
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 if TYPE_CHECKING:
     from apiserver.cache.watch_cache import WatchCache
@@ -31,7 +31,7 @@ async def bootstrap(registry: RegistryAPI, cache: WatchCache) -> None:
     """
     policy = load()
     aggregation.settle(policy.cluster_roles)
-    wanted: list[tuple[Kind[Any], list[Any]]] = [
+    wanted: list[tuple[AnyKind, list[Any]]] = [
         (kinds.CLUSTER_ROLE, policy.cluster_roles),
         (kinds.CLUSTER_ROLE_BINDING, policy.cluster_role_bindings),
         (kinds.ROLE, policy.roles),
@@ -74,7 +74,7 @@ def _subject(subject: Any) -> tuple[str, str, str]:
     return subject.kind, subject.namespace, subject.name
 
 
-async def _create(registry: RegistryAPI, kind: Kind[Any], obj: Any) -> None:
+async def _create(registry: RegistryAPI, kind: AnyKind, obj: Any) -> None:
     try:
         await registry.create(kind, obj.metadata.namespace, obj)
     except StatusError as error:
@@ -82,7 +82,7 @@ async def _create(registry: RegistryAPI, kind: Kind[Any], obj: Any) -> None:
             raise
 
 
-async def _update(registry: RegistryAPI, kind: Kind[Any], obj: Any) -> None:
+async def _update(registry: RegistryAPI, kind: AnyKind, obj: Any) -> None:
     try:
         await registry.update(kind, obj.metadata.namespace, obj.metadata.name, "", obj)
     except StatusError as error:

@@ -103,7 +103,7 @@ def impatient(both: Both) -> Iterator[None]:
 
 @pytest.fixture
 def space(both: Both) -> str:
-    """A namespace that nobody else uses."""
+    """Return a namespace that no other test uses."""
     both.count += 1
     name = f"space-{both.count}"
     made = both.grpc.create(NAMESPACE, {"metadata": {"name": name}})

@@ -10,7 +10,7 @@ import pytest
 from machinery.api.kinds import CONFIG_MAP, NODE, POD, REPLICA_SET
 from machinery.runtime import failpoints
 from tests.apiserver.fronts.adapter import Api, Outcome
-from tests.apiserver.fronts.test_fronts import config_map, made, pod, refused, replica_set
+from tests.apiserver.fronts.documents import config_map, made, pod, refused, replica_set
 
 BEFORE, AFTER, SEND = "apiserver.write.before", "apiserver.write.after", "apiserver.watch.send"
 WRITES: dict[str, Callable[[Api, str], Outcome]] = {

@@ -194,7 +194,7 @@ def test_what_lists_and_watches_are_asked(
     if named and kind.namespaced:
         path = f"{base}/namespaces/default/{kind.plural}"
     reply = _asked(both, path, query, accept)
-    # Upstream answers a resourceVersion that is none with 500 where a watch or a get asks for it.
+    # Upstream answers an invalid resourceVersion of a watch or a get with 500.
     assert reply.code < 500 or b"Internal error" not in reply.body, (path, query, reply.body)
     assert reply.code != 500 or b"resourceVersion: Invalid value" in reply.body, (path, query, reply.body)
 

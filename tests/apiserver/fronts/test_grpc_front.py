@@ -107,7 +107,7 @@ async def test_pages(etcd: ThrowawayEtcd) -> None:
         assert rest.remaining_item_count is None
 
 
-async def test_a_watch_tells_every_change(etcd: ThrowawayEtcd) -> None:
+async def test_a_watch_reports_every_change(etcd: ThrowawayEtcd) -> None:
     async with serving(etcd) as running:
         client = running.client
         created = await client.create(pod("a"))

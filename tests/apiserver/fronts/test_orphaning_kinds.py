@@ -8,7 +8,7 @@ import pytest
 
 from machinery.api.kinds import CRON_JOB, JOB, REPLICA_SET, REPLICATION_CONTROLLER, Kind
 from tests.apiserver.fronts.adapter import Api, Document
-from tests.apiserver.fronts.test_fronts import made, refused, replica_set
+from tests.apiserver.fronts.documents import made, refused, replica_set
 
 LABELS = {"app": "x"}
 CONTAINERS = [{"name": "c", "image": "i"}]

@@ -13,7 +13,7 @@ import pytest
 from machinery.api.kinds import CONFIG_MAP
 from tests.apiserver.fronts.adapter import Api, Outcome
 from tests.apiserver.fronts.both import Both
-from tests.apiserver.fronts.test_fronts import config_map, made, refused
+from tests.apiserver.fronts.documents import config_map, made, refused
 
 TWICE = b'{"data":{"b":"1","b":"2"},"nope":{"x":1,"x":2},"metadata":{"odd":1}}'
 OPERATIONS = (
@@ -134,9 +134,7 @@ def test_an_error_shows_the_patched_object(api: Api, space: str) -> None:
         ),
     ],
 )
-def test_json_patches_that_are_none(
-    api: Api, space: str, patch: bytes, validation: str, message: str
-) -> None:
+def test_invalid_json_patches(api: Api, space: str, patch: bytes, validation: str, message: str) -> None:
     made(api.create(CONFIG_MAP, config_map("x"), space))
     outcome = api.patch(CONFIG_MAP, "x", patch, space, form="json", fieldValidation=validation)
     assert refused(outcome, 400, "BadRequest").message == message

@@ -13,7 +13,7 @@ import pytest
 from machinery.api.kinds import DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Kind
 from tests.apiserver.fronts.adapter import Api, Document, Outcome
 from tests.apiserver.fronts.both import Both
-from tests.apiserver.fronts.test_fronts import made, refused, replica_set
+from tests.apiserver.fronts.documents import made, refused, replica_set
 from tests.apiserver.fronts.test_orphaning_kinds import OBJECTS
 
 SCALED: dict[Kind[Any], Document] = {

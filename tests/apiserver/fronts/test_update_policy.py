@@ -10,7 +10,7 @@ from machinery.api import kinds
 from machinery.api.kinds import Kind
 from tests.apiserver.fronts.adapter import Api, Document
 from tests.apiserver.fronts.both import Both
-from tests.apiserver.fronts.test_fronts import made, refused, replica_set
+from tests.apiserver.fronts.documents import made, refused, replica_set
 from tests.apiserver.fronts.test_orphaning_kinds import OBJECTS
 from tests.apiserver.rest.test_more_kinds import GOOD
 

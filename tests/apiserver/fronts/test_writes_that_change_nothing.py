@@ -25,7 +25,7 @@ from machinery.api.kinds import (
 )
 from tests.apiserver.fronts.adapter import Api, Document, Outcome
 from tests.apiserver.fronts.both import Both
-from tests.apiserver.fronts.test_fronts import config_map, made, made_binding, pod, replica_set
+from tests.apiserver.fronts.documents import config_map, made, made_binding, pod, replica_set
 from tests.support.patience import PATIENCE_SECONDS
 
 Unseen = Callable[[Kind[Any], str, str], AbstractContextManager[Document]]
