@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "vpa": ("nominee.vpa.command", "vpa"),
     "demo": ("nominee.demo.command", "demo"),
     "bench": ("nominee.bench.command", "bench"),
+    "study": ("nominee.study.command", "study"),
     "completion": ("nominee.commands.completion", "completion"),
     "version": ("nominee.commands.version", "version"),
 }

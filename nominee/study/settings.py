@@ -1,0 +1,89 @@
+"""The options, scenarios and sizes of the study of KEP-5836's open questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+GATE: Final = "InPlacePodVerticalScalingSchedulerPreemption"
+NODE_CPU: Final = 8000
+"""Allocatable cpu of each node in milli-units."""
+NODE_PODS: Final = 110
+SEEDS_MAX: Final = 50
+
+
+class Tracking(StrEnum):
+    """The options of KEP-5836, "Tracking Preemption Nominations to Avoid Double Preemption", 1 to 4."""
+
+    NONE = "none"
+    MEMORY = "memory"
+    NOMINATED_NODE_NAME = "nominated-node-name"
+    SPEC_NODE_NAME = "spec-node-name"
+
+
+class Fit(StrEnum):
+    """The count of other pods' resources when a deferred resize is tried (`--resize-fit`)."""
+
+    SCHEDULER = "scheduler"
+    KUBELET = "kubelet"
+
+
+class Scenario(StrEnum):
+    """The scenarios of the study."""
+
+    CRASH = "crash"
+    GRACE = "grace"
+    THROUGHPUT = "throughput"
+    FOUR_PODS = "four-pods"
+
+
+NO_CRASH: Final = "no crash"
+VICTIMS_TERMINATING: Final = "victims terminating"
+CRASH_POINTS: Final = (
+    NO_CRASH,
+    "scheduler.cycle.before",
+    "scheduler.preempt.before",
+    "scheduler.preempt.victim.marked",
+    "scheduler.preempt.victim.after",
+    "scheduler.status.before",
+    "scheduler.status.after",
+    VICTIMS_TERMINATING,
+)
+"""The failpoints of the scheduler on the path of a resize preemption, and two points without a failpoint.
+
+`scheduler.status.*` is on the path only where nominatedNodeName is written. `scheduler.nominate.*` belongs to
+the binding cycle, which a deferred resize does not have.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The sizes of one option's run; times in seconds."""
+
+    crash_stop_seconds: tuple[float, float] = (3.0, 6.0)
+    """The time that victims take to stop, from and to: longer than the scheduler's restart."""
+    grace_stop_seconds: tuple[float, float] = (1.5, 7.5)
+    fallback_seconds: float = 3.0
+    """The emulated autoscaler's fallback time; it stands for VPA's five minutes, 1:100."""
+    deferred_pods: int = 1000
+    deferred_nodes: int = 20
+    free_nodes: int = 8
+    new_pods: int = 300
+    churn_seconds: float = 0.05
+    """The interval of deletions on the nodes of the deferred pods, while churning."""
+    trial_seconds_max: float = 30.0
+
+
+FULL: Final = Sizes()
+QUICK: Final = Sizes(
+    crash_stop_seconds=(2.0, 3.0),
+    grace_stop_seconds=(1.0, 4.0),
+    fallback_seconds=2.0,
+    deferred_pods=100,
+    deferred_nodes=2,
+    free_nodes=2,
+    new_pods=60,
+)
+QUICK_CRASH_POINTS: Final = (NO_CRASH, "scheduler.preempt.victim.marked", VICTIMS_TERMINATING)
+QUICK_SEEDS: Final = 3
