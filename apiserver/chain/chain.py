@@ -1,4 +1,4 @@
-"""The chain put together: what a front calls with each request."""
+"""The request chain: what a front calls with each request."""
 
 from __future__ import annotations
 

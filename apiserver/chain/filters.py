@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from google.protobuf.message import Message
-
 from apiserver.access.access import Access
 from apiserver.access.attributes import CURRENT_ATTRIBUTES
 from apiserver.access.user import CURRENT
@@ -27,7 +25,7 @@ from apiserver.storage.interface import StorageError
 from apiserver.storage.status import to_status
 from machinery.api import errors
 from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.runtime import failpoints, logs
 from machinery.runtime.clock import Clock
 
@@ -222,7 +220,7 @@ def respond(server: Dependencies) -> Next:
     return responded
 
 
-async def _write(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> Result:
+async def _write(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> Result:
     """Handle a write between its failpoints."""
     verb, named = METRICS_VERBS[request.verb], f"{request.namespace}/{request.name}"
     await BEFORE_WRITE.hit(verb=verb, resource=kind.plural, object=named)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from google.protobuf.message import Message
-
 from apiserver.chain import problems, request_options
 from apiserver.chain.request import WRITES, ApiRequest, Verb
 from apiserver.chain.results import Result
@@ -17,14 +15,14 @@ from apiserver.objects.watcher import Watcher
 from apiserver.registry.collection import delete_collection, is_deletable
 from apiserver.registry.token_requests import TOKEN_REQUEST
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind, Kind
 from machinery.api.pb import core, meta, policy
 
 BINDING: Final = Kind("", "v1", "Binding", "bindings", core.Binding, core.Binding)
 EVICTION: Final = Kind("policy", "v1", "Eviction", "evictions", policy.Eviction, policy.Eviction)
 _NOT_EMULATED = frozenset({"log", "exec", "attach", "portforward", "proxy"})
 
-Handler = Callable[[RegistryAPI, ApiRequest, Kind[Message]], Awaitable[Result]]
+Handler = Callable[[RegistryAPI, ApiRequest, AnyKind], Awaitable[Result]]
 
 
 async def handle(registry: RegistryAPI, request: ApiRequest) -> Result:
@@ -50,7 +48,7 @@ async def handle(registry: RegistryAPI, request: ApiRequest) -> Result:
     return await handler(registry, request, kind)
 
 
-async def _get(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> Result:
+async def _get(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> Result:
     return await registry.get(
         kind,
         request.namespace,
@@ -60,27 +58,27 @@ async def _get(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) 
     )
 
 
-async def _list(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> ListPage:
+async def _list(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> ListPage:
     return await registry.list(kind, request.namespace, request.list_options())
 
 
-async def _watch(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> Watcher:
+async def _watch(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> Watcher:
     return await registry.watch(kind, request.namespace, request.watch_options())
 
 
-async def _create(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> WriteResult:
+async def _create(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
     options = request.write_options("CreateOptions")
     body = await request.body(kind)
     return await registry.create(kind, request.namespace, body, options)
 
 
-async def _update(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> WriteResult:
+async def _update(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
     options = request.write_options("UpdateOptions")
     body = await request.body(kind)
     return await registry.update(kind, request.namespace, request.name, request.subresource, body, options)
 
 
-async def _patch(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> WriteResult:
+async def _patch(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
     patch_kind = request.patch_kind()
     options = request.write_options("PatchOptions")
     data = await request.patch()
@@ -89,11 +87,11 @@ async def _patch(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]
     )
 
 
-async def _delete(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> DeleteResult:
+async def _delete(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> DeleteResult:
     return await registry.delete(kind, request.namespace, request.name, await _delete_options(request))
 
 
-async def _delete_collection(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> ListPage:
+async def _delete_collection(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> ListPage:
     if not is_deletable(kind, request.namespace):
         raise problems.method_not_allowed()
     options = await _delete_options(request)
@@ -106,36 +104,36 @@ async def _delete_options(request: ApiRequest) -> meta.DeleteOptions:
     return options
 
 
-async def _get_scale(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> Result:
+async def _get_scale(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> Result:
     return await registry.get_scale(kind, request.namespace, request.name)
 
 
-async def _update_scale(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> WriteResult:
+async def _update_scale(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
     options = request.write_options("UpdateOptions")
     body = await request.body(SCALE)
     return await registry.update_scale(kind, request.namespace, request.name, body, options)
 
 
-async def _patch_scale(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> WriteResult:
+async def _patch_scale(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
     patch_kind = request.patch_kind()
     options = request.write_options("PatchOptions")
     data = await request.patch()
     return await registry.patch_scale(kind, request.namespace, request.name, patch_kind, data, options)
 
 
-async def _bind(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> WriteResult:
+async def _bind(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
     options = request.write_options("CreateOptions")
     body = await request.body(BINDING)
     return await registry.bind(request.namespace, request.name, body, options)
 
 
-async def _evict(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> WriteResult:
+async def _evict(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
     options = request.write_options("CreateOptions")
     body = await request.body(EVICTION)
     return await registry.evict(request.namespace, request.name, body, options)
 
 
-async def _issue_token(registry: RegistryAPI, request: ApiRequest, kind: Kind[Message]) -> WriteResult:
+async def _issue_token(registry: RegistryAPI, request: ApiRequest, kind: AnyKind) -> WriteResult:
     request.write_options("CreateOptions")
     body = await request.body(TOKEN_REQUEST)
     return await registry.issue_token(request.namespace, request.name, body)

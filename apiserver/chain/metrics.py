@@ -22,7 +22,7 @@ _LABELS = ("verb", "group", "version", "resource", "subresource")
 
 
 class RequestLabels(NamedTuple):
-    """What requests are counted by, besides the answer's code."""
+    """The labels of request metrics, besides the response code."""
 
     verb: str
     group: str
@@ -58,10 +58,11 @@ class RequestMetrics:
         durations.buckets[bisect_left(_BUCKETS, seconds)] += 1
 
     def watching(self, labels: RequestLabels, change: int) -> None:
-        """A watch begins (1) or ends (-1)."""
+        """Count a watch that begins (1) or ends (-1)."""
         self._watches[labels] = self._watches.get(labels, 0) + change
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the request metrics."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         requests = CounterMetricFamily(
@@ -87,7 +88,7 @@ class RequestMetrics:
 
 
 class ServerCollector:
-    """For prometheus-client's registry: requests, and what the watch cache holds."""
+    """A collector for prometheus-client's registry: request metrics, and the contents of the watch cache."""
 
     def __init__(
         self, requests: RequestMetrics, cache: WatchCache, flow_control: FlowControl | None = None
@@ -97,6 +98,7 @@ class ServerCollector:
         self._flow_control = flow_control
 
     def collect(self) -> Iterable[Metric]:
+        """Yield the metrics of requests, flow control and the watch cache."""
         from prometheus_client.core import GaugeMetricFamily
 
         yield from self._requests.collect()

@@ -9,7 +9,7 @@ from machinery.api.errors import StatusError
 from machinery.api.pb import meta
 
 BODY_BYTES_MAX = 3 << 20
-"""Of a request that writes."""
+"""The limit of a write's body."""
 
 
 def _plain(code: int, reason: str, message: str) -> StatusError:
@@ -48,7 +48,7 @@ def not_acceptable(available: str) -> StatusError:
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
-    """Return the 415 of a body whose Content-Type is none of those `accepted`."""
+    """Return the 415 of a body whose Content-Type is not one of `accepted`."""
     return StatusError(
         415,
         "UnsupportedMediaType",

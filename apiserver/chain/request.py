@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from machinery.api.pb import meta
 
 Verb = Literal["", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
-"""A verb of RBAC; "" of a request that is none of these."""
+"""A verb of RBAC; "" for a request without one."""
 M = TypeVar("M", bound=Message)
 WRITES: frozenset[str] = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 METRICS_VERBS = {
@@ -57,10 +57,10 @@ class ClientGone(Exception):
 
 
 class ApiRequest(ABC):
-    """A request. `kind` is None where no kind is served under the resource's name; `namespace` "" is cluster
-    scope or all namespaces; `code` is the response's HTTP status, set when it is sent.
+    """A request. `kind` is None when no kind is served under the resource's name.
 
-    `handler` is set for a request that only this front serves, or that is about no object.
+    `namespace` "" is cluster scope or all namespaces; `code` is the response's HTTP status, set when it is
+    sent. `handler` is set for a request that only this front serves, or that is about no object.
     """
 
     attributes: Attributes

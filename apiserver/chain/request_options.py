@@ -1,4 +1,4 @@
-"""What a request's options may say, whichever front they come through; StatusError 422.
+"""Validation of a request's options, for both fronts. Each check raises StatusError 422.
 
 Source: apimachinery 1.36, meta/v1/validation and meta/internalversion/validation.
 """
@@ -15,14 +15,14 @@ _GROUP = "meta.k8s.io"
 
 
 def check_field_validation(value: str, kind: str) -> None:
-    """`kind` is that of the options: CreateOptions, UpdateOptions, PatchOptions."""
+    """Check fieldValidation; `kind` is that of the options: CreateOptions, UpdateOptions, PatchOptions."""
     if value not in ("", "Ignore", "Warn", "Strict"):
         cause = field.not_supported("fieldValidation", value, ("", "Ignore", "Strict", "Warn"))
         raise errors.invalid(GroupKind(_GROUP, kind), "", [cause])
 
 
 def check_dry_run(values: Iterable[str], kind: str) -> None:
-    """All or nothing."""
+    """Check that dryRun is empty or "All"."""
     given = list(values)
     if any(value != "All" for value in given):
         cause = field.not_supported("dryRun", given, ("All",))
@@ -30,7 +30,7 @@ def check_dry_run(values: Iterable[str], kind: str) -> None:
 
 
 def check_initial_events(initial: bool | None, match: str, continue_token: str = "") -> None:
-    """sendInitialEvents and resourceVersionMatch go together in a watch."""
+    """Check that sendInitialEvents and resourceVersionMatch of a watch fit together."""
     path = "resourceVersionMatch"
     causes: list[Cause] = []
 
@@ -44,7 +44,7 @@ def check_initial_events(initial: bool | None, match: str, continue_token: str =
             forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
         if match != "NotOlderThan":
             causes.append(field.not_supported(path, match, ("NotOlderThan",)))
-    # A watch from the beginning is one with initial events, which is what upstream makes of it first.
+    # Upstream first converts a watch from the beginning to one with initial events.
     if continue_token:
         forbid("resourceVersionMatch is forbidden when continue is provided")
     if causes:

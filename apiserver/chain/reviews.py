@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from google.protobuf.message import Message
 from k8s.io.api.authentication.v1 import generated_pb2 as authentication
 
 from apiserver.access.access import Access
 from apiserver.chain.request import ApiRequest
 from apiserver.objects.cached_object import unstored
 from apiserver.objects.requests import WriteResult
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.runtime.clock import Clock, to_time
 
 
-async def review(request: ApiRequest, kind: Kind[Message], access: Access, clock: Clock) -> WriteResult:
+async def review(request: ApiRequest, kind: AnyKind, access: Access, clock: Clock) -> WriteResult:
     """Answer a review of this kind. Raises: StatusError 400, 406, 413, 415, 422."""
     from apiserver.access import reviews
 

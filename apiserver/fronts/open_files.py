@@ -1,4 +1,4 @@
-"""How many connections each front may have, from how many files the process may have open."""
+"""The largest number of connections of each front, by the process's limit of open files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from machinery.client.grpc_options import CONNECTION_OPTIONS
 
 REST_MAX = 10_000
-"""Watches count; beyond it a connection gets 503."""
+"""Watches count; a further connection gets 503."""
 GRPC_MAX = int(dict(CONNECTION_OPTIONS)["grpc.max_allowed_incoming_connections"])
 """A component has one or two; beyond it a new connection is closed. 50 KB each while TLS is set up."""
 _OTHER_FILES = 256

@@ -12,13 +12,13 @@ from apiserver.access.attributes import Attributes
 from apiserver.flow_control.controller import FlowControl
 from apiserver.objects.list_options import EXACT
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 COLLECTION_VERBS = ("list", "watch", "deletecollection")
 _LISTS = ("list", "deletecollection")
 
 
-def attributes(verb: str, request: Any, kind: Kind[Any] | None) -> Attributes:
+def attributes(verb: str, request: Any, kind: AnyKind | None) -> Attributes:
     """Return the attributes of a request; `kind` is None where the resource is not served."""
     target: api.Target = request.target
     name, subresource, fields = target.name, target.subresource, ""
@@ -33,7 +33,7 @@ def attributes(verb: str, request: Any, kind: Kind[Any] | None) -> Attributes:
         if kind is kinds.NAMESPACE:
             namespace = name
         if verb == "create" and not subresource:
-            # A new object's name is not known to authorizers.
+            # Authorizers do not see a new object's name.
             name = ""
     if kind is not None:
         return Attributes(

@@ -1,6 +1,6 @@
 """The REST front: Kubernetes' HTTP API over the request chain that the gRPC front calls, too.
 
-Start at `request` (one HTTP request), then `target` (paths), `media` (Accept), `bodies` and `options` (what
-comes in), `responses`, `answers` and `watching` (what goes out), `own_handlers` (what only REST serves).
-Imported when the port is opened, since it brings Starlette.
+Start reading at `request.py` (one HTTP request), then `target.py` (paths), `media.py` (Accept), `bodies.py`
+and `options.py` (decoding), `responses.py`, `answers.py` and `watching.py` (encoding), `own_handlers.py`
+(what only REST serves). Imported when the port is opened, since it imports Starlette.
 """

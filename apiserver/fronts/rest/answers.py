@@ -1,7 +1,7 @@
-"""Answers: objects, lists and statuses in the form that was asked for.
+"""Response bodies: objects, lists and statuses in the negotiated media type.
 
-Protobuf passes through as bytes. Lists are written in pieces, so that a long one neither stands in memory
-twice nor holds up the event loop.
+Protobuf passes through as bytes. Lists are written in pieces, so that a long list is not in memory twice and
+does not block the event loop.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from apiserver.fronts.rest import text
 from apiserver.fronts.rest.media import PARTIAL, PARTIAL_LIST, PROTOBUF, YAML, Media
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import ListPage
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import meta
 from machinery.wire import codec, envelope
 
 PIECE = 50
-"""Objects that are encoded before others get their turn."""
+"""Objects that are encoded before other tasks run."""
 _META = "meta.k8s.io"
 
 
 def document(found: CachedObject) -> dict[str, Any]:
-    """The JSON of an object; an object of a dry run has no resource version."""
+    """Return the JSON of an object; an object of a dry run has no resourceVersion."""
     made = codec.to_json(found.message)
     if "kind" not in made:
         # A Scale, which is no stored kind's message.
@@ -37,12 +37,12 @@ def document(found: CachedObject) -> dict[str, Any]:
 
 
 def encode(media: Media, made: dict[str, Any], *, pretty: bool = False) -> bytes:
-    """A JSON document as JSON or YAML."""
+    """Return a JSON document as JSON or YAML."""
     return text.dump_yaml(made) if media.form == YAML else text.dump_bytes(made, pretty=pretty)
 
 
 def of_object(media: Media, found: CachedObject, *, pretty: bool = False) -> bytes:
-    """One object."""
+    """Return the body with one object."""
     if media.shown_as == PARTIAL:
         return of_message(media, f"{_META}/{media.version}", PARTIAL, partial(found), pretty=pretty)
     if media.form == PROTOBUF:
@@ -51,7 +51,7 @@ def of_object(media: Media, found: CachedObject, *, pretty: bool = False) -> byt
 
 
 def of_message(media: Media, api_version: str, kind: str, message: Message, *, pretty: bool = False) -> bytes:
-    """A message that is no stored object."""
+    """Return the body with a message that is not a stored object."""
     if media.form == PROTOBUF:
         return text.wrap_message(api_version, kind, message)
     body = {"kind": kind, "apiVersion": api_version, **codec.to_json(message)}
@@ -59,7 +59,7 @@ def of_message(media: Media, api_version: str, kind: str, message: Message, *, p
 
 
 def partial(found: CachedObject) -> meta.PartialObjectMetadata:
-    """An object's metadata alone."""
+    """Return an object's metadata alone."""
     made = meta.PartialObjectMetadata()
     made.metadata.CopyFrom(found.message.metadata)
     return made
@@ -75,9 +75,9 @@ def _list_meta(page: ListPage) -> dict[str, Any]:
 
 
 async def of_list(
-    media: Media, kind: Kind[Any], page: ListPage, *, pretty: bool = False
+    media: Media, kind: AnyKind, page: ListPage, *, pretty: bool = False
 ) -> AsyncIterator[bytes]:
-    """A page of objects as a List, in pieces."""
+    """Yield a page of objects as a List, in pieces."""
     if media.form == PROTOBUF:
         async for piece in _protobuf_list(media, kind, page):
             yield piece
@@ -105,13 +105,13 @@ def _item(found: CachedObject, media: Media) -> dict[str, Any]:
         made = codec.to_json(partial(found))
         return {"kind": PARTIAL, "apiVersion": f"{_META}/{media.version}", **made}
     made = document(found)
-    # An item of a list does not say again what it is.
+    # Items of a list have no apiVersion and kind.
     del made["kind"], made["apiVersion"]
     return made
 
 
-async def _protobuf_list(media: Media, kind: Kind[Any], page: ListPage) -> AsyncIterator[bytes]:
-    """The envelope's raw is the ListMeta, and each item's own bytes under field 2."""
+async def _protobuf_list(media: Media, kind: AnyKind, page: ListPage) -> AsyncIterator[bytes]:
+    """Yield the envelope of a List: its raw is the ListMeta, then each item's own bytes under field 2."""
     head = kind.list_message()
     metadata: Any = head.metadata  # type: ignore[attr-defined]  # Message does not declare it
     metadata.resourceVersion = page.resource_version

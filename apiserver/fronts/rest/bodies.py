@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON, YAML or protobuf as messages, and what field validation says of them.
+"""Bodies of requests: JSON, YAML or protobuf as messages, with their field validation.
 
 Source: kube-apiserver 1.36, endpoints/handlers (create.go, rest.go: transformDecodeError), the serializers.
 """
@@ -21,7 +21,7 @@ from apiserver.schema import body_type, go_errors, version_fields
 from apiserver.schema.documents import Document, SyntaxProblem, parse_json, parse_yaml, strict_problems
 from machinery.api import errors, kinds
 from machinery.api.errors import StatusError
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import meta
 from machinery.features.gates import Version
 from machinery.wire import codec, envelope
@@ -36,7 +36,7 @@ _TYPE_META = (
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the body of a request must be; `aliases` are other versions of it with the same fields."""
+    """The type that the body must have; `aliases` are other versions with the same fields."""
 
     api_version: str
     kind: str
@@ -46,7 +46,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A decoded body, and the warnings that its field validation gives."""
+    """A decoded body, and the warnings of its field validation."""
 
     message: Any
     warnings: tuple[str, ...] = ()
@@ -55,8 +55,8 @@ class Body:
 _ALIASES = {"Eviction": frozenset({"policy/v1beta1"})}
 
 
-def expected(kind: Kind[Message]) -> Expected:
-    """Return what a body of this kind must be."""
+def expected(kind: AnyKind) -> Expected:
+    """Return the type of bodies of this kind."""
     return Expected(kind.api_version, kind.kind, kind.message, _ALIASES.get(kind.kind, frozenset()))
 
 
@@ -67,7 +67,10 @@ def decode(
     field_validation: str = "",
     version: Version = version_fields.TABLE_VERSION,
 ) -> Body:
-    """The message in a body, without what `version` did not know. Raises StatusError 400 and 415."""
+    """Return the message in a body, without the fields that `version` does not have.
+
+    Raises: StatusError 400, 415.
+    """
     form = content_type(content) or JSON
     if form == PROTOBUF:
         return Body(_from_protobuf(data, wanted))
@@ -79,7 +82,10 @@ def decode(
 
 
 def parse(data: bytes, form: str, kind: str) -> Document:
-    """The document; 400 where it is no JSON or YAML object."""
+    """Parse a JSON or YAML document.
+
+    Raises: StatusError 400 unless it is an object.
+    """
     text = data.decode("utf-8", "replace")
     try:
         document = parse_yaml(text) if form == YAML else parse_json(text)
@@ -95,7 +101,7 @@ def parse(data: bytes, form: str, kind: str) -> Document:
 
 
 def unrecognized(kind: str, problem: str, data: bytes) -> StatusError:
-    """400 of a body whose kind cannot even be told."""
+    """Return the 400 of a body whose kind cannot be determined."""
     return errors.bad_request(
         f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind;"
         f" {problem} ({_summary(data)})"
@@ -118,7 +124,10 @@ def _unhandled(api_version: str, kind: str, wanted: Expected, problem: str) -> S
 
 
 def _check_type(document: Mapping[str, Any], wanted: Expected, data: bytes) -> None:
-    """apiVersion and kind are those of the endpoint, or left out."""
+    """Check that apiVersion and kind are the endpoint's, or absent.
+
+    Raises: StatusError 400.
+    """
     problem = body_type.malformed(document)
     if problem:
         raise unrecognized(wanted.kind, problem, data)
@@ -135,7 +144,10 @@ def _check_type(document: Mapping[str, Any], wanted: Expected, data: bytes) -> N
 def check_gvk(
     api_version: str, kind: str, wanted: Expected, document: Mapping[str, Any] | None = None
 ) -> None:
-    """400 where a body says that it is something else; `document` is the body if it is JSON."""
+    """Check that a body has the expected type; `document` is the body if it is JSON.
+
+    Raises: StatusError 400.
+    """
     if kind == wanted.kind and (api_version == wanted.api_version or api_version in wanted.aliases):
         return
     if body_type.is_other_version(api_version, kind, wanted.api_version, wanted.kind):
@@ -189,7 +201,7 @@ def _from_document(document: Document, wanted: Expected, field_validation: str, 
 
 
 def strict_error(found: list[str]) -> str:
-    """All problems in one message."""
+    """Return all strict decoding errors as one message."""
     lines = [text for text in found if text.startswith("line ")]
     others = [text for text in found if not text.startswith("line ")]
     if lines:
@@ -198,7 +210,10 @@ def strict_error(found: list[str]) -> str:
 
 
 def delete_options(data: bytes, content: str, query: Callable[[str], str]) -> meta.DeleteOptions:
-    """The options of a DELETE: from its body, or else from its query (`query` gives "" for none)."""
+    """Return the options of a DELETE from its body, or else from its query (`query` returns "" when absent).
+
+    Raises: StatusError 400, 415.
+    """
     if data:
         made: meta.DeleteOptions = decode(data, content, _delete_options(), "Ignore").message
         return made
@@ -217,6 +232,6 @@ def delete_options(data: bytes, content: str, query: Callable[[str], str]) -> me
 
 @cache
 def _delete_options() -> Expected:
-    """Return what the body of a DELETE must be: clients send the resource's version, meta.k8s.io/v1 or v1."""
+    """Return the type of a DELETE's body: clients send the resource's version, meta.k8s.io/v1 or v1."""
     versions = frozenset({"v1", "meta.k8s.io/v1", *(kind.api_version for kind in kinds.KINDS)})
     return Expected("v1", "DeleteOptions", meta.DeleteOptions, versions)

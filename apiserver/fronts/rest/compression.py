@@ -1,4 +1,4 @@
-"""gzip of long answers, for clients that ask for it.
+"""gzip of long responses, for clients that accept it.
 
 Source: kube-apiserver 1.36, endpoints/handlers/responsewriters (APIResponseCompression).
 """
@@ -9,18 +9,18 @@ import zlib
 from collections.abc import AsyncIterator
 
 THRESHOLD_BYTES = 128 * 1024
-"""What is shorter costs more time than it saves."""
+"""Compressing a shorter body costs more time than it saves."""
 _LEVEL = 1
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
 
 
 def accepted(accept_encoding: str) -> bool:
-    """Whether a client takes gzip; like upstream's, this does not weigh q."""
+    """Report whether a client accepts gzip; q values are ignored, as upstream does."""
     return any(part.partition(";")[0].strip() == "gzip" for part in accept_encoding.split(","))
 
 
 async def of_pieces(pieces: AsyncIterator[bytes]) -> tuple[AsyncIterator[bytes], bool]:
-    """The same answer, compressed if it is long; and whether it is."""
+    """Return the pieces, compressed if they are long, and whether they are."""
     begin: list[bytes] = []
     size = 0
     async for piece in pieces:
@@ -32,7 +32,7 @@ async def of_pieces(pieces: AsyncIterator[bytes]) -> tuple[AsyncIterator[bytes],
 
 
 def of_body(body: bytes) -> bytes | None:
-    """The body compressed, or None where it is short."""
+    """Return the compressed body, or None when it is short."""
     if len(body) <= THRESHOLD_BYTES:
         return None
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)

@@ -11,9 +11,9 @@ from machinery.api import errors
 from machinery.wire.scalars import parse_seconds
 
 REQUEST_SECONDS_MAX = 60.0
-"""`--request-timeout`, for everything."""
+"""The limit of every request, kube-apiserver's `--request-timeout`."""
 WRITE_SECONDS_MAX = 34.0
-"""Of a write, whatever its client allows; after that its outcome is not known."""
+"""The limit of a write, also with a longer timeout; after it the outcome is unknown."""
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 

@@ -1,6 +1,6 @@
-"""Warnings about requests of an API that is deprecated.
+"""Warnings about requests to a deprecated API.
 
-Source: the APILifecycleDeprecated of Kubernetes 1.36's types, and endpoints/deprecation for the words.
+Source: the APILifecycleDeprecated of Kubernetes 1.36's types, and endpoints/deprecation for the text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from machinery.features.gates import Version
 
 
 def warnings(target: Target | None, version: Version) -> Iterator[str]:
-    """The texts of its Warning headers."""
+    """Yield the texts of a request's Warning headers."""
     kind = target.kind if target is not None else None
     found = rules_of(kind).deprecation if kind is not None else None
     if kind is None or found is None or version < found.since:

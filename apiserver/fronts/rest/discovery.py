@@ -1,7 +1,9 @@
-"""Which groups, versions and resources there are: made from the table of kinds.
+"""Discovery: the groups, versions and resources, from the table of kinds.
 
-Both forms: the documents of each path, and the aggregated APIGroupDiscoveryList (apidiscovery.k8s.io/v2) that
-/api and /apis give for its Accept header. Source: kube-apiserver 1.36's answers.
+Both forms: the documents of each path, and the aggregated APIGroupDiscoveryList (apidiscovery.k8s.io/v2) for
+the Accept header of /api and /apis.
+
+Source: kube-apiserver 1.36's responses.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from apiserver.chain.handlers import TABLE
 from apiserver.fronts.rest import text
 from apiserver.objects import served
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 _READ_VERBS = ["get", "list", "watch"]
 _PROXY_VERBS = ["create", "delete", "get", "patch", "update"]
-# (group, version, kind) of what a subresource takes, where that is not the kind itself.
+# (group, version, kind) of a subresource's body, when that is not the kind itself.
 _SUBRESOURCE_KINDS = {
     "binding": ("", "", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
@@ -37,7 +39,7 @@ def _verbs(subresource: str) -> list[str]:
     return sorted(verb for verb, name in TABLE if name == subresource)
 
 
-def verbs_of(kind: Kind[Any]) -> list[str]:
+def verbs_of(kind: AnyKind) -> list[str]:
     """Return the verbs of a kind's objects."""
     if kind.read_only:
         return _READ_VERBS
@@ -47,7 +49,7 @@ def verbs_of(kind: Kind[Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Virtual:
-    """A resource that is asked and not stored."""
+    """A resource that is answered and not stored."""
 
     group: str
     version: str
@@ -72,7 +74,7 @@ VIRTUAL = (
     Virtual("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", verbs=("get", "list")),
     Virtual("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", namespaced=True, verbs=("get", "list")),
 )
-# Upstream's order of groups; what is not named comes last.
+# Upstream's order of groups; other groups come last.
 _ORDER = (
     "apps",
     "events.k8s.io",
@@ -96,19 +98,19 @@ _ORDER = (
 
 
 def virtual(group: str, version: str, plural: str) -> Virtual | None:
-    """The resource that is asked and not stored, by the names of a path."""
+    """Return the resource that is not stored, by the names of a path, or None."""
     for each in VIRTUAL:
         if (each.group, each.version, each.plural) == (group, version, plural):
             return each
     return None
 
 
-def _all() -> list[Kind[Any] | Virtual]:
+def _all() -> list[AnyKind | Virtual]:
     return [*served.all_kinds(), *VIRTUAL]
 
 
 def groups() -> dict[str, list[str]]:
-    """The versions of each named group, in order."""
+    """Return the versions of each named group, in order."""
     found: dict[str, list[str]] = {}
     for each in _all():
         if each.group and each.version not in found.setdefault(each.group, []):
@@ -117,18 +119,18 @@ def groups() -> dict[str, list[str]]:
     return dict(sorted(found.items(), key=lambda item: (rank.get(item[0], len(rank)), item[0])))
 
 
-def _resources(group: str, version: str) -> list[Kind[Any] | Virtual]:
-    found: list[Kind[Any] | Virtual] = [
+def _resources(group: str, version: str) -> list[AnyKind | Virtual]:
+    found: list[AnyKind | Virtual] = [
         each for each in _all() if (each.group, each.version) == (group, version)
     ]
     return sorted(found, key=lambda each: each.plural)
 
 
-# One document a path.
+# Documents of paths.
 
 
 def api_versions(address: str) -> dict[str, Any]:
-    """/api."""
+    """Return the document of /api."""
     where = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": where}
 
@@ -139,19 +141,19 @@ def _group(name: str, versions: list[str]) -> dict[str, Any]:
 
 
 def group_list() -> dict[str, Any]:
-    """/apis."""
+    """Return the document of /apis."""
     listed = [_group(name, versions) for name, versions in groups().items()]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
 
 
 def group(name: str) -> dict[str, Any] | None:
-    """/apis/GROUP."""
+    """Return the document of /apis/GROUP, or None."""
     versions = groups().get(name)
     return None if versions is None else {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
 
 
 def resource_list(name: str, version: str) -> dict[str, Any] | None:
-    """/api/v1 and /apis/GROUP/VERSION."""
+    """Return the document of /api/v1 or /apis/GROUP/VERSION, or None."""
     resources = []
     for each in _resources(name, version):
         resources += _listed(each)
@@ -162,7 +164,7 @@ def resource_list(name: str, version: str) -> dict[str, Any] | None:
     return {**head, "groupVersion": group_version, "resources": resources}
 
 
-def _listed(each: Kind[Any] | Virtual) -> list[dict[str, Any]]:
+def _listed(each: AnyKind | Virtual) -> list[dict[str, Any]]:
     made: dict[str, Any] = {
         "name": each.plural,
         "singularName": each.kind.lower(),
@@ -200,11 +202,11 @@ def _hash(named: bytes) -> str:
     return base64.b64encode(hashlib.sha256(named).digest()[:8]).decode()
 
 
-# All in one.
+# Aggregated discovery.
 
 
 def aggregated(*, core: bool) -> dict[str, Any]:
-    """The APIGroupDiscoveryList of /api (`core`) or /apis."""
+    """Return the APIGroupDiscoveryList of /api (`core`) or /apis."""
     found = {"": ["v1"]} if core else groups()
     items = []
     for name, versions in found.items():
@@ -229,7 +231,7 @@ def _response_kind(kind: str, group: str = "", version: str = "") -> dict[str, s
     return {"group": group, "version": version, "kind": kind}
 
 
-def _aggregated_resource(each: Kind[Any] | Virtual) -> dict[str, Any]:
+def _aggregated_resource(each: AnyKind | Virtual) -> dict[str, Any]:
     made: dict[str, Any] = {
         "resource": each.plural,
         "responseKind": _response_kind(each.kind),
@@ -245,7 +247,7 @@ def _aggregated_resource(each: Kind[Any] | Virtual) -> dict[str, Any]:
         made["categories"] = list(each.categories)
     subresources = []
     for name in sorted(each.subresources):
-        # Its own group and version are left empty, as kube-apiserver 1.36 leaves them.
+        # The subresource's group and version stay empty, as in kube-apiserver 1.36.
         sub_group, sub_version, sub_kind = _SUBRESOURCE_KINDS.get(name, ("", "", each.kind))
         subresources.append(
             {
@@ -260,5 +262,5 @@ def _aggregated_resource(each: Kind[Any] | Virtual) -> dict[str, Any]:
 
 
 def etag(document: dict[str, Any]) -> str:
-    """What tells a client that a document is the one it has."""
+    """Return the ETag of a document."""
     return f'"{hashlib.sha512(text.dump(document).encode()).hexdigest().upper()}"'

@@ -26,8 +26,10 @@ from machinery.runtime.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class FrontOptions:
-    """`health` are the server's checks, `accounts` issues tokens; `usage` is for metrics.k8s.io, `nodes`
-    for nodes/proxy.
+    """The options of the REST front.
+
+    `health` are the server's checks, `accounts` issues tokens; `usage` is for metrics.k8s.io, `nodes` for
+    nodes/proxy.
     """
 
     version: Version
@@ -40,7 +42,7 @@ class FrontOptions:
 
 
 class RestFront:
-    """Serves a registry."""
+    """The ASGI application that serves a registry."""
 
     def __init__(
         self,

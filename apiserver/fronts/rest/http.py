@@ -1,4 +1,4 @@
-"""HTTP's side of a request: ASGI in, and a whole answer or a stream out."""
+"""HTTP requests and responses over ASGI: a request's query, headers and body; a response or a stream."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ _INT64_DIGITS = 30
 _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _WARNINGS_LENGTH_MAX, _WARNING_LENGTH_MAX = 4096, 256
 BODY_SECONDS_MAX = 60.0
-"""For a whole body to come (kube-apiserver's `--request-timeout`)."""
+"""The limit for receiving a body (kube-apiserver's `--request-timeout`)."""
 SEND_SECONDS_MAX = 60.0
-"""For a whole answer to be taken; then the connection is dropped."""
+"""The limit for sending a response; after it the connection is dropped."""
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 def parse_int64(text: str) -> int:
-    """A query parameter as a number; StatusError 400 with Go's words."""
+    """Return a query parameter as a number.
+
+    Raises: StatusError 400, in Go's words.
+    """
     if not _INTEGER.fullmatch(text):
         raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     value = int(text) if len(text) <= _INT64_DIGITS else 1 << 63
@@ -42,19 +45,19 @@ def parse_int64(text: str) -> int:
 
 
 class Request:
-    """One request; the body is read when it is asked for."""
+    """One HTTP request; its body is read on demand."""
 
     def __init__(self, scope: Message, receive: Receive) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.scope = scope
         self.receive = receive
-        # Whether a part of the body is not read.
+        # Whether a part of the body is unread.
         self.unread = False
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        """By lower-case name; the last one counts, but Accept lines add up."""
+        """The headers by lower-case name; the last one counts, but Accept lines are joined."""
         made: dict[str, str] = {}
         for name, value in self.scope["headers"]:
             key, text = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -67,16 +70,16 @@ class Request:
 
     @property
     def is_well_encoded(self) -> bool:
-        """Whether each % of the path begins an escape; the path itself is decoded already."""
+        """Whether each % of the path begins an escape; the path itself is already decoded."""
         return _BROKEN_ESCAPE.search(self.scope.get("raw_path") or b"") is None
 
     def asked(self, name: str) -> str:
-        """A query parameter's first value, "" for none."""
+        """Return a query parameter's first value, or ""."""
         values = self.query.get(name)
         return values[0] if values else ""
 
     def flag(self, name: str) -> bool:
-        """A query parameter that is there and does not say no, which an empty one does not either."""
+        """Report whether a query parameter is present and not false; an empty value counts as true."""
         return bool(self.query.get(name)) and self.asked(name).lower() not in ("0", "false")
 
     def header(self, name: str) -> str:
@@ -84,14 +87,17 @@ class Request:
 
     @cached_property
     def pretty(self) -> bool:
-        """Whether a person reads the answer, as by curl."""
+        """Whether a person reads the response, as with curl."""
         asked = self.asked("pretty")
         if asked:
             return asked in _TRUE
         return self.header("user-agent").startswith(("curl", "Wget", "Mozilla/5.0"))
 
     async def body(self) -> bytes:
-        """The whole body; StatusError 413 beyond the limit, 504 when slow, ClientGone where it ends early."""
+        """Return the whole body.
+
+        Raises: StatusError 413 beyond the limit, 504 when it is slow; ClientGone when it ends early.
+        """
         length = self.header("content-length")
         self.unread = True
         if length.isdecimal() and int(length[:20]) > problems.BODY_BYTES_MAX:
@@ -120,14 +126,14 @@ class Request:
                 return b"".join(parts)
 
     async def gone(self) -> None:
-        """Returns when the client has left."""
+        """Wait until the client disconnects."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
 
 @dataclass(slots=True)
 class Answer(OwnResult):
-    """A whole answer, or with `pieces` one that is sent as it is made."""
+    """A response with a body, or with `pieces` that are sent as they are made."""
 
     body: bytes = b""
     code: int = 200
@@ -137,7 +143,7 @@ class Answer(OwnResult):
     pieces: AsyncIterator[bytes] | None = None
 
     def start(self) -> Message:
-        """The ASGI message that begins it."""
+        """Return the ASGI message that starts the response."""
         headers = [
             (b"content-type", self.content_type.encode("latin-1")),
             *(
@@ -151,7 +157,10 @@ class Answer(OwnResult):
         return {"type": "http.response.start", "status": self.code, "headers": headers}
 
     async def send(self, send: Send, *, gzip: bool = False) -> None:
-        """Send it, a long one compressed if `gzip`; TimeoutError for a client that does not read."""
+        """Send the response, a long one compressed if `gzip`.
+
+        Raises: TimeoutError for a client that does not read.
+        """
         if gzip and "content-encoding" not in self.headers:
             await self._compress()
         async with asyncio.timeout(SEND_SECONDS_MAX):
@@ -181,7 +190,7 @@ class Answer(OwnResult):
 
 
 def _limited(warnings: list[str]) -> list[str]:
-    """What fits into headers; upstream cuts long ones, and stops, at the same lengths."""
+    """Return the warnings that fit into headers, cut at upstream's lengths."""
     if sum(map(len, warnings)) <= _WARNINGS_LENGTH_MAX:
         return warnings
     kept, length = [], 0
@@ -195,7 +204,7 @@ def _limited(warnings: list[str]) -> list[str]:
 
 
 def _warning(text: str) -> bytes:
-    """RFC 7234's Warning header with the code 299, as Kubernetes uses it."""
+    """Return a Warning header (RFC 7234) with code 299, as Kubernetes does."""
     clean = "".join(character if character.isprintable() else " " for character in text)
     escaped = clean.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{escaped}"'.encode()

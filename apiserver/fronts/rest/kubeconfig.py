@@ -1,4 +1,4 @@
-"""Kubeconfigs: how kubectl, clients and real components find the server, and what they show to it."""
+"""Kubeconfig files: the server's address and the clients' credentials."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ _CLUSTER = "nominee"
 
 @dataclass(frozen=True, slots=True)
 class ClientFiles:
-    """A client certificate's PEM files, and the authority of the server's."""
+    """The PEM files of a client certificate and its key, and the server's certificate authority."""
 
     authority: Path
     certificate: Path
     key: Path = field(repr=False)
 
     def read(self) -> tuple[dict[str, str], dict[str, str]]:
-        """What they add to `cluster` and `user`. OSError."""
+        """Return the fields that they add to `cluster` and `user`.
+
+        Raises: OSError.
+        """
         return (
             {"certificate-authority-data": _data(self.authority)},
             {"client-certificate-data": _data(self.certificate), "client-key-data": _data(self.key)},
@@ -32,9 +35,9 @@ class ClientFiles:
 
 
 def kubeconfig(server: str, user: str = ADMIN, files: ClientFiles | None = None) -> dict[str, Any]:
-    """The document for a server (a URL)."""
+    """Return the document for a server (a URL)."""
     of_cluster, of_user = files.read() if files is not None else ({}, {})
-    # Who listens everywhere is found here.
+    # A server on all addresses is reachable on loopback.
     server = server.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     return {
         "apiVersion": "v1",
@@ -47,7 +50,7 @@ def kubeconfig(server: str, user: str = ADMIN, files: ClientFiles | None = None)
 
 
 def write(path: Path, document: dict[str, Any]) -> Path:
-    """Whole or not at all, for the owner alone; JSON is YAML too, and needs no import."""
+    """Write a file atomically, readable by its owner only; JSON is YAML, too, and needs no import."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
     temporary.touch(mode=0o600)
@@ -57,7 +60,7 @@ def write(path: Path, document: dict[str, Any]) -> Path:
 
 
 def write_all(directory: Path, server: str, authority: Path | None, clients: Path | None) -> None:
-    """D/kubeconfig for the admin; for each other NAME.crt in `clients` a NAME.kubeconfig beside it."""
+    """Write D/kubeconfig for the admin, and NAME.kubeconfig beside each other client's NAME.crt."""
     if authority is None or clients is None:
         write(directory / NAME, kubeconfig(server))
         return
@@ -69,7 +72,7 @@ def write_all(directory: Path, server: str, authority: Path | None, clients: Pat
 
 
 def last_port(directory: Path) -> int:
-    """The port that D/kubeconfig names, so that a server that starts again is found where it was; 0: none."""
+    """Return the port in D/kubeconfig, so that a restarted server keeps its address; 0 without one."""
     try:
         document = json.loads((directory / NAME).read_bytes())
         return urlsplit(document["clusters"][0]["cluster"]["server"]).port or 0

@@ -1,8 +1,7 @@
-"""Asks the kubelet processes: what their nodes and pods use, and what a node's kubelet serves.
+"""Requests to the kubelet processes: the usage of nodes and pods, and the paths of a node's kubelet.
 
-They are found by their run files and asked over HTTP when a client asks the API server, as metrics-server
-and kube-apiserver ask kubelets. The last answer about usage is kept for `FRESH_SECONDS`, and which process
-carried a node.
+They are found by their run files and requested over HTTP when a client asks the API server, as metrics-server
+and kube-apiserver do. The last usage is cached for `FRESH_SECONDS`, as is the process of each node.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ TIMEOUT_SECONDS = 5.0
 ANSWER_BYTES_MAX = 64 << 20
 ASKED_AT_ONCE_MAX = 8
 NOT_CARRIED = 421
-"""A kubelet's status for a node that another process carries."""
+"""A kubelet's HTTP status for a node that another process runs."""
 _log = logs.get()
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a node or a container uses: nanocores of cpu, bytes of memory."""
+    """The usage of a node or a container: nanocores of cpu, bytes of memory."""
 
     nanocores: int
     memory: int
@@ -41,7 +40,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class UsageSnapshot:
-    """What was in use at a time (epoch seconds): by node; by pod's uid, and there by container."""
+    """The usage at a time (epoch seconds): by node; by pod's uid and container."""
 
     time: float
     nodes: dict[str, Used] = field(default_factory=dict)
@@ -49,15 +48,15 @@ class UsageSnapshot:
 
 
 class UsageSource(Protocol):
-    """Who knows what is in use."""
+    """A source of resource usage."""
 
     async def usage(self) -> UsageSnapshot:
-        """What is in use now."""
+        """Return the current usage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A kubelet's answer."""
+    """A kubelet's response."""
 
     code: int
     content_type: str
@@ -75,12 +74,12 @@ class Kubelets:
         self._threads = anyio.CapacityLimiter(ASKED_AT_ONCE_MAX)
         self._asked_at = float("-inf")
         self._last = UsageSnapshot(0.0)
-        # By node: the run file's name of the process that carried it when it was asked last.
+        # By node: the name of the run file of the process that ran it at the last request.
         self._carriers: dict[str, str] = {}
 
     async def usage(self) -> UsageSnapshot:
-        """What is in use; a kubelet that does not answer is left out."""
-        async with self._asking:  # who asks meanwhile gets the same answer
+        """Return the current usage; kubelets that do not answer are left out."""
+        async with self._asking:  # concurrent callers get the same snapshot
             if self._clock.monotonic() - self._asked_at >= FRESH_SECONDS:
                 self._last = await self._ask_all()
                 self._asked_at = self._clock.monotonic()
@@ -102,9 +101,11 @@ class Kubelets:
         return found
 
     async def of_node(self, node: str, path: str) -> Fetched | None:
-        """Return what the node's kubelet answers to a GET; None where no kubelet carries the node.
+        """Return the kubelet's response to a GET, or None when no kubelet runs the node.
 
-        `path` is quoted, with its query. Raises OSError where the kubelet does not answer.
+        `path` is quoted, with its query.
+
+        Raises: OSError when the kubelet does not answer.
         """
         last = self._carriers.pop(node, "")
         for run in sorted(self._running(), key=lambda run: run.name != last):
@@ -113,7 +114,7 @@ class Kubelets:
             except OSError:
                 if run.name == last:
                     raise
-                # It may carry the node, and another process may.
+                # This process may run the node, or another one.
                 continue
             if answer.code != NOT_CARRIED:
                 self._carriers[node] = run.name
@@ -125,7 +126,10 @@ class Kubelets:
         return [run for run in found if run is not None and run.http]
 
     async def _fetch(self, run: RunFile, path: str) -> Fetched:
-        """GET, whatever the status. Raises OSError."""
+        """Make a GET request; any status is a result.
+
+        Raises: OSError.
+        """
         ask = partial(request, ServingPort.of(run.http, self._directory), path)
         answer = await anyio.to_thread.run_sync(
             partial(ask, timeout_seconds=TIMEOUT_SECONDS), limiter=self._threads

@@ -1,4 +1,4 @@
-"""Which form of answer a request accepts: JSON, YAML or protobuf, as itself, as a Table or as metadata only.
+"""Negotiation of the response's media type: JSON, YAML or protobuf; the object, a Table or its metadata only.
 
 Source: kube-apiserver 1.36, endpoints/handlers/negotiation; Accept headers as client-go sends them.
 """
@@ -26,7 +26,7 @@ STREAMS = f"{OBJECTS}, {JSON};stream=watch, {PROTOBUF};stream=watch"
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """A form (`JSON`, ...) and what the object is to be shown as ("" for itself, `TABLE`, `PARTIAL`, ...)."""
+    """A form (`JSON`, ...), and how the object is shown ("" for itself, `TABLE`, `PARTIAL`, ...)."""
 
     form: str = JSON
     shown_as: str = ""
@@ -34,7 +34,7 @@ class Media:
 
     @property
     def content_type(self) -> str:
-        """For an answer that is no stream."""
+        """The Content-Type of a response that is no stream."""
         return self.form
 
 
@@ -42,7 +42,7 @@ DEFAULT = Media()
 
 
 def _clauses(accept: str) -> Iterable[tuple[str, dict[str, str]]]:
-    """(media type, parameters) by falling q, in order of the header among equals."""
+    """Return (media type, parameters) by falling q, in the header's order among equals."""
     found = []
     for position, clause in enumerate(accept.split(",")):
         name, *rest = (part.strip() for part in clause.split(";"))
@@ -61,9 +61,9 @@ def _clauses(accept: str) -> Iterable[tuple[str, dict[str, str]]]:
 
 
 def negotiate(accept: str, *, shown: frozenset[str] = frozenset()) -> Media | None:
-    """The first form in `accept` that can be had; None for none of them.
+    """Return the first form in `accept` that is supported, or None.
 
-    `shown` names what an object can be shown as here (`TABLE`, ...).
+    `shown` has the ways to show an object here (`TABLE`, ...).
     """
     if not accept.strip():
         return DEFAULT
@@ -85,10 +85,10 @@ def negotiate(accept: str, *, shown: frozenset[str] = frozenset()) -> Media | No
 
 
 def accepted(accept: str) -> list[str]:
-    """The media types of an Accept header, the most wanted first; `*/*` for none."""
+    """Return the media types of an Accept header by preference; `*/*` without a header."""
     return [name for name, _ in _clauses(accept)] or ["*/*"]
 
 
 def content_type(header: str) -> str:
-    """The media type of a Content-Type header, without its parameters, in lower case."""
+    """Return the media type of a Content-Type header, without its parameters, in lower case."""
     return header.partition(";")[0].strip().lower()

@@ -1,4 +1,4 @@
-"""Paths that are about the server itself: /version, discovery, the list of paths, OpenAPI."""
+"""Paths about the server itself: /version, discovery, the list of paths, OpenAPI."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GROUP_PARTS = 2
 
 
 def _document(request: Request, made: dict[str, Any]) -> Answer:
-    """A discovery document in the form that is wanted; real components want protobuf."""
+    """Return a discovery document in the negotiated form; Kubernetes' own components accept protobuf."""
     media = negotiate(request.header("accept"))
     if media is None:
         raise problems.not_acceptable(OBJECTS)
@@ -35,7 +35,7 @@ def _document(request: Request, made: dict[str, Any]) -> Answer:
 
 
 def _discovered(parts: list[str]) -> dict[str, Any] | None:
-    """The document of /api/VERSION, /apis/GROUP or /apis/GROUP/VERSION."""
+    """Return the document of /api/VERSION, /apis/GROUP or /apis/GROUP/VERSION."""
     if parts[0] == "api":
         return discovery.resource_list("", parts[1]) if len(parts) == _GROUP_PARTS else None
     if len(parts) > _GROUP_PARTS + 1:
@@ -44,9 +44,11 @@ def _discovered(parts: list[str]) -> dict[str, Any] | None:
 
 
 def is_routed(path: str) -> bool:
-    """Whether upstream's router claims a path: what it does not serve below is 404 with a Status.
+    """Report whether upstream's router handles a path: an unknown path below is a 404 with a Status.
 
-    Other paths are plain text's 404. Source: apiserver/pkg/server/handler.go (director).
+    The 404 of other paths is plain text.
+
+    Source: kube-apiserver 1.36, apiserver/pkg/server/handler.go (director).
     """
     parts = path.strip("/").split("/")
     if parts[0] == "apis":
@@ -55,7 +57,7 @@ def is_routed(path: str) -> bool:
 
 
 class MetaPaths:
-    """Answers them; discovery is made when it is asked for the first time."""
+    """Answers these paths; discovery is built at the first request."""
 
     def __init__(
         self,
@@ -71,9 +73,9 @@ class MetaPaths:
         self._aggregated: dict[bool, tuple[bytes, str]] = {}
 
     async def answer(self, request: Request) -> Answer | None:
-        """Return None for other paths. Raises StatusError 404, 405, 406.
+        """Return the response, or None for other paths. Only paths of upstream's router check the method.
 
-        As upstream, only what its router (go-restful) serves asks for the method.
+        Raises: StatusError 404, 405, 406.
         """
         path = request.path.rstrip("/") or "/"
         if path.startswith("/openapi"):
@@ -89,7 +91,7 @@ class MetaPaths:
         return self._routed(request, path)
 
     def _routed(self, request: Request, path: str) -> Answer | None:
-        """What has GET alone."""
+        """Return the response of a path that has GET only."""
         parts = path.strip("/").split("/")
         answer: Answer | None = None
         if path == "/version":
@@ -143,7 +145,7 @@ class MetaPaths:
         return Answer(body, 200, kind, headers=headers)
 
     def version(self) -> dict[str, Any]:
-        """/version."""
+        """Return the document of /version."""
         major, minor = str(self._version).split(".")[:2]
         before = str(int(minor) - 1)
         machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())

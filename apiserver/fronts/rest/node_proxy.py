@@ -1,8 +1,10 @@
-"""`nodes/NAME/proxy/PATH`: what the node's kubelet answers.
+"""`nodes/NAME/proxy/PATH`: the response of the node's kubelet.
 
 The client needs nodes/proxy; the finer resources of KubeletFineGrainedAuthz (nodes/healthz, nodes/metrics,
-nodes/pods) are asked for by a kubelet whose own port a client uses (docs/design/011). Source: kube-apiserver
-1.36, pkg/registry/core/node/rest (ProxyREST), pkg/registry/core/node/strategy.go (ResourceLocation).
+nodes/pods) are checked by a kubelet whose own port a client uses (docs/design/011).
+
+Source: kube-apiserver 1.36, pkg/registry/core/node/rest (ProxyREST), pkg/registry/core/node/strategy.go
+(ResourceLocation).
 """
 
 from __future__ import annotations
@@ -22,13 +24,16 @@ KUBELET_PORT = "10250"
 
 
 class NodeSource(Protocol):
-    """Who asks kubelets."""
+    """Access to kubelets."""
 
     async def of_node(self, node: str, path: str) -> Fetched | None: ...
 
 
 async def answer(request: Request, target: Target, registry: RegistryAPI, nodes: NodeSource) -> Answer:
-    """The kubelet's answer. Raises StatusError 400, 404, 503."""
+    """Return the kubelet's response.
+
+    Raises: StatusError 400, 404, 503.
+    """
     name, port = _name_and_port(target.name)
     node = (await registry.get(kinds.NODE, "", name, resource_version="0")).message
     own = node.status.daemonEndpoints.kubeletEndpoint.Port
@@ -49,7 +54,7 @@ async def answer(request: Request, target: Target, registry: RegistryAPI, nodes:
 
 
 def _name_and_port(text: str) -> tuple[str, str]:
-    """Of `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`."""
+    """Return name and port of `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`."""
     scheme, name, port = "", text, ""
     parts = text.split(":")
     if len(parts) == 2:

@@ -1,7 +1,7 @@
-"""OpenAPI v3 by group and version (and v2 as JSON), from Kubernetes' own schemas.
+"""OpenAPI v3 by group and version (and v2), from Kubernetes' own schemas.
 
-Nothing is read before somebody asks; then a release's definitions are read (1.8 MB, 15 ms), the documents of
-what is served are made and kept as bytes, and the definitions are dropped.
+Nothing is read before the first request. Then a release's definitions are read (1.8 MB, 15 ms), the documents
+of the served kinds are built and kept as bytes, and the definitions are dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from apiserver.fronts.rest.http import Answer, Request
 from apiserver.fronts.rest.media import JSON, accepted
 from apiserver.schema import schema_files as schemas
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.features.gates import Version
 
 _REFERENCE = "#/$defs/"
@@ -28,7 +28,7 @@ _ACTIONS = {"get": "get", "put": "put", "patch": "patch", "delete": "delete", "p
 
 
 def answer(request: Request, version: Version) -> Answer | None:
-    """/openapi/v3, /openapi/v3/api/v1, /openapi/v3/apis/GROUP/VERSION, /openapi/v2; None for other paths."""
+    """Return /openapi/v3, /openapi/v3/api/v1, /openapi/v3/apis/GROUP/VERSION or /openapi/v2, else None."""
     found = _known_version(version)
     path = request.path.rstrip("/")
     if path == "/openapi/v3":
@@ -40,7 +40,7 @@ def answer(request: Request, version: Version) -> Answer | None:
 
 
 def _v2(request: Request, version: Version) -> Answer:
-    """In the form that is asked for first: JSON, or the protobuf of gnostic."""
+    """Return OpenAPI v2 in the preferred form: JSON, or gnostic's protobuf."""
     for name in accepted(request.header("accept")):
         if name in openapi_protobuf.ACCEPTED:
             return _tagged(request, _whole_in_protobuf(version), openapi_protobuf.MEDIA_TYPE)
@@ -80,7 +80,7 @@ def _index(version: Version) -> bytes:
 
 @cache
 def _documents(version: Version) -> dict[str, bytes]:
-    """One document a group and version, by its path below /openapi/v3/."""
+    """Return the documents of all groups and versions, by path below /openapi/v3/."""
     definitions = _definitions(version)
     made = {}
     for group, versions in {"": ["v1"], **discovery.groups()}.items():
@@ -92,7 +92,7 @@ def _documents(version: Version) -> dict[str, bytes]:
 
 
 def _schema_names(definitions: dict[str, Any]) -> dict[tuple[str, str, str], str]:
-    """The schema of each group, version and kind."""
+    """Return the name of the schema of each group, version and kind."""
     found = {}
     for name, schema in definitions.items():
         for each in schema.get("x-kubernetes-group-version-kind", ()):
@@ -133,7 +133,7 @@ def _base(group: str, version: str) -> str:
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
-def _paths(kind: Kind[Any], schema: str, listed: str) -> dict[str, Any]:
+def _paths(kind: AnyKind, schema: str, listed: str) -> dict[str, Any]:
     base = _base(kind.group, kind.version)
     where = "/namespaces/{namespace}" if kind.namespaced else ""
     collection = f"{base}{where}/{kind.plural}"
@@ -198,7 +198,7 @@ def _references(schema: Any) -> Iterator[str]:
 
 
 def _closure(definitions: dict[str, Any], roots: list[str]) -> list[str]:
-    """The roots and all that they refer to."""
+    """Return the roots and all schemas that they refer to."""
     found: set[str] = set()
     waiting = [root for root in roots if root in definitions]
     while waiting:
@@ -210,7 +210,7 @@ def _closure(definitions: dict[str, Any], roots: list[str]) -> list[str]:
 
 
 def _v3(schema: Any, prefix: str = "#/components/schemas/") -> Any:
-    """A schema as OpenAPI has it: no null types, references to the document's own components."""
+    """Return a schema in OpenAPI's form: no null types, references to the document's own components."""
     if isinstance(schema, list):
         return [_v3(inner, prefix) for inner in schema]
     if not isinstance(schema, dict):
@@ -228,7 +228,7 @@ def _v3(schema: Any, prefix: str = "#/components/schemas/") -> Any:
         elif key == "properties":
             made[key] = {name: _v3(inner, prefix) for name, inner in value.items()}
         elif key == "enum" and schema.get("type") == ["string", "null"] and len(value) == 1:
-            # The files pin apiVersion and kind; the real documents do not.
+            # The files fix apiVersion and kind; kube-apiserver's documents do not.
             continue
         else:
             made[key] = _v3(value, prefix)
@@ -242,7 +242,7 @@ def _whole_in_protobuf(version: Version) -> bytes:
 
 @cache
 def _whole(version: Version) -> bytes:
-    """OpenAPI v2: all in one document."""
+    """Return OpenAPI v2, which is one document."""
     definitions = _definitions(version)
     names = _schema_names(definitions)
     roots = [_DELETE_OPTIONS]
@@ -283,7 +283,7 @@ def _v2_item(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flat(schema: Any) -> Any:
-    """Without `allOf` around references, which v2 has not."""
+    """Return a schema without `allOf` around references, which v2 does not have."""
     if isinstance(schema, list):
         return [_flat(inner) for inner in schema]
     if not isinstance(schema, dict):

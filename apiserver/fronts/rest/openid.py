@@ -1,4 +1,4 @@
-"""How others verify service accounts' tokens: the issuer's configuration and its public key.
+"""OpenID discovery, to verify service accounts' tokens: the issuer's configuration and its public key.
 
 Source: kube-apiserver 1.36, pkg/routes/openidmetadata.go, pkg/serviceaccount/openidmetadata.go.
 """
@@ -15,7 +15,7 @@ _CACHED = {"cache-control": "public, max-age=3600"}
 
 
 def configuration(accounts: ServiceAccountTokens, address: str) -> Answer:
-    """The provider's metadata; `address` is where this server serves, `host:port`."""
+    """Return the provider's metadata; `address` is this server's `host:port`."""
     document = {
         "issuer": ISSUER,
         "jwks_uri": f"https://{address}{KEYS_PATH}",
@@ -27,6 +27,6 @@ def configuration(accounts: ServiceAccountTokens, address: str) -> Answer:
 
 
 def keys(accounts: ServiceAccountTokens) -> Answer:
-    """The JSON Web Key Set."""
+    """Return the JSON Web Key Set."""
     document = {"keys": [accounts.json_web_key()]}
     return Answer(text.dump(document).encode(), content_type="application/jwk-set+json", headers=_CACHED)

@@ -31,7 +31,7 @@ def watch_options(request: Request, name: str) -> WatchOptions:
     timeout_seconds = _integer(request, "timeoutSeconds")
     initial = _initial_events(request)
     match, version = request.asked("resourceVersionMatch"), request.asked("resourceVersion")
-    # Upstream looks at `continue` only where the watch begins with the present state.
+    # Upstream reads `continue` only when the watch begins with the current state.
     token = request.asked("continue") if match or version in ("", "0") else ""
     request_options.check_initial_events(initial, match, token)
     return WatchOptions(

@@ -1,6 +1,6 @@
-"""The handlers of what only REST serves: paths about the server, reviews, metrics.k8s.io, nodes/proxy.
+"""Handlers of requests that only REST serves: paths about the server, reviews, metrics.k8s.io, nodes/proxy.
 
-Also the requests that no handler has, which are refused only after authorization.
+Also of requests without a handler, which are refused only after authorization.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf.message import Message
 from k8s.io.api.authentication.v1 import generated_pb2 as authentication
 from k8s.io.api.authorization.v1 import generated_pb2 as authorization
 
@@ -29,7 +28,7 @@ from apiserver.fronts.rest.target import Target
 from apiserver.kinds.strategy import read_only
 from apiserver.objects.requests import RegistryAPI
 from machinery.api import kinds
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind, Kind
 from machinery.features.gates import Version
 from machinery.process.health import HEADERS, NOT_FOUND, TEXT
 from machinery.runtime.clock import Clock
@@ -113,7 +112,7 @@ class OwnHandlers:
 
 
 @cache
-def _review_kind(virtual: Virtual) -> Kind[Message]:
+def _review_kind(virtual: Virtual) -> AnyKind:
     """Return the kind of a review, for its body."""
     module: Any = authentication if virtual.group == "authentication.k8s.io" else authorization
     message = getattr(module, virtual.kind)
@@ -127,7 +126,7 @@ def _not_found(path: str) -> Answer:
     return Answer(NOT_FOUND.text.encode(), NOT_FOUND.code, TEXT, headers=dict(HEADERS))
 
 
-async def _read_only(kind: Kind[Message], registry: RegistryAPI) -> Result:
+async def _read_only(kind: AnyKind, registry: RegistryAPI) -> Result:
     raise read_only(kind)
 
 

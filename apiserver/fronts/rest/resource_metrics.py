@@ -1,9 +1,9 @@
-"""metrics.k8s.io/v1beta1: what nodes and pods use, for `kubectl top`.
+"""metrics.k8s.io/v1beta1: the usage of nodes and pods, for `kubectl top`.
 
-Upstream, metrics-server is a server of its own that kube-apiserver hands these paths on to, and that asks
-each kubelet every 15 s. Here the API server asks the kubelets itself, when somebody asks it: an aggregation
-layer would be a second server for two resources, and usage that nobody reads would be collected all day.
-Objects, names and errors are metrics-server's (0.8).
+Upstream, metrics-server is a server of its own behind kube-apiserver's aggregation layer, and it asks each
+kubelet every 15 s. Here the API server asks the kubelets at each request: an aggregation layer would be a
+second server for two resources, and would collect usage that no client reads. Objects, names and errors are
+metrics-server's (0.8).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GROUP: Final = "metrics.k8s.io"
 VERSION: Final = "v1beta1"
 _API_VERSION: Final = f"{GROUP}/{VERSION}"
 _WINDOW_NANOSECONDS: Final = 10_000_000_000
-"""Over which it is an average: a kubelet's housekeeping interval."""
+"""The window of the average: a kubelet's housekeeping interval."""
 _NANO: Final = 1_000_000_000
 
 
@@ -41,7 +41,10 @@ class ResourceMetrics:
         self._source = source
 
     async def answer(self, request: Request, target: Target) -> Answer:
-        """Raises StatusError 404, 405, 406."""
+        """Return node or pod metrics.
+
+        Raises: StatusError 404, 405, 406.
+        """
         if request.method != "GET" or request.flag("watch") or target.watch:
             raise problems.method_not_allowed()
         media = negotiate(request.header("accept"))
@@ -77,7 +80,7 @@ class ResourceMetrics:
         return _list(request, media, metrics.PodMetricsList(items=found), "PodMetricsList")
 
     async def _objects(self, kind: kinds.Kind[Any], request: Request, target: Target) -> list[CachedObject]:
-        """The nodes or pods that are asked about, whether they use something or not."""
+        """Return the requested nodes or pods, whether they have usage or not."""
         selector = request.asked("fieldSelector")
         if target.name:
             selector = f"metadata.name={target.name}"
@@ -137,7 +140,7 @@ def _fill(usage: Any, used: Used) -> None:
 
 
 def _cpu(nanocores: int) -> str:
-    """The shortest decimal form: "2", "100m", "1500u", "1n"."""
+    """Return the shortest decimal form: "2", "100m", "1500u", "1n"."""
     for suffix, unit in (("", _NANO), ("m", 1_000_000), ("u", 1_000), ("n", 1)):
         if nanocores % unit == 0:
             return f"{nanocores // unit}{suffix}"
@@ -145,7 +148,7 @@ def _cpu(nanocores: int) -> str:
 
 
 def _memory(size: int) -> str:
-    """In the largest binary unit that divides it: "64Mi", "1Ki", "5"."""
+    """Return the size in the largest binary unit that divides it: "64Mi", "1Ki", "5"."""
     for suffix, unit in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
         if size and size % unit == 0:
             return f"{size // unit}{suffix}"

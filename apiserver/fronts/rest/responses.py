@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from google.protobuf.message import Message
-
 from apiserver.chain.results import Result
 from apiserver.fronts.rest import answers, tables
 from apiserver.fronts.rest.http import Answer, Request
@@ -15,7 +13,7 @@ from apiserver.kinds.rules import DeleteResponse
 from apiserver.kinds.table import rules_of
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.requests import DeleteResult, ListPage, WriteResult
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.api.pb import meta
 
 
@@ -27,7 +25,7 @@ class Encoder:
     media: Media
     now: float
 
-    def encode(self, result: Result, kind: Kind[Message] | None, *, foreground: bool = False) -> Answer:
+    def encode(self, result: Result, kind: AnyKind | None, *, foreground: bool = False) -> Answer:
         """Return the answer for a result; `foreground` of a delete whose dependents are deleted first."""
         if isinstance(result, WriteResult):
             return self.object(result.object, code=201 if result.created else 200)
@@ -48,7 +46,7 @@ class Encoder:
             return Answer(answers.encode(media, made, pretty=pretty), code, media.form)
         return Answer(answers.of_object(media, found, pretty=pretty), code, media.form)
 
-    def page(self, kind: Kind[Message], page: ListPage) -> Answer:
+    def page(self, kind: AnyKind, page: ListPage) -> Answer:
         """Return the answer with a list, sent in pieces where its form allows that."""
         media, pretty = self.media, self.request.pretty
         include = self.request.asked("includeObject")
@@ -70,7 +68,7 @@ class Encoder:
         body = answers.of_message(self.media, "v1", "Status", done, pretty=self.request.pretty)
         return Answer(body, code, self.media.form)
 
-    def _deleted(self, kind: Kind[Message], result: DeleteResult, *, foreground: bool) -> Answer:
+    def _deleted(self, kind: AnyKind, result: DeleteResult, *, foreground: bool) -> Answer:
         """Return the answer of a delete: the object, or a Status where the kind's rules say so."""
         found = result.object
         if result.deleted and rules_of(kind).delete_response is DeleteResponse.STATUS:

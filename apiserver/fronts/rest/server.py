@@ -33,6 +33,7 @@ class RestServer:
         self.address = address_of(listener)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled; report the start to `task_status`."""
         server = HttpServer(self._app, grace_seconds=GRACE_SECONDS, tls=self._tls)
         # Clients keep idle connections for 90 s; one that the server closes first may cost them a request.
         server.config.timeout_keep_alive = KEEP_ALIVE_SECONDS
@@ -55,7 +56,10 @@ class RestServer:
 
 
 def listen(address: str, *, preferred_port: int = 0) -> socket.socket:
-    """A listening socket on `host:port`; port 0 is `preferred_port` if that is free, or any. OSError."""
+    """Return a listening socket on `host:port`; port 0 is `preferred_port` if that is free, or any.
+
+    Raises: OSError.
+    """
     host, _, port = address.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     wanted = [int(port)] if int(port or 0) else [*([preferred_port] if preferred_port else []), 0]

@@ -22,30 +22,33 @@ from apiserver.objects.requests import ListPage
 from apiserver.printing.columns import Column, Columns, Row
 from apiserver.schema import descriptions
 from machinery.api import errors
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 from machinery.wire import codec
 
 _META = "meta.k8s.io"
 
 
 def check(include_object: str) -> None:
-    """400 for a query's includeObject that is none of the known."""
+    """Check a query's includeObject.
+
+    Raises: StatusError 400.
+    """
     if include_object not in ("", "Metadata", "Object", "None"):
         raise errors.bad_request(f'unrecognized includeObject value: "{include_object}"')
 
 
 def of_page(
-    page: ListPage, media: Media, include_object: str, now: float, *, kind: Kind[Any] | None = None
+    page: ListPage, media: Media, include_object: str, now: float, *, kind: AnyKind | None = None
 ) -> dict[str, Any]:
-    """A Table of a list, or of one object."""
+    """Return the Table of a list, or of one object."""
     made = _head(page, media, kind or page.items[0].kind)
     return {**made, "rows": [_row(found, media, include_object, now) for found in page.items]}
 
 
 async def in_pieces(
-    page: ListPage, media: Media, include_object: str, now: float, kind: Kind[Any]
+    page: ListPage, media: Media, include_object: str, now: float, kind: AnyKind
 ) -> AsyncIterator[bytes]:
-    """The JSON of `of_page`; others get their turn between the pieces."""
+    """Yield the JSON of `of_page`; other tasks run between the pieces."""
     before = f'{text.dump(_head(page, media, kind))[:-1]},"rows":['
     for start in range(0, len(page.items), answers.PIECE):
         some = page.items[start : start + answers.PIECE]
@@ -56,7 +59,7 @@ async def in_pieces(
     yield b"]}\n" if before == "," else f"{before}]}}\n".encode()
 
 
-def _head(page: ListPage, media: Media, kind: Kind[Any]) -> dict[str, Any]:
+def _head(page: ListPage, media: Media, kind: AnyKind) -> dict[str, Any]:
     metadata: dict[str, Any] = {"resourceVersion": page.resource_version}
     if page.continue_token:
         metadata["continue"] = page.continue_token
@@ -73,7 +76,7 @@ def _head(page: ListPage, media: Media, kind: Kind[Any]) -> dict[str, Any]:
 def of_event(
     found: CachedObject, media: Media, include_object: str, now: float, *, columns: bool
 ) -> dict[str, Any]:
-    """A Table of one row, or of none where the event is a bookmark; columns only where asked for."""
+    """Return the Table of a watch event: one row, none for a bookmark; columns only if requested."""
     bookmark = not found.name
     return {
         "kind": "Table",
@@ -105,7 +108,7 @@ def _row(
     return made
 
 
-def columns_of(kind: Kind[Any]) -> Columns[Any]:
+def columns_of(kind: AnyKind) -> Columns[Any]:
     """Return the columns of a kind that is served, or of a Scale."""
     return scales.COLUMNS if kind is scales.SCALE else rules_of(kind).columns
 

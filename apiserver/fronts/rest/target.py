@@ -1,4 +1,4 @@
-"""What a request's path is about: kind, namespace, name, subresource.
+"""The target of a request's path: kind, namespace, name, subresource.
 
 Source: kube-apiserver 1.36, endpoints/request (requestinfo.go) and the installer's routes.
 """
@@ -6,24 +6,23 @@ Source: kube-apiserver 1.36, endpoints/request (requestinfo.go) and the installe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from apiserver.objects import served
-from machinery.api.kinds import Kind
+from machinery.api.kinds import AnyKind
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A path below /api/v1 or /apis/GROUP/VERSION; `name` "" is the collection.
 
-    `watch` is the deprecated /watch/ prefix. `kind` is None where the resource is none of the stored kinds,
-    or is not in namespaces and is asked for in one. `rest` is what follows the subresource, for proxies.
+    `watch` is the deprecated /watch/ prefix. `kind` is None when the resource is not a stored kind, or when a
+    cluster-scoped one is requested in a namespace. `rest` is the path after the subresource, for proxies.
     """
 
     group: str
     version: str
     resource: str
-    kind: Kind[Any] | None = None
+    kind: AnyKind | None = None
     namespace: str = ""
     name: str = ""
     subresource: str = ""
@@ -36,7 +35,7 @@ class Target:
 
 
 def parse(path: str) -> Target | None:
-    """The target of a path (already unquoted); None for a path that is about no resource."""
+    """Return the target of an unquoted path; None for a non-resource path."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) >= 3:
         group, version, parts = "", parts[1], parts[2:]

@@ -21,7 +21,7 @@ _ESCAPES = (
 
 
 def dump(document: Any, *, pretty: bool = False) -> str:
-    """JSON without a newline at the end; like Go's encoder it escapes what HTML would take for markup."""
+    """Return JSON without a final newline; HTML characters are escaped, as Go's encoder does."""
     if pretty:
         text = json.dumps(document, indent=2, ensure_ascii=False)
     else:
@@ -33,12 +33,12 @@ def dump(document: Any, *, pretty: bool = False) -> str:
 
 
 def dump_bytes(document: Any, *, pretty: bool = False) -> bytes:
-    """`dump` with the newline, as the body of an answer."""
+    """Return `dump` with the newline, as the body of a response."""
     return dump(document, pretty=pretty).encode() + b"\n"
 
 
 def dump_yaml(document: Any) -> bytes:
-    """YAML with sorted keys."""
+    """Return YAML with sorted keys."""
     import yaml
 
     text: str = yaml.safe_dump(document, sort_keys=True, allow_unicode=True, default_flow_style=False)
@@ -46,7 +46,7 @@ def dump_yaml(document: Any) -> bytes:
 
 
 def wrap(api_version: str, kind: str, raw: bytes) -> bytes:
-    """The protobuf envelope of an object that has no `Kind` row (lists, Status, reviews)."""
+    """Return the protobuf envelope of an object without a `Kind` row (lists, Status, reviews)."""
     unknown = runtime.Unknown(raw=raw, contentEncoding="", contentType="")
     unknown.typeMeta.apiVersion = api_version
     unknown.typeMeta.kind = kind
@@ -54,6 +54,6 @@ def wrap(api_version: str, kind: str, raw: bytes) -> bytes:
 
 
 def wrap_message(api_version: str, kind: str, message: Message) -> bytes:
-    """`wrap` of a message; fills presence in it."""
+    """Return `wrap` of a message; fills presence in it."""
     presence.fill(message)
     return wrap(api_version, kind, message.SerializeToString(deterministic=True))

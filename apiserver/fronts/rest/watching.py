@@ -1,7 +1,7 @@
 """A watch as a stream of frames: JSON lines, or length-delimited protobuf.
 
-An event is encoded once for all clients of the same form. What a client does not read waits in its watcher's
-bounded queue; one that takes nothing for long is left.
+An event is encoded once for all clients of the same form. Events that a client does not read wait in its
+watcher's bounded queue; a client that reads nothing for long is dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from machinery.runtime.clock import Clock
 from machinery.wire import codec, presence
 
 SEND_SECONDS_MAX = 60.0
-"""For a client to read what was sent; then its connection is dropped."""
+"""The limit for a client to read sent data; after it the connection is dropped."""
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -32,21 +32,21 @@ def content_type(media: Media) -> str:
 
 
 class Frames:
-    """Makes frames of one media type; Tables tell their columns in the first frame only."""
+    """Encodes frames of one media type; only the first frame of Tables has columns."""
 
     def __init__(self, media: Media, include_object: str, clock: Clock) -> None:
         self._media = media
         self._include_object = include_object
-        self._columns_told = False
+        self._columns_sent = False
         self._clock = clock
 
     def of(self, event: WatchEvent) -> bytes:
-        """One event."""
+        """Return the frame of an event."""
         media = self._media
         if media.shown_as == TABLE:
-            now, columns = self._clock.now(), not self._columns_told
+            now, columns = self._clock.now(), not self._columns_sent
             table = tables.of_event(event.object, media, self._include_object, now, columns=columns)
-            self._columns_told = True
+            self._columns_sent = True
             return _line(event.type.name, table)
         if media.shown_as in (PARTIAL, PARTIAL_LIST):
             body = answers.of_object(Media(media.form, PARTIAL, media.version), event.object)
@@ -59,7 +59,7 @@ class Frames:
         return frame
 
     def of_error(self, error: StatusError) -> bytes:
-        """What ends a watch early."""
+        """Return the frame that ends a watch early."""
         status = error.to_message()
         if self._media.form == PROTOBUF:
             return self._frame("ERROR", text.wrap_message("v1", "Status", status))
@@ -103,15 +103,17 @@ async def send(watcher: Watcher, frames: Frames, write: Send, clock: Clock, reso
 
 
 class _Guard:
-    """Ends a stream that is stuck in a write: looks now and then, since a time limit for each write costs a
-    third of what the write does."""
+    """Ends a stream that is stuck in a write.
+
+    It checks at intervals, since a time limit for each write costs a third of the write itself.
+    """
 
     __slots__ = ("_clock", "_handle", "_scope", "_since")
 
     def __init__(self, scope: anyio.CancelScope, clock: Clock) -> None:
         self._scope = scope
         self._clock = clock
-        # When the write under way has begun, 0 for none.
+        # The start of the write in progress, or 0.
         self._since = 0.0
         self._handle = self._later()
 
