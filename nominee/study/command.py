@@ -45,7 +45,7 @@ def study() -> None:
     type=click.Choice([one.value for one in Scenario]),
     help="Run only this scenario. Repeatable.",
 )
-@click.option("--quick", is_flag=True, help="Fewer crash points, shorter grace periods, 100 deferred pods.")
+@click.option("--quick", is_flag=True, help="Fewer crash points, shorter grace periods, 50 deferred pods.")
 @click.option(
     "--input",
     "input_file",
@@ -71,8 +71,8 @@ def resize_preemption(
 
     The scenarios: the scheduler is killed at each step of a preemption (crash); victims terminate for long
     while other pods of the node are deleted (grace); 1,000 pods are deferred (throughput); the example of
-    "Risk of Additional Preemption" (four-pods). A run of everything takes about 15 minutes, with --quick
-    about 2. The results, and how to read them: docs/studies/README.md.
+    "Risk of Additional Preemption" (four-pods). A run of everything takes 15 to 30 minutes on 2 cores,
+    with --quick about 2. The results, and how to read them: docs/studies/README.md.
     """
     if html is not None:
         _check_plots()
@@ -149,7 +149,9 @@ def _print(report: Report) -> None:
     console = Console(highlight=False)
     console.width = max(console.width, _COLUMNS_MIN)
     for table in tables(report):
-        shown = Table(*table.columns, title=table.title, title_justify="left")
+        shown = Table(title=table.title, title_justify="left")
+        for number, column in enumerate(table.columns):
+            shown.add_column(column, overflow="fold", no_wrap=number == 0)
         for row in table.rows:
             shown.add_row(*row)
         console.print(shown)

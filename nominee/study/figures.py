@@ -208,7 +208,8 @@ def _rates(
     of: Callable[[RateSummary], Summary],
 ) -> Figure:
     setups = list(dict.fromkeys(one.setup for one in rates))
-    chart = pygal.Bar(**_options(y_title + " (median)"))
+    highest = max(of(one).maximum for one in rates)
+    chart = pygal.Bar(**_options(y_title + " (median)"), range=(0, highest))
     chart.x_labels = [
         setup.tracking.value + ("" if setup.fit is Fit.SCHEDULER else ", fit=kubelet") for setup in setups
     ]

@@ -77,13 +77,13 @@ class Sizes:
 
 FULL: Final = Sizes()
 QUICK: Final = Sizes(
-    crash_stop_seconds=(2.0, 3.0),
-    grace_stop_seconds=(1.0, 4.0),
-    fallback_seconds=2.0,
-    deferred_pods=100,
-    deferred_nodes=2,
-    free_nodes=2,
-    new_pods=60,
+    crash_stop_seconds=(1.5, 2.5),
+    grace_stop_seconds=(1.0, 2.5),
+    fallback_seconds=1.5,
+    deferred_pods=50,
+    deferred_nodes=1,
+    free_nodes=1,
+    new_pods=30,
 )
-QUICK_CRASH_POINTS: Final = (NO_CRASH, "scheduler.preempt.victim.marked", VICTIMS_TERMINATING)
+QUICK_CRASH_POINTS: Final = ("scheduler.preempt.victim.after",)
 QUICK_SEEDS: Final = 3
