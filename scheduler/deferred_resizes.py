@@ -85,13 +85,14 @@ class DeferredResizes:
         uid, node_name = new.metadata.uid, new.spec.nodeName
         # A terminating pod makes room itself.
         wants_room = is_deferred_resize(new) and not new.metadata.HasField("deletionTimestamp")
-        if wants_room and self._is_ours(new.spec.schedulerName):
+        is_ours = self._is_ours(new.spec.schedulerName)
+        if wants_room and is_ours:
             self._deferred.setdefault(node_name, {})[uid] = new
             self._sync(old, new, now)
             return
         self.pod_gone(new)
         tracks = self.options.tracking is Tracking.NOMINATED_NODE_NAME
-        if tracks and not wants_room and new.status.nominatedNodeName == node_name:
+        if tracks and is_ours and new.status.nominatedNodeName == node_name:
             self._resolved(new)
 
     def pod_gone(self, pod: core.Pod) -> None:

@@ -45,8 +45,14 @@ class VictimGroups:
         return all(pod.priority < priority for pod in self.evicted_with(victim))
 
     def widened(self, candidate: Candidate, now: float) -> Candidate:
-        """Return the candidate with the whole groups of its victims."""
+        """Return the candidate with the whole groups of its victims, those on other nodes first.
+
+        The preemptor is held back until the deletion of the last victim begins, and only a victim on its own
+        node wakes it.
+        """
         victims = {pod.uid: pod for victim in candidate.victims for pod in self.evicted_with(victim)}
         if len(victims) == len(candidate.victims):
             return candidate
-        return replace(candidate, victims=tuple(by_importance(list(victims.values()), now)))
+        ordered = by_importance(list(victims.values()), now)
+        ordered.sort(key=lambda pod: pod.pod.spec.nodeName == candidate.node)
+        return replace(candidate, victims=tuple(ordered))

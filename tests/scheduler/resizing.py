@@ -24,6 +24,7 @@ from scheduler.failure import requeue_failed
 from scheduler.framework.cache import Cache
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.deferred_resize import ALPHA, Flavour, ResizePreemption
+from scheduler.framework.io_steps import Concurrently, Delete, IoSteps
 from scheduler.framework.nominator import Nominator
 from scheduler.framework.pod_requests import ResourceOptions
 from scheduler.framework.profile import Enabled, Profile, expand_multi_point
@@ -233,8 +234,11 @@ class Bench:
         assert len(found) <= 1
         return found[0] if found else ""
 
-    def attempt(self, meanwhile: Callable[[], None] = lambda: None) -> Attempt:
-        """Try the next pod; its evictions are only reported. `meanwhile`: what the watch shows in flight."""
+    def attempt(self, meanwhile: Callable[[], None] = lambda: None, *, evicts: bool = False) -> Attempt:
+        """Try the next pod; its evictions are only reported. `meanwhile`: what the watch shows in flight.
+
+        `evicts`: the victims are evicted after the attempt, and end at once.
+        """
         info = self.queue.pop()
         assert info is not None, "the queue is empty"
         found, state = info.pod_info, CycleState()
@@ -257,8 +261,16 @@ class Bench:
             assert self.resizes
             nominating = self.resizes.nomination_after(nominating)
         cached = self.pods.get(found.name)
-        requeue_failed(self.queue, info, cached, nominating, self.now, resizes=resizes)
         result = outcome.post_filter
+        if evicts:
+            assert result is not None
+            assert result.begin is not None
+            result.begin()
+        requeue_failed(self.queue, info, cached, nominating, self.now, resizes=resizes)
+        if evicts:
+            assert result is not None
+            assert result.follow_up is not None
+            self._perform(result.follow_up())
         victims = result.candidate.victims if result is not None and result.candidate is not None else ()
         return Attempt(
             found.name,
@@ -267,6 +279,14 @@ class Bench:
             nominating.node_name if nominating is not None else "",
             outcome.unschedulable_plugins,
         )
+
+    def _perform(self, steps: IoSteps[Any]) -> None:
+        for step in steps:
+            if isinstance(step, Concurrently):
+                for each in step.works:
+                    self._perform(each)
+            elif isinstance(step, Delete):
+                self.remove(step.name)
 
     def wakes(self, name: str) -> bool:
         """Return whether the pod is tried again, after its backoff at the latest; the time passes."""

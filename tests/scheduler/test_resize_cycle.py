@@ -312,6 +312,21 @@ def test_a_victim_takes_its_group_with_it(mode: str, mate_priority: int, victims
     assert bench.attempt().victims == victims
 
 
+def test_a_resize_is_woken_when_its_victims_end_at_once() -> None:
+    """The deletion of a victim on another node wakes no resize, so one of the own node is evicted last."""
+    spec = {"disruptionMode": "PodGroup"}
+    group = codec.from_json(
+        workloads.PodGroup, {"metadata": {"name": "w", "namespace": "default"}, "spec": spec}
+    )
+    bench = Bench(gates=WORKLOADS, listers={kinds.POD_GROUP: Objects(group)})
+    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "w"}}
+    bench.put(node("node1", "300m"), node("node2", "1"), pod("victim", "200m", **member))
+    bench.put(pod("far", "100m", on="node2", priority=LOW - 1, **member), growing())
+    assert bench.attempt(evicts=True).victims == ("far", "victim")
+    assert bench.wakes("growing")
+    assert FITS in bench.attempt().message
+
+
 # ---- "Tracking Preemption Nominations to Avoid Double Preemption" ----
 
 
@@ -371,3 +386,12 @@ def double_preemption(options: ResizePreemption, *, restart: bool = False) -> tu
     bench.put(resolved)
     assert bench.cleared == (["growing"] if nominates else [])
     return tuple(sorted({*first.victims, *second.victims}))
+
+
+def test_a_nomination_by_another_scheduler_is_kept() -> None:
+    """Option 3: only the nominations of this scheduler's own pods are cleared."""
+    bench = Bench(ResizePreemption(tracking=Tracking.NOMINATED_NODE_NAME))
+    other = pod("other", "100m", schedulerName="another")
+    other.status.nominatedNodeName = "node1"
+    bench.put(node("node1", "300m"), other)
+    assert bench.cleared == []
