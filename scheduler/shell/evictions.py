@@ -63,14 +63,16 @@ class Evictions:
         return status
 
     def _release_preemptor(self, attempt: Attempt, result: PostFilterResult) -> None:
-        """Activate a preemptor some of whose victims were only stopped (on Permit, in PreBind).
+        """Activate a preemptor that was held back during the evictions where no event will do it.
 
-        They may have gone before the eviction was over: their event found the preemptor held back by it, and
-        no other will come.
+        Victims that were only stopped (on Permit, in PreBind) may have gone before the eviction was over:
+        their event found the preemptor held back, and no other will come. A deferred resize that left the
+        queue meanwhile and came back was rejected by no plugin that an event could concern.
         """
-        if result.candidate is None or all(victim.pod.spec.nodeName for victim in result.candidate.victims):
-            return
         queue = self._deps.queue
         info = queue.get(attempt.pod.key)
-        if info is not None and info.gated and not info.pod.spec.schedulingGates:
+        if info is None or not info.gated or info.pod.spec.schedulingGates:
+            return
+        victims = () if result.candidate is None else result.candidate.victims
+        if info is not attempt.info or any(not victim.pod.spec.nodeName for victim in victims):
             queue.activate([info.pod], self._deps.queue_now())

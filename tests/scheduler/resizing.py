@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -270,7 +270,9 @@ class Bench:
         if evicts:
             assert result is not None
             assert result.follow_up is not None
-            self._perform(result.follow_up())
+            steps = result.follow_up()
+            assert isinstance(steps, Generator)
+            self._perform(steps)
         victims = result.candidate.victims if result is not None and result.candidate is not None else ()
         return Attempt(
             found.name,

@@ -187,3 +187,23 @@ async def test_a_scheduler_dies_at_each_step_of_a_resize(cluster: Cluster, point
         assert not await is_evicted(client, "other")
         await report(client, "growing", "200m")
         await eventually(lambda: entry(cluster, "growing"), lambda found: not found)
+
+
+async def test_the_policy_is_set_and_cleared_while_victims_are_evicted(cluster: Cluster) -> None:
+    """ "Scheduler Action": the pod that is back in the queue is tried again once the evictions are over."""
+    await start(cluster)
+    cluster.failpoint("scheduler", "scheduler.preempt.before", "pause")
+    async with cluster.client() as client:
+        await crowd(client)
+        await waits(cluster, "growing")
+        await set_policy(client, "node1", "example.com/autoscaler")
+        await eventually(lambda: entry(cluster, "growing"), lambda found: not found)
+        await set_policy(client, "node1")
+        await eventually(lambda: entry(cluster, "growing"), lambda found: found.get("place") == "gated")
+        cluster.failpoint("scheduler", "scheduler.preempt.before", "off")
+        await evicted(client, "victim")
+        await end(client, "victim")
+        await eventually(
+            lambda: cluster.ask("scheduler", "/debug/explain?pod=default/growing").text,
+            lambda text: "pod resize fits, waiting for Kubelet actuation" in text,
+        )
