@@ -111,6 +111,27 @@ async def test_the_gate_on_each_component(cluster: Cluster, row: Row) -> None:
             await eventually(lambda: entry(cluster, "growing"), lambda found: not found)
 
 
+@pytest.mark.slow
+async def test_a_kubelet_that_loses_the_gate_leaves_its_condition(cluster: Cluster) -> None:
+    """ "Feature Enablement and Rollback": the scheduler goes by a condition that no kubelet removes."""
+    cluster.arguments("scheduler", *_gate(True))
+    kubelet = ("--nodes", "1", "--node-cpu", "3")
+    async with lab(cluster, *kubelet, *_gate(True), apiserver=_gate(True)) as here:
+        await cluster.start("scheduler")
+        await _run_pods(here)
+        await _set_policy(here)
+        assert await _defer(here, expected=True)
+        cluster.arguments("kubelet-0", *kubelet, *_gate(False))
+        await here.restart_kubelet()
+        await set_policy(here.client, NODE)
+        await here.resize("growing", cpu="2500m")
+        seen = await here.pod("growing", lambda one: one.status.observedGeneration == 3)
+        assert condition(seen, DISABLED) is not None
+        await settle(here.client, 0)
+        assert entry(cluster, "growing") == {}
+        assert not await is_evicted(here.client, "victim")
+
+
 async def _run_pods(here: Lab) -> None:
     """node-0 of 3 CPUs is full: a victim of 2, and a pod of high priority that will grow from 1 to 2."""
     await create_priorities(here.client)
