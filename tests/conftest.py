@@ -16,4 +16,9 @@ for _proxy in ("http_proxy", "https_proxy", "all_proxy"):
     os.environ.pop(_proxy, None)
     os.environ.pop(_proxy.upper(), None)
 
-pytest_plugins = ["tests.support.etcd", "tests.support.etcd_trio", "tests.support.cluster"]
+pytest_plugins = [
+    "tests.support.etcd",
+    "tests.support.etcd_trio",
+    "tests.support.cluster",
+    "tests.support.golden_differences",
+]

@@ -1,5 +1,6 @@
 """What makes an object invalid, worded and located as kube-apiserver 1.36 words and locates it.
 
-Pure functions from messages to lists of `Cause`. Start at `field` (the kinds of errors) and `metadata` (what
-holds for every kind); then a file a kind, `pod_spec` and its helpers being the largest.
+Pure functions from messages to lists of causes. Start at `field` (the kinds of errors) and `metadata` (what
+holds for every kind); `pods` has the parts of a pod's spec. These are the rules that several kinds share;
+those of one kind are beside its strategy, in `apiserver.kinds`.
 """

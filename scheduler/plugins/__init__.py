@@ -1,1 +1,1 @@
-"""The in-tree plugins; `registry.py` is the table of them, `defaults.py` the default profile."""
+"""The in-tree plugins, one in each file; `registry.py` is the table of them, and has the default profile."""

@@ -1,0 +1,1 @@
+"""The kinds of the API group flowcontrol: a module for each, with its `RULES`; see `apiserver.kinds`."""
