@@ -3,6 +3,12 @@
 `table.tsv` holds one row a field: package, message, field, its name in Go, number, label, type, JSON name,
 when JSON writes it, whether Go has a pointer there, and the strategic-merge directive. Everything about the
 wire is made from these rows: the .proto files, the JSON codec, presence on the wire and strategic merge.
+
+`json` is `=` where JSON has the field's own name, else the name in JSON; `?` where no name is given, mostly
+since the Go type writes its own JSON; `-` as in Go's tag: never in JSON. `when_written` is `omitempty` (not
+when empty), `always` (also when empty: Go's tag has no omitempty) or `inline` (an embedded struct: its fields
+stand in the JSON of the message that contains it). `go` is `pointer` where Go has a pointer, so that unset
+and empty differ. A message without fields has one row without a field.
 """
 
 from __future__ import annotations

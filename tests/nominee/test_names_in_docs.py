@@ -21,6 +21,7 @@ FILES += [f"/{path.name}" for path in ROOT.iterdir() if path.is_file()]
 # In a docstring: `name`, `name.function`, `folder/`, `file.py`; a file may also stand without backquotes.
 NAME = re.compile(r"`([a-z_]\w*(?:[./][a-z_]\w*)*/?)`|(?<![\w/`-])((?:[\w-]+/)*[\w-]+\.(?:py|md|txt))\b")
 PATH = re.compile(r"`((?:[\w-]+/)+|(?:[\w-]+/)*[\w-]+\.(?:py|tsv|toml|txt|ya?ml|jsonl))`")
+ANCHOR = re.compile(r"\]\(([^)#:]*)#([^)]+)\)")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 # A provisioner and a Service
 NO_MODULES = {"delayed.nominee.dev", "kubernetes"}
@@ -51,6 +52,12 @@ def _resolves(package: Path, name: str) -> bool:
     return any(_defines(module, name) for module in package.glob("*.py"))
 
 
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def _is_in_the_tree(path: str) -> bool:
     """Report whether a file or folder has this path, or ends with it."""
     ending = f"/{path.rstrip('/')}"
@@ -70,4 +77,8 @@ def test_paths_in_a_page(page: Path) -> None:
     paths = {path for path in PATH.findall(text) if not path.startswith(STATE_DIRECTORY)} - GENERATED
     gone = [path for path in sorted(paths) if not _is_in_the_tree(path)]
     gone += [link for link in LINK.findall(text) if not (page.parent / link).exists()]
+    for target, anchor in ANCHOR.findall(text):
+        linked = page.parent / target if target else page
+        if linked.suffix == ".md" and linked.exists() and anchor not in _anchors(linked):
+            gone.append(f"{target}#{anchor}")
     assert gone == []
