@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,10 +99,8 @@ def resize_preemption(
 
 
 def _check_plots() -> None:
-    try:
-        import pygal  # noqa: F401
-    except ImportError:
-        raise click.ClickException("--html needs pygal: pip install nominee[study]") from None
+    if find_spec("pygal") is None:
+        raise click.ClickException("--html needs pygal: pip install nominee[study]")
 
 
 def _read(path: Path) -> Report:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ from nominee.study.report import RateSummary, Report, TrialSummary
 from nominee.study.settings import CRASH_POINTS, NO_CRASH, Fit, Scenario, Tracking
 from nominee.study.statistics import Summary
 from nominee.study.throughput_results import Condition
+
+# pygal's finder of plugins has no find_spec, so each later import of an absent module would warn.
+sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
 
 _SCRIPT = re.compile(r"<script.*?</script>", re.DOTALL)
 """The configuration of pygal's tooltips, which the page does not have."""

@@ -137,7 +137,7 @@ NOT_SERVED = {
     "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
 }  # fmt: skip
 # Nothing serves paths into containers and through nodes, so discovery leaves them out.
-NOT_SERVED = {"attach", "exec", "log", "portforward", "proxy"}
+UNSERVED_SUBRESOURCES = {"attach", "exec", "log", "portforward", "proxy"}
 
 
 async def test_discovery_is_the_real_servers() -> None:
@@ -160,7 +160,7 @@ async def test_discovery_is_the_real_servers() -> None:
             continue
         if "subresources" in found:
             served = {sub["subresource"] for sub in ours.get(place, {}).get("subresources", ())}
-            left_out = NOT_SERVED - served
+            left_out = UNSERVED_SUBRESOURCES - served
             kept = [sub for sub in found["subresources"] if sub["subresource"] not in left_out]
             found |= {"subresources": kept}
         wanted[place] = found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,9 @@ def test_a_part_of_the_scenarios_makes_a_page(scenario: Scenario) -> None:
         [one for one in results.rates if one[0].scenario is scenario],
     )
     assert "<svg" in page(made(part, quick=True))
+
+
+def test_drawing_leaves_the_imports_of_other_modules_alone() -> None:
+    """A finder without `find_spec` makes every import of an absent module warn, in this whole process."""
+    page(report())
+    assert all(hasattr(finder, "find_spec") for finder in sys.meta_path)
