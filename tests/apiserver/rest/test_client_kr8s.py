@@ -51,9 +51,13 @@ async def _objects(api: Any) -> None:
     Deployment, Event, Namespace = objects.Deployment, objects.Event, objects.Namespace
     Node, Pod = objects.Node, objects.Pod
 
+    async def accounts() -> list[Any]:
+        return [each async for each in api.async_get("serviceaccounts", namespace=NAMESPACE)]
+
     assert int((await api.version())["major"]) == 1
     namespace = await Namespace({"metadata": {"name": NAMESPACE}}, api=api)
     await namespace.create()
+    await eventually(accounts)  # pods need the namespace's default account
     nodes = [node async for node in api.async_get("nodes")]
     assert [node.name for node in nodes] == ["node-0", "node-1"]
 

@@ -34,6 +34,8 @@ def api(live: Path) -> Iterator[Any]:
     with client.ApiClient(settings) as made:
         core = client.CoreV1Api(made)
         core.create_namespace({"metadata": {"name": NAMESPACE}})
+        # Pods need the namespace's default account.
+        eventually_sync(lambda: core.list_namespaced_service_account(NAMESPACE).items)
         yield made
         core.delete_namespace(NAMESPACE)
         made.rest_client.pool_manager.clear()

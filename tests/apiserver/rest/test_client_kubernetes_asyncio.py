@@ -41,6 +41,8 @@ async def test_a_session(live: Path) -> None:
 
     async with session(live) as (api, core):
         await core.create_namespace({"metadata": {"name": NAMESPACE}})
+        # Pods need the namespace's default account.
+        await eventually(lambda: core.list_namespaced_service_account(NAMESPACE), lambda found: found.items)
         assert [node.metadata.name for node in (await core.list_node()).items] == ["node-0", "node-1"]
         await core.create_namespaced_pod(NAMESPACE, pod("a"))
         with pytest.raises(client.ApiException) as twice:

@@ -20,10 +20,11 @@ pytestmark = LITTERING
 def client(live: Path) -> Iterator[Any]:
     from lightkube import Client, KubeConfig
     from lightkube.models.meta_v1 import ObjectMeta
-    from lightkube.resources.core_v1 import Namespace
+    from lightkube.resources.core_v1 import Namespace, ServiceAccount
 
     made = Client(KubeConfig.from_file(kubeconfig(live)), namespace=NAMESPACE, field_manager="lightkube")
     made.create(Namespace(metadata=ObjectMeta(name=NAMESPACE)))
+    eventually_sync(lambda: list(made.list(ServiceAccount)))  # pods need the namespace's default account
     yield made
     made.delete(Namespace, NAMESPACE)
     made._client._client.close()
