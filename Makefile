@@ -33,12 +33,12 @@ check: setup
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.style
 
-# Two at a time: much of a test with real processes is waiting. A file's tests stay together, for their fixtures.
+# Three at a time on two cores: much of a test with real processes is waiting. A file's tests stay together, for their fixtures.
 test: setup
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not chaos"
+	$(BIN)/pytest -n 3 --dist loadfile -m "not slow and not chaos"
 
 test-all: setup
-	$(BIN)/pytest -n 2 --dist loadfile -m "not chaos" --hypothesis-profile=explore
+	$(BIN)/pytest -n 3 --dist loadfile -m "not chaos" --hypothesis-profile=explore
 
 chaos: setup
 	$(BIN)/pytest -m chaos
