@@ -20,7 +20,7 @@ _INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 _OTHERWISE = frozenset({_INT, _FLOAT, "tag:yaml.org,2002:timestamp"})
 
 
-class _JSONTypesLoader(_BASE):  # type: ignore[misc]  # the C loader where libyaml is there
+class JSONTypesLoader(_BASE):  # type: ignore[misc]  # the C loader where libyaml is there
     """YAML with JSON's types only: a timestamp stays the text that it is, as in Kubernetes' YAML.
 
     Numbers are those of Go's YAML: 1e3 is a number, 12:30 is not.
@@ -32,12 +32,12 @@ class _JSONTypesLoader(_BASE):  # type: ignore[misc]  # the C loader where libya
     }
 
 
-_JSONTypesLoader.add_implicit_resolver(
+JSONTypesLoader.add_implicit_resolver(
     _INT,
     re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z"),
     list("-+0123456789"),
 )
-_JSONTypesLoader.add_implicit_resolver(
+JSONTypesLoader.add_implicit_resolver(
     _FLOAT,
     re.compile(
         r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z"
@@ -53,7 +53,7 @@ def load_documents(text: str) -> list[Json]:
         DecodeError: the text is not YAML.
     """
     try:
-        return list(yaml.load_all(text, Loader=_JSONTypesLoader))
+        return list(yaml.load_all(text, Loader=JSONTypesLoader))
     except yaml.YAMLError as error:
         raise DecodeError("", f"not valid YAML: {error}") from None
 

@@ -1,0 +1,114 @@
+"""YAML documents with the line of every field, for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import yaml
+
+from machinery.wire.manifests import JSONTypesLoader
+from machinery.wire.scalars import Json
+
+Path = tuple[str | int, ...]
+"""Keys and indexes from the root of a document to a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A mistake in a file; `line` counts from 1, `field` is a path such as `spec.steps[2].wait`."""
+
+    file: str
+    line: int
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
+        return f"{where}{self.field}: {self.message}" if self.field else f"{where}{self.message}"
+
+
+class InvalidScenarioError(ValueError):
+    """A file that is no scenario; the message has one line for each mistake."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One YAML document as JSON, and the line of each of its values."""
+
+    file: str
+    value: Json
+    lines: Mapping[Path, int]
+
+    def line(self, path: Path) -> int:
+        """Return the line of a value, or of the nearest one around it that has a line."""
+        while path not in self.lines and path:
+            path = path[:-1]
+        return self.lines.get(path, 0)
+
+    def problem(self, path: Path, message: str) -> Problem:
+        """Return a mistake at a value."""
+        return Problem(self.file, self.line(path), field_text(path), message)
+
+
+def field_text(path: Path) -> str:
+    """Return a path as text: `spec.steps[2].wait`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def read_documents(text: str, file: str) -> list[Document]:
+    """Return the documents of a YAML stream.
+
+    Raises:
+        InvalidScenarioError: the text is not YAML, or a mapping has a key twice.
+    """
+    documents: list[Document] = []
+    problems: list[Problem] = []
+    loader = JSONTypesLoader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            lines: dict[Path, int] = {}
+            problems += [
+                Problem(file, line, field_text(path), "the field is given twice")
+                for path, line in _duplicates(node, (), lines)
+            ]
+            documents.append(Document(file, loader.construct_document(node), lines))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark is not None else 0
+        raise InvalidScenarioError(
+            [Problem(file, line, "", f"not valid YAML: {error.problem or error.context}")]
+        ) from None
+    except yaml.YAMLError as error:
+        raise InvalidScenarioError([Problem(file, 0, "", f"not valid YAML: {error}")]) from None
+    finally:
+        loader.dispose()
+    if problems:
+        raise InvalidScenarioError(problems)
+    return [document for document in documents if document.value is not None]
+
+
+def _duplicates(node: yaml.Node, path: Path, lines: dict[Path, int]) -> Iterator[tuple[Path, int]]:
+    """Record the lines of a node's values; yield keys that a mapping has twice."""
+    lines.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            below = (*path, str(key.value))
+            line = key.start_mark.line + 1
+            if key.value in seen:
+                yield below, line
+            seen.add(key.value)
+            lines[below] = line
+            yield from _duplicates(value, below, lines)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _duplicates(value, (*path, index), lines)

@@ -1,0 +1,108 @@
+"""Checks of names in a scenario that need no cluster: components, kinds, gates, versions, failpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from machinery.api import kinds
+from machinery.api.kinds import AnyKind
+from machinery.api.selectors import LabelSelector, SelectorError
+from machinery.features import gates as features
+from machinery.runtime.failpoints import ActionError, parse
+from nominee.completion import declared
+from nominee.components import BY_NAME, Component, UnknownComponentError, find_process
+from nominee.scenario.schema import near
+
+
+class NameProblem(ValueError):
+    """A name that does not exist; the message has near ones."""
+
+
+def process(text: str) -> tuple[Component, str]:
+    """Return the component and the name of its process for `kubelet-1`, `kube-scheduler`, `kubelet`.
+
+    Raises:
+        NameProblem: there is no such component.
+    """
+    try:
+        component, name = find_process(text)
+    except UnknownComponentError:
+        raise NameProblem(f"unknown component {text!r}{near(text, tuple(BY_NAME))}") from None
+    return component, name or component.name
+
+
+def kind(text: str) -> AnyKind:
+    """Return a kind by a name such as Pod, pods or po.
+
+    Raises:
+        NameProblem: there is no such kind.
+    """
+    found = next(kinds.by_name(text), None)
+    if found is None:
+        known = tuple(dict.fromkeys(name for each in kinds.KINDS for name in (each.kind, each.plural)))
+        raise NameProblem(f"unknown kind {text!r}{near(text, known)}")
+    return found
+
+
+def selector(text: str) -> None:
+    """Check a label selector.
+
+    Raises:
+        NameProblem: it is something else.
+    """
+    try:
+        LabelSelector.parse(text)
+    except SelectorError as error:
+        raise NameProblem(f"{text!r} is not a label selector: {error}") from None
+
+
+def version(text: str) -> features.Version:
+    """Return an emulated version; the default for "".
+
+    Raises:
+        NameProblem: it cannot be emulated.
+    """
+    try:
+        return features.emulated(text) if text else features.DEFAULT
+    except ValueError as error:
+        raise NameProblem(str(error)) from None
+
+
+def gate(name: str) -> None:
+    """Check that a feature gate exists in some version.
+
+    Raises:
+        NameProblem: it does not.
+    """
+    known = (*features.gates(), *features.aliases(), "AllAlpha", "AllBeta")
+    if name not in known:
+        raise NameProblem(f"unknown feature gate {name!r}{near(name, known)}")
+
+
+def gates(component: str, text: str, overrides: Mapping[str, bool]) -> None:
+    """Check that gates can be set so in a component of a version.
+
+    Raises:
+        NameProblem: they cannot.
+    """
+    try:
+        features.Gates(component, version(text), overrides)
+    except features.GateError as error:
+        where = f" at version {text}" if text else ""
+        raise NameProblem(f"{component}{where}: {error}") from None
+
+
+def failpoint(component: Component, name: str, action: str = "") -> None:
+    """Check a failpoint's name and action.
+
+    Raises:
+        NameProblem: the component has no such failpoint, or the action cannot be read.
+    """
+    known: Sequence[str] = declared.failpoints(component)
+    if name not in known:
+        raise NameProblem(f"{component.name} has no failpoint {name!r}{near(name, known)}")
+    if action:
+        try:
+            parse(action)
+        except ActionError as error:
+            raise NameProblem(str(error)) from None
