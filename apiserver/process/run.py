@@ -12,7 +12,8 @@ from apiserver.process import access_setup
 from apiserver.process.options import Options
 from apiserver.process.server import ServerOptions
 from apiserver.process.wiring import Wiring
-from apiserver.storage.channel import EtcdTls, endpoints, nearest
+from machinery.client.etcd_channel import EtcdTls, nearest
+from machinery.client.etcd_endpoints import endpoints
 from machinery.process.component import BadConfiguration, Process
 
 if TYPE_CHECKING:

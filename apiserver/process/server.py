@@ -25,9 +25,9 @@ from apiserver.objects.requests import RegistryAPI
 from apiserver.process import freed_memory
 from apiserver.process.access_setup import ServingCertificate
 from apiserver.process.compaction import compact_regularly
-from apiserver.storage.channel import EtcdTls, connect
 from apiserver.storage.etcd_storage import EtcdStorage
 from machinery.api import errors
+from machinery.client.etcd_channel import EtcdTls, connect
 from machinery.client.grpc_options import SERVER_OPTIONS
 from machinery.runtime import logs
 from machinery.runtime.clock import Clock

@@ -13,11 +13,11 @@ import pytest
 from apiserver.cache.watch_cache import CacheLimits, WatchCache
 from apiserver.objects.cached_object import CachedObject
 from apiserver.objects.watcher import EventType, Watcher, WatchEvent
-from apiserver.storage.channel import connect
 from apiserver.storage.etcd_storage import EtcdStorage
 from machinery.api import kinds
 from machinery.api.errors import StatusError
 from machinery.api.pb import core
+from machinery.client.etcd_channel import connect
 from machinery.runtime.clock import SystemClock
 from machinery.wire import envelope
 from tests.support.etcd import ThrowawayEtcd

@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 
 from apiserver.cache.watch_cache import WatchCache
-from apiserver.storage.channel import connect
 from apiserver.storage.etcd_storage import EtcdStorage
 from machinery.api import kinds
+from machinery.client.etcd_channel import connect
 from machinery.runtime.clock import SystemClock
 from tests.apiserver.cache.test_watch_cache import Bench, pod, take
 from tests.support.etcd_trio import EtcdTrio

@@ -9,7 +9,6 @@ import grpc.aio
 import pytest
 from aetcd import rpc
 
-from apiserver.storage.channel import connect, endpoints, nearest
 from apiserver.storage.etcd_storage import EtcdStorage, prefix_end
 from apiserver.storage.interface import (
     Compacted,
@@ -20,6 +19,8 @@ from apiserver.storage.interface import (
     ValueTooLarge,
 )
 from apiserver.storage.status import to_status
+from machinery.client.etcd_channel import connect, nearest
+from machinery.client.etcd_endpoints import endpoints
 from machinery.runtime.clock import SystemClock
 from tests.support.etcd import ThrowawayEtcd
 

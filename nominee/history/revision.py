@@ -1,0 +1,106 @@
+"""One write of one key in etcd: what was stored before, and what after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar, cast
+
+from google.protobuf.message import Message
+
+from machinery.api.kinds import KINDS, STORED_AS, AnyKind, Kind
+from machinery.wire import envelope
+
+_M = TypeVar("_M", bound=Message)
+_ROOT = "/registry/"
+_BY_PREFIX: dict[str, AnyKind] = {kind.key_prefix(): kind for kind in KINDS if kind not in STORED_AS}
+
+
+class StoredObject:
+    """A value of etcd; it is decoded when it is first read, and all readers share the message.
+
+    Do not change the message. Its metadata.resourceVersion is empty, as stored.
+    """
+
+    __slots__ = ("_message", "data", "key", "kind")
+
+    def __init__(self, key: str, kind: AnyKind | None, data: bytes) -> None:
+        self.key = key
+        self.kind = kind
+        self.data = data
+        self._message: Message | None = None
+
+    @property
+    def message(self) -> Message | None:
+        """Return the object; None for a value of no kind of `machinery.api.kinds`.
+
+        Raises:
+            EnvelopeError: the value cannot be decoded; the text names the key.
+        """
+        if self._message is None and self.kind is not None:
+            try:
+                self._message = envelope.decode(self.kind, self.data)
+            except envelope.EnvelopeError as error:
+                raise envelope.EnvelopeError(f"{self.key}: {error}") from None
+        return self._message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One write of one key.
+
+    `revision` is etcd's, and the object's resourceVersion. `value` is None where the key was deleted,
+    `previous_value` where it did not exist. `time` is in seconds since the epoch: when the observer saw
+    the write; in a history that was read afterwards, the newest time that an object up to here states.
+
+    `is_state`: not a write but the key's state where the history begins, or goes on after a gap;
+    `revision` is then the key's last write before.
+    """
+
+    revision: int
+    key: str
+    kind: AnyKind | None
+    namespace: str
+    name: str
+    value: StoredObject | None
+    previous_value: StoredObject | None
+    time: float
+    is_state: bool = False
+
+    @property
+    def object(self) -> Message | None:
+        """Return the object after the write; None if it was deleted."""
+        return None if self.value is None else self.value.message
+
+    @property
+    def previous(self) -> Message | None:
+        """Return the object before the write; None if it did not exist."""
+        return None if self.previous_value is None else self.previous_value.message
+
+    def after(self, kind: Kind[_M]) -> _M | None:
+        """Return the object after the write, if it is of this kind."""
+        return cast("_M | None", self.object) if self.kind is kind else None
+
+    def before(self, kind: Kind[_M]) -> _M | None:
+        """Return the object before the write, if it is of this kind."""
+        return cast("_M | None", self.previous) if self.kind is kind else None
+
+    @property
+    def subject(self) -> str:
+        """Return the object's name for a person: `Pod default/p`, or the key."""
+        if self.kind is None:
+            return self.key
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind.kind} {name}"
+
+
+@lru_cache(maxsize=65_536)
+def parse_key(key: str) -> tuple[AnyKind | None, str, str]:
+    """Return kind, namespace and name of an etcd key; (None, "", key) for any other key."""
+    parts = key.removeprefix(_ROOT).split("/")
+    for size in (2, 1):
+        kind = _BY_PREFIX.get(f"{_ROOT}{'/'.join(parts[:size])}/")
+        rest = parts[size:]
+        if kind is not None and len(rest) == (2 if kind.namespaced else 1):
+            return kind, rest[0] if kind.namespaced else "", rest[-1]
+    return None, "", key

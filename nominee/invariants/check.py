@@ -1,0 +1,117 @@
+"""Run checkers over a history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+
+from machinery.api.kinds import AnyKind
+from nominee.history.revision import Revision
+from nominee.invariants.checker import Checker, Violation
+from nominee.invariants.evidence import Evidence, Settings
+from nominee.invariants.table import CHECKERS
+
+VIOLATIONS_MAX = 100
+"""Violations of one invariant that are kept; more are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The result of one invariant. `unchecked` is why it was not checked, or ""."""
+
+    invariant: str
+    checked: int
+    unchecked: str
+    exceptions: Mapping[str, int]
+    counts: Mapping[str, int]
+    violations: tuple[Violation, ...]
+    more_violations: int = 0
+
+    def as_json(self) -> dict[str, object]:
+        """Return the result as a JSON object."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class _Running:
+    checker: Checker
+    violations: list[Violation] = field(default_factory=list)
+    more: int = 0
+
+    def add(self, found: Iterable[Violation]) -> list[Violation]:
+        """Keep violations, and return them all."""
+        new = list(found)
+        room = VIOLATIONS_MAX - len(self.violations)
+        self.violations += new[:room]
+        self.more += len(new[room:])
+        return new
+
+
+class Check:
+    """Checkers that observe a history while it is written, or afterwards.
+
+    `names` are the invariants to check, None for all.
+    """
+
+    def __init__(self, settings: Settings, names: Collection[str] | None = None) -> None:
+        self._running = [
+            _Running(checker(settings))
+            for checker in CHECKERS
+            if names is None or checker.about.name in names
+        ]
+        self._by_kind: dict[AnyKind | None, list[_Running]] = {}
+
+    def _interested(self, kind: AnyKind | None) -> list[_Running]:
+        interested = self._by_kind.get(kind)
+        if interested is None:
+            interested = self._by_kind[kind] = [
+                each for each in self._running if each.checker.kinds is None or kind in each.checker.kinds
+            ]
+        return interested
+
+    def observe(self, revision: Revision) -> list[Violation]:
+        """Return the violations that the next revision shows."""
+        return [
+            violation
+            for running in self._interested(revision.kind)
+            for violation in running.add(running.checker.observe(revision))
+        ]
+
+    def finish(self, evidence: Evidence) -> list[Result]:
+        """Return the results when the history ends; the check is over then."""
+        results = []
+        for running in self._running:
+            checker = running.checker
+            unchecked = checker.unchecked(evidence)
+            if not unchecked:
+                running.add(checker.finish(evidence))
+            results.append(
+                Result(
+                    invariant=checker.about.name,
+                    checked=checker.checked,
+                    unchecked=unchecked,
+                    exceptions=dict(checker.excepted),
+                    counts=dict(checker.counted),
+                    violations=tuple(running.violations),
+                    more_violations=running.more,
+                )
+            )
+        return results
+
+
+def check(
+    history: Iterable[Revision],
+    settings: Settings,
+    evidence: Evidence,
+    names: Collection[str] | None = None,
+) -> list[Result]:
+    """Return the results of all invariants, or those with these names, for a whole history."""
+    running = Check(settings, names)
+    for revision in history:
+        running.observe(revision)
+    return running.finish(evidence)
+
+
+def violations(results: Iterable[Result]) -> list[Violation]:
+    """Return the violations of all results."""
+    return [violation for result in results for violation in result.violations]

@@ -1,0 +1,71 @@
+"""What a checker needs and etcd's history does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from machinery.api.kinds import AnyKind
+from machinery.api.objects import ObjectKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The cluster's configuration; None where it is unknown, or was not the same all the time."""
+
+    clears_nominations: bool | None = None
+    """ClearingNominatedNodeNameAfterBinding of the API server."""
+    nominates_deferred_resizes: bool = False
+    """--allow-nominated-node-name-of-deferred-resizes of the API server (KEP-5836, Option 3)."""
+    preempts_for_resizes: bool | None = None
+    """InPlacePodVerticalScalingSchedulerPreemption of the scheduler."""
+    reports_allocations: bool | None = None
+    """InPlacePodVerticalScaling of the kubelets: containerStatuses have allocatedResources."""
+    protects_nominated_nodes: bool | None = None
+    """--compat=fixed of the autoscaler."""
+    records_acknowledged: bool = False
+    """The evidence will have the acknowledged writes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledged:
+    """A write whose success the API server has reported to a client.
+
+    `resource_version` is that of the answer. `deleted`: a deletion was acknowledged; the object may still be
+    terminating.
+    """
+
+    kind: AnyKind
+    namespace: str
+    name: str
+    uid: str
+    resource_version: int
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointedPod:
+    """A pod in a kubelet's checkpoint.
+
+    `requests` are the allocated ones by container and resource, as written ("500m"); `running`: one of its
+    containers runs.
+    """
+
+    requests: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    running: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The cluster when the history ends; None: not available, and what needs it is not checked.
+
+    `now` is in seconds since the epoch. `queued_pods` are those that the schedulers' `/debug/queue` shows in
+    a queue, on Permit or in binding. `checkpoints` are the kubelets' files: pods by uid, by node.
+    `nodes_without_kubelet` had no running kubelet at the end, or for so short that it could not act yet.
+    """
+
+    now: float
+    acknowledged: tuple[Acknowledged, ...] | None = None
+    queued_pods: frozenset[ObjectKey] | None = None
+    checkpoints: Mapping[str, Mapping[str, CheckpointedPod]] | None = None
+    nodes_without_kubelet: frozenset[str] = frozenset()
