@@ -15,8 +15,10 @@ from apiserver.schema import schema_files as schemas
 from machinery.features.gates import Version
 from machinery.wire.schema import Field, messages
 
-TABLE_VERSION = Version(1, 36)
-"""The release of the wire table: it and later ones have all fields."""
+TABLE_VERSION = Version(1, 37)
+"""The newest release of which the wire table has fields: it and later ones have all fields of the table."""
+_TABLE_VERSIONS = (Version(1, 36), TABLE_VERSION)
+"""The releases whose fields the table has: some fields of 1.36 are gone in 1.37."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,13 @@ def _schema_name(full_name: str) -> str:
 @cache
 def _parts(version: Version, full_name: str) -> tuple[_Part, ...]:
     name = _schema_name(full_name)
-    return _below(version, full_name, _definitions(version).get(name), _definitions(TABLE_VERSION).get(name))
+    return _below(version, full_name, _definitions(version).get(name), _newest(name))
+
+
+def _newest(name: str) -> frozenset[str] | None:
+    """Return the properties that a schema has in the releases of the table."""
+    found = [_definitions(each)[name] for each in _TABLE_VERSIONS if name in _definitions(each)]
+    return frozenset().union(*found) if found else None
 
 
 def _below(

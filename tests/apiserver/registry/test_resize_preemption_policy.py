@@ -33,7 +33,7 @@ def server(
         storage, MemoryCache(storage), None, gates=gates, clock=clock, rng=random.Random(1),
         nominates_deferred_resizes=nominates, disabled_admission=("TaintNodesByCondition", "ServiceAccount"),
     )  # fmt: skip
-    return front_over(registry, clock)
+    return front_over(registry, clock, version)
 
 
 def node(*owners: str, **spec: Any) -> dict[str, Any]:

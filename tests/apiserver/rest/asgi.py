@@ -109,25 +109,28 @@ class Rest:
         return await self.request(method, path, query, data, headers)
 
 
-def front_over(registry: Any, clock: Any) -> Rest:
+def front_over(registry: Any, clock: Any, version: Version = VERSION) -> Rest:
     metrics = RequestMetrics()
-    front = RestFront(registry, clock, FrontOptions(VERSION, "127.0.0.1:1"), metrics)
+    front = RestFront(registry, clock, FrontOptions(version, "127.0.0.1:1"), metrics)
     return Rest(front, registry, metrics)
 
 
 async def in_memory(
-    *admission: Plugin, clock: FakeClock | None = None, gates: Mapping[str, bool] | None = None
+    *admission: Plugin,
+    clock: FakeClock | None = None,
+    gates: Mapping[str, bool] | None = None,
+    version: Version = VERSION,
 ) -> Rest:
-    """A server at 1.36 on an empty dictionary, bootstrapped; it cannot list or watch."""
+    """A server (at 1.36) on an empty dictionary, bootstrapped; it cannot list or watch."""
     storage = MemoryStorage()
     registry = Registry(
         storage,
         MemoryCache(storage),
         None,
-        gates=Gates("apiserver", VERSION, gates or {}),
+        gates=Gates("apiserver", version, gates or {}),
         clock=(clock := clock or FakeClock()),
         rng=random.Random(1),
         admission=admission,
     )
     await bootstrap(registry)
-    return front_over(registry, clock)
+    return front_over(registry, clock, version)

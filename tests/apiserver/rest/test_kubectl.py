@@ -135,6 +135,7 @@ def test_what_there_is(kubectl: Session) -> None:
 def test_explain(kubectl: Session) -> None:
     assert "FIELD: nominatedNodeName <string>" in kubectl("explain", "pod.status.nominatedNodeName")
     assert "disruptionsAllowed" in kubectl("explain", "pdb.status")
+    assert "disableResizePreemption" in kubectl("explain", "node.spec.podPreemptionPolicy")
     assert re.search(r"containers\t<\[\]Container> -required-", kubectl("explain", "pod", "--recursive"))
     assert 'field "bogus" does not exist' in kubectl.fails("explain", "pod.bogus")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from machinery.features.gates import Version
 from tests.apiserver.rest.asgi import Rest, in_memory
 
 OLD = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -106,3 +107,16 @@ async def test_other_media_types_get_406(rest: Rest) -> None:
 async def test_v3_offers_what_there_is(rest: Rest, path: str, methods: set[str]) -> None:
     document: Any = (await rest.request("GET", "/openapi/v3/api/v1")).document
     assert document["paths"][path].keys() == methods
+
+
+@pytest.mark.parametrize(("version", "has_it"), [(Version(1, 36), False), (Version(1, 37), True)])
+async def test_the_fields_are_those_of_the_emulated_version(version: Version, has_it: bool) -> None:
+    """Node.spec.podPreemptionPolicy (KEP-5836), whatever its gate; kubectl reads v3, older ones v2."""
+    rest = await in_memory(version=version)
+    v3: Any = (await rest.request("GET", "/openapi/v3/api/v1")).document
+    v2: Any = (await rest.request("GET", "/openapi/v2")).document
+    for schemas in (v3["components"]["schemas"], v2["definitions"]):
+        spec = schemas["io.k8s.api.core.v1.NodeSpec"]["properties"]
+        assert ("podPreemptionPolicy" in spec) == has_it
+        policy = schemas.get("io.k8s.api.core.v1.NodePodPreemptionPolicy", {"properties": {}})
+        assert list(policy["properties"]) == (["disableResizePreemption"] if has_it else [])

@@ -107,7 +107,7 @@ async def test_the_newest_knows_them() -> None:
 def test_each_field_has_a_version() -> None:
     assert version_fields.drop(Version(1, 36), core.Pod()) == []
     since = {}
-    for minor in (32, 33, 34, 35):
+    for minor in (32, 33, 34, 35, 36):
         for kind in (kinds.POD, kinds.NODE):
             parts = version_fields._parts(Version(1, minor), kind.message.DESCRIPTOR.full_name)
             for part in parts:
@@ -115,6 +115,7 @@ def test_each_field_has_a_version() -> None:
                     if inner.inner is None:
                         since[f"{part.field.json_name}.{inner.field.json_name}"] = minor + 1
     assert since == {
+        "spec.podPreemptionPolicy": 37,
         "spec.schedulingGroup": 36,
         "status.nodeAllocatableResourceClaimStatuses": 36,
         "status.declaredFeatures": 35,
