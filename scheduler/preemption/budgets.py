@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from machinery.api.pb import policy
 from machinery.api.selectors import LabelSelector, SelectorError
 from scheduler.framework.types import PodInfo
+from scheduler.preemption.victim_groups import Victim
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +56,21 @@ def read_budgets(pdbs: Iterable[policy.PodDisruptionBudget]) -> list[Budget]:
     return budgets
 
 
-def split_by_violation(
-    pods: Sequence[PodInfo], budgets: Sequence[Budget]
-) -> tuple[list[PodInfo], list[PodInfo]]:
-    """Return the pods whose eviction would violate a budget, and the others; both in the given order.
+def violations(victims: Iterable[Victim], budgets: Sequence[Budget]) -> list[int]:
+    """Return for each victim how many of its pods would violate a budget if they were evicted.
 
-    Budgets are used up in the order of the pods, over all potential victims.
+    Budgets are used up in the order of the victims, over all potential ones. Pods of a group count on every
+    node (kube-scheduler 1.37, FilterVictimsWithPDBViolation).
     """
     left = [budget.allowed for budget in budgets]
-    violating: list[PodInfo] = []
-    others: list[PodInfo] = []
-    for pod in pods:
-        violates = False
-        for index, budget in enumerate(budgets):
-            if budget.covers(pod):
-                left[index] -= 1
-                violates = violates or left[index] < 0
-        (violating if violates else others).append(pod)
-    return violating, others
+    return [sum(_violates(pod, budgets, left) for pod in victim) for victim in victims]
+
+
+def _violates(pod: PodInfo, budgets: Sequence[Budget], left: list[int]) -> bool:
+    """Take the pod from what is left of each budget that covers it."""
+    violates = False
+    for index, budget in enumerate(budgets):
+        if budget.covers(pod):
+            left[index] -= 1
+            violates = violates or left[index] < 0
+    return violates

@@ -5,15 +5,15 @@ Source: kube-scheduler 1.36, SelectVictimsOnNode and DryRunPreemption.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduler.framework.cycle_state import CycleState
 from scheduler.framework.interface import Candidate, Code, Handle, Status
 from scheduler.framework.types import NodeInfo, PodInfo
-from scheduler.preemption.budgets import Budget, split_by_violation
+from scheduler.preemption.budgets import Budget, violations
 from scheduler.preemption.importance import by_importance
-from scheduler.preemption.victim_groups import VictimGroups
+from scheduler.preemption.victim_groups import Victim, VictimGroups, single_victims
 
 NO_VICTIMS = Status(Code.UnschedulableAndUnresolvable, ("No preemption victims found for incoming pod",))
 
@@ -33,16 +33,24 @@ class _Simulation:
         self._handle = handle
         self._state = state.clone()
         self._pod = pod
+        self._pods = node.pods
         self.node = node.clone()
         self._fitted = False
 
-    def remove(self, other: PodInfo) -> None:
-        self.node.remove_pod(other.uid)
-        _check(self._handle.run_pre_filter_extension_remove_pod(self._state, self._pod, other, self.node))
+    def remove(self, victim: Victim) -> None:
+        """Take the victim's pods on this node away; those on other nodes do not matter to the fit here."""
+        for other in self._on_this_node(victim):
+            self.node.remove_pod(other.uid)
+            _check(self._handle.run_pre_filter_extension_remove_pod(self._state, self._pod, other, self.node))
 
-    def add(self, other: PodInfo) -> None:
-        self.node.add_pod(other)
-        _check(self._handle.run_pre_filter_extension_add_pod(self._state, self._pod, other, self.node))
+    def add(self, victim: Victim) -> None:
+        """Give the victim's pods on this node back."""
+        for other in self._on_this_node(victim):
+            self.node.add_pod(other)
+            _check(self._handle.run_pre_filter_extension_add_pod(self._state, self._pod, other, self.node))
+
+    def _on_this_node(self, victim: Victim) -> Iterator[PodInfo]:
+        return (other for other in victim if other.uid in self._pods)
 
     def rejection(self) -> Status | None:
         """Return why the pod does not fit now; None when it does."""
@@ -72,37 +80,47 @@ def select_victims(
 ) -> Candidate | Status:
     """Return the victims on one node, or why it is no candidate.
 
-    All pods of lower priority are removed first; then as many as possible are put back while the pod still
+    All victims of lower priority are removed first; then as many as possible are put back while the pod still
     fits, first those whose eviction would violate a budget, the more important ones before the others. Not
-    minimal. With `groups` a pod of a group counts only if all pods evicted with it have a lower priority.
+    minimal. With `groups` a group is a victim as a whole, with its pods on other nodes.
     """
-    potential = [other for other in node.pods.values() if other.priority < pod.priority]
-    if groups is not None:
-        potential = [other for other in potential if groups.is_below(other, pod.priority)]
+    potential = single_victims(node, pod.priority) if groups is None else groups.victims(node, pod.priority)
     if not potential:
         return NO_VICTIMS
     simulation = _Simulation(handle, state, pod, node)
     try:
-        for other in potential:
-            simulation.remove(other)
+        for victim in potential:
+            simulation.remove(victim)
         rejection = simulation.rejection()
         if rejection is not None:
             return rejection
         potential = by_importance(potential, now)
-        violating, others = split_by_violation(potential, budgets)
-        victims = [victim for victim in violating if not _reprieve(simulation, victim)]
-        violations = len(victims)
-        victims += [victim for victim in others if not _reprieve(simulation, victim)]
+        victims, violating = _not_reprieved(simulation, potential, violations(potential, budgets))
     except DryRunError as error:
         return error.status
     if not victims:
         text = f'expected at least one victim pod on node "{node.name}"'
         return Status(Code.Error, (text,))
-    return Candidate(node.name, tuple(by_importance(victims, now)), violations)
+    pods = tuple(other for victim in by_importance(victims, now) for other in victim)
+    return Candidate(node.name, pods, violating)
 
 
-def _reprieve(simulation: _Simulation, victim: PodInfo) -> bool:
-    """Give the pod back if the preemptor fits all the same."""
+def _not_reprieved(
+    simulation: _Simulation, potential: Sequence[Victim], violating: Sequence[int]
+) -> tuple[list[Victim], int]:
+    """Return the victims that cannot be given back, and how many pods of them violate a budget."""
+    victims: list[Victim] = []
+    count = 0
+    for first in (True, False):
+        for victim, number in zip(potential, violating, strict=True):
+            if (number > 0) is first and not _reprieve(simulation, victim):
+                victims.append(victim)
+                count += number
+    return victims, count
+
+
+def _reprieve(simulation: _Simulation, victim: Victim) -> bool:
+    """Give the victim back if the preemptor fits all the same."""
     simulation.add(victim)
     if simulation.rejection() is None:
         return True

@@ -92,7 +92,7 @@ def decide(
         review.ask(run.candidates, run.statuses)
         return Decision(None, PAUSED)
     best = best_candidates(run.candidates, now)
-    chosen = best[0] if groups is None else groups.widened(best[0], now)
+    chosen = best[0] if groups is None else groups.own_node_last(best[0])
     return Decision(chosen, None, False, tuple(run.candidates), tuple(best), run.statuses)
 
 

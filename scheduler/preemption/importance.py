@@ -1,4 +1,7 @@
-"""Order pods by importance and by the time they run. Source: kube-scheduler 1.36, scheduler util."""
+"""Order victims by importance and by the time they run.
+
+Source: kube-scheduler 1.36, scheduler util; for groups 1.37, MoreImportantVictim.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Sequence
 
 from machinery.runtime.clock import from_time
 from scheduler.framework.types import PodInfo
+from scheduler.preemption.victim_groups import Victim
 
 
 def start_seconds(pod: PodInfo, now: float) -> float:
@@ -14,9 +18,16 @@ def start_seconds(pod: PodInfo, now: float) -> float:
     return from_time(status.startTime) if status.HasField("startTime") else now
 
 
-def by_importance(pods: Sequence[PodInfo], now: float) -> list[PodInfo]:
-    """Return the pods sorted: higher priority first, then those that run longer."""
-    return sorted(pods, key=lambda pod: (-pod.priority, start_seconds(pod, now)))
+def by_importance(victims: Sequence[Victim], now: float) -> list[Victim]:
+    """Return the victims sorted: higher priority first, then larger groups, then those that run longer."""
+    return sorted(victims, key=lambda victim: _importance(victim, now))
+
+
+def _importance(victim: Victim, now: float) -> tuple[int, int, float]:
+    if len(victim) == 1:
+        return -victim[0].priority, -1, start_seconds(victim[0], now)
+    priority = max(pod.priority for pod in victim)
+    return -priority, -len(victim), min(start_seconds(pod, now) for pod in victim)
 
 
 def earliest_start_of_top(victims: Sequence[PodInfo], now: float) -> float:

@@ -206,18 +206,18 @@ def test_a_new_pod_counts_what_others_desire_under_either_fit() -> None:
 # ---- "Pod Priority, Graceful Termination, and Pod Disruption Budget" ----
 
 
+def budget_of(labels: dict[str, str]) -> Objects:
+    """A budget that allows no disruption of the pods with these labels."""
+    metadata, spec = {"name": "b", "namespace": "default"}, {"selector": {"matchLabels": labels}}
+    return Objects(codec.from_json(policy.PodDisruptionBudget, {"metadata": metadata, "spec": spec}))
+
+
 def test_a_budget_is_kept_where_another_victim_will_do() -> None:
     """PodDisruptionBudget is supported, but not guaranteed."""
-    pdb = codec.from_json(
-        policy.PodDisruptionBudget,
-        {
-            "metadata": {"name": "b", "namespace": "default"},
-            "spec": {"selector": {"matchLabels": {"a": "b"}}},
-        },
-    )
+    pdb = budget_of({"a": "b"})
     protected = pod("protected", "100m", priority=1, labels={"a": "b"})
     for cpu, victims in (("200m", ("free",)), ("300m", ("free", "protected"))):
-        bench = Bench(listers={kinds.POD_DISRUPTION_BUDGET: Objects(pdb)})
+        bench = Bench(listers={kinds.POD_DISRUPTION_BUDGET: pdb})
         bench.put(node("node1", "300m"), protected, pod("free", "100m", priority=50), growing(cpu))
         assert bench.attempt().victims == victims
 
@@ -277,6 +277,14 @@ def test_race_both_are_resized(options: ResizePreemption) -> None:
 # ---- "Scope of Interaction with Workload-Aware Preemption" ----
 
 WORKLOADS = {"GenericWorkload": True}
+MEMBER: dict[str, Any] = {"schedulingGroup": {"podGroupName": "w"}}
+
+
+def group_of(mode: str = "PodGroup") -> Objects:
+    """The PodGroup `w`."""
+    spec = {"disruptionMode": mode}
+    metadata = {"name": "w", "namespace": "default"}
+    return Objects(codec.from_json(workloads.PodGroup, {"metadata": metadata, "spec": spec}))
 
 
 def test_a_member_of_a_gang_is_tried_alone() -> None:
@@ -299,29 +307,41 @@ def test_a_member_of_a_gang_is_tried_alone() -> None:
 )
 def test_a_victim_takes_its_group_with_it(mode: str, mate_priority: int, victims: tuple[str, ...]) -> None:
     """The selected victim pod is part of a workload, with members on other nodes."""
-    group = codec.from_json(
-        workloads.PodGroup,
-        {"metadata": {"name": "w", "namespace": "default"}, "spec": {"disruptionMode": mode}},
-    )
-    bench = Bench(gates=WORKLOADS, listers={kinds.POD_GROUP: Objects(group)})
-    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "w"}}
-    bench.put(node("node1", "400m"), node("node2", "1"), pod("victim", "200m", **member))
-    bench.put(pod("near", "0", priority=LOW + 1, **member))
-    bench.put(pod("far", "100m", on="node2", priority=mate_priority, **member))
+    bench = Bench(gates=WORKLOADS, listers={kinds.POD_GROUP: group_of(mode)})
+    bench.put(node("node1", "400m"), node("node2", "1"), pod("victim", "200m", **MEMBER))
+    bench.put(pod("near", "0", priority=LOW + 1, **MEMBER))
+    bench.put(pod("far", "100m", on="node2", priority=mate_priority, **MEMBER))
     bench.put(pod("bystander", "100m", on="node2"), growing())
     assert bench.attempt().victims == victims
 
 
+@pytest.mark.parametrize("mode", ["PodGroup", "Pod"])
+def test_a_budget_of_a_group_member_on_another_node_counts(mode: str) -> None:
+    """The group is one victim: evicting it would violate the budget of its member on node2."""
+    pdb = budget_of({"a": "b"})
+    bench = Bench(
+        gates=WORKLOADS, listers={kinds.POD_GROUP: group_of(mode), kinds.POD_DISRUPTION_BUDGET: pdb}
+    )
+    bench.put(node("node1", "300m"), node("node2", "1"), pod("member", "100m", priority=1, **MEMBER))
+    bench.put(pod("far", "100m", on="node2", labels={"a": "b"}, **MEMBER))
+    bench.put(pod("single", "100m", priority=LOW + 1), growing("200m"))
+    assert bench.attempt().victims == (("single",) if mode == "PodGroup" else ("member",))
+
+
+def test_a_group_is_evicted_or_left_as_a_whole() -> None:
+    """Its pods are not spared one by one: both go, so that the other pod may stay."""
+    bench = Bench(gates=WORKLOADS, listers={kinds.POD_GROUP: group_of()})
+    bench.put(node("node1", "400m"), pod("one", "100m", priority=1, **MEMBER))
+    bench.put(pod("two", "100m", priority=60, **MEMBER), pod("single", "100m", priority=50))
+    bench.put(growing())
+    assert bench.attempt().victims == ("one", "two")
+
+
 def test_a_resize_is_woken_when_its_victims_end_at_once() -> None:
     """The deletion of a victim on another node wakes no resize, so one of the own node is evicted last."""
-    spec = {"disruptionMode": "PodGroup"}
-    group = codec.from_json(
-        workloads.PodGroup, {"metadata": {"name": "w", "namespace": "default"}, "spec": spec}
-    )
-    bench = Bench(gates=WORKLOADS, listers={kinds.POD_GROUP: Objects(group)})
-    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "w"}}
-    bench.put(node("node1", "300m"), node("node2", "1"), pod("victim", "200m", **member))
-    bench.put(pod("far", "100m", on="node2", priority=LOW - 1, **member), growing())
+    bench = Bench(gates=WORKLOADS, listers={kinds.POD_GROUP: group_of()})
+    bench.put(node("node1", "300m"), node("node2", "1"), pod("victim", "200m", **MEMBER))
+    bench.put(pod("far", "100m", on="node2", priority=LOW - 1, **MEMBER), growing())
     assert bench.attempt(evicts=True).victims == ("far", "victim")
     assert bench.wakes("growing")
     assert FITS in bench.attempt().message

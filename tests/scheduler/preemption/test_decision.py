@@ -18,7 +18,7 @@ from scheduler.framework.diagnosis import FitError
 from scheduler.framework.interface import Candidate, Code
 from scheduler.framework.types import PodInfo
 from scheduler.plugins.default_preemption import DefaultPreemption
-from scheduler.preemption.budgets import read_budgets, split_by_violation
+from scheduler.preemption.budgets import read_budgets, violations
 from scheduler.preemption.evaluator import num_candidates
 from scheduler.preemption.selection import best_candidates
 from tests.scheduler.builders import desk, pod
@@ -141,6 +141,6 @@ def test_budgets_are_used_up_in_order() -> None:
         ]
     )
     pods = [labelled(n, app="web") for n in ("gone", "a", "b")] + [labelled("bare")]
-    violating, others = split_by_violation(pods, budgets)
-    assert [p.name for p in violating] == ["b"]
-    assert [p.name for p in others] == ["gone", "a", "bare"]
+    assert violations([(p,) for p in pods], budgets) == [0, 0, 1, 0]
+    gone, a, b, bare = pods
+    assert violations([(b, a), (gone, bare)], budgets) == [1, 0]  # a group is one victim
