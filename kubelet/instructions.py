@@ -98,7 +98,7 @@ class Evaluated:
     """An admission was decided; for the log and metrics. `reason` is the raw one (OutOfcpu, ...).
 
     `trigger` is what caused the retry that it belongs to, "" for the admission of a new pod; `detail` the
-    label of an infeasible resize's metric.
+    label of an infeasible resize's metric. `preempted` pods made room for it, of the resource `signal`.
     """
 
     uid: str
@@ -109,6 +109,8 @@ class Evaluated:
     was_deferred: bool = False
     trigger: str = ""
     detail: str = ""
+    preempted: int = 0
+    signal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ class Verdict:
     detail: str = ""
     """Of an infeasible resize: the label of its metric."""
     victims: tuple[str, ...] = field(default=())
+    signal: str = ""
+    """Of a preemption: the first resource that was short, the label of its metric."""
 
 
 def admit(
@@ -54,7 +56,7 @@ def admit(
     if recovery.failures:
         first = recovery.failures[0]
         return Verdict(admitted=False, reason=first.reason, message=first.message)
-    return Verdict(admitted=True, victims=recovery.victims)
+    return Verdict(admitted=True, victims=recovery.victims, signal=recovery.signal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,7 @@ class Recovery:
 
     victims: tuple[str, ...] = ()
     failures: tuple[predicates.Failure, ...] = ()
+    signal: str = ""
 
 
 def recover(
@@ -87,7 +90,7 @@ def recover(
     shortages = [failure.shortage for failure in failures if failure.shortage is not None]
     candidates = [_candidate(node, other) for other in active]
     victims = preemption.choose_victims(_candidate(node, record), candidates, shortages)
-    return Recovery(victims=tuple(victim.key for victim in victims))
+    return Recovery(victims=tuple(victim.key for victim in victims), signal=shortages[0].resource)
 
 
 def _candidate(node: NodeState, record: PodRecord) -> Candidate:

@@ -160,7 +160,17 @@ def _admit_new(node: NodeState, record: PodRecord, others: list[PodRecord], out:
     resources = node.allocated(record)
     verdict = admit(node, record, resources, "add", others)
     _preempt(node, verdict.victims, out)
-    out.append(instructions.Evaluated(record.uid, "add", verdict.admitted, verdict.reason, verdict.message))
+    out.append(
+        instructions.Evaluated(
+            record.uid,
+            "add",
+            verdict.admitted,
+            verdict.reason,
+            verdict.message,
+            preempted=len(verdict.victims),
+            signal=verdict.signal,
+        )
+    )
     if verdict.admitted:
         if node.features.resize and record.uid not in node.allocations:
             node.allocate(record, resources)
@@ -243,6 +253,8 @@ def _evaluate(node: NodeState, record: PodRecord, trigger: str, now: float, out:
             was_deferred=record.pending is not None and record.pending.reason == conditions.DEFERRED,
             trigger=trigger,
             detail=verdict.detail,
+            preempted=len(verdict.victims),
+            signal=verdict.signal,
         )
     )
     if verdict.admitted:

@@ -36,10 +36,18 @@ DEFERRED_ACCEPTED_RESIZES = Counter(
     "Cumulative number of resizes that were accepted after being deferred.",
     ["retry_trigger"],
 )
+PREEMPTIONS = Counter(
+    "kubelet_preemptions",
+    "Cumulative number of pod preemptions by preemption resource",
+    ["preemption_signal"],
+)
+"""Kubelet 1.36 has no `_total` in this name; later ones have both names."""
 
 
 def count(evaluated: Evaluated) -> None:
-    """Count one admission."""
+    """Count one admission, and the pods that were preempted for it."""
+    if evaluated.preempted:
+        PREEMPTIONS.labels(evaluated.signal).inc(evaluated.preempted)
     if evaluated.operation == "add":
         if not evaluated.admitted:
             REJECTIONS.labels(evaluated.reason).inc()

@@ -72,6 +72,31 @@ def test_a_resize_is_counted_once_however_often_it_is_tried() -> None:
     assert (accepted.admitted, accepted.was_deferred, accepted.trigger) == (True, True, "pods_removed")
 
 
+@pytest.mark.parametrize("operation", ["add", "resize"])
+def test_preempted_pods_are_counted_by_the_resource_that_was_short(operation: str) -> None:
+    """Kubelet 1.36, CriticalPodAdmissionHandler: of several resources the first one."""
+    here = Executor(node_object(cpu="2", memory="2Gi", pods="10"))
+    here.list_pods()
+    critical = new_pod("k", container("main", cpu="100m", memory="100Mi"))
+    critical.spec.priority = 2_000_000_000
+    pods = [new_pod(name, container("main", cpu="900m", memory="900Mi")) for name in ("a", "b")]
+    for pod in [*pods, *([critical] if operation == "resize" else [])]:
+        here.store(pod)
+        here.observe(pod.metadata.name)
+    here.work()
+    if operation == "resize":
+        here.store(resized(here.api["k"], "main", cpu="2", memory="2Gi"))
+    else:
+        critical.spec.containers[0].CopyFrom(container("main", cpu="2", memory="2Gi"))
+        here.store(critical)
+    here.observe("k")
+    before = value("kubelet_preemptions_total", preemption_signal="cpu")
+    evaluated = [each for each in here.noted if isinstance(each, Evaluated)][-1]
+    metrics.count(evaluated)
+    assert (evaluated.uid, evaluated.operation, evaluated.admitted) == (uid("k"), operation, True)
+    assert value("kubelet_preemptions_total", preemption_signal="cpu") == before + 2
+
+
 def test_names_and_labels() -> None:
     labels = {"resource": "cpu", "requirement": "limits", "operation": "add"}
     before = value("kubelet_container_requested_resizes_total", **labels)
