@@ -14,6 +14,7 @@ from machinery.process.serving_client import ServingPort, request
 from machinery.wire import codec
 from tests.support.eventually import eventually
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.rest_client import ObjectClient
 
 T = TypeVar("T")
 WAIT_SECONDS_MAX = PATIENCE_SECONDS
@@ -45,7 +46,11 @@ def pod(name: str, *, cpu: str = "100m", **spec: Any) -> core.Pod:
 
 
 async def pod_when(
-    client: Client, name: str, good: Callable[[core.Pod], bool], *, limit_seconds: float = WAIT_SECONDS_MAX
+    client: ObjectClient,
+    name: str,
+    good: Callable[[core.Pod], bool],
+    *,
+    limit_seconds: float = WAIT_SECONDS_MAX,
 ) -> core.Pod:
     """The pod as soon as it is as wanted."""
     return await eventually(
@@ -55,7 +60,7 @@ async def pod_when(
     )
 
 
-async def bound(client: Client, name: str, *, limit_seconds: float = WAIT_SECONDS_MAX) -> str:
+async def bound(client: ObjectClient, name: str, *, limit_seconds: float = WAIT_SECONDS_MAX) -> str:
     """The node that the pod is bound to, as soon as it is."""
     found = await pod_when(client, name, lambda p: bool(p.spec.nodeName), limit_seconds=limit_seconds)
     return found.spec.nodeName

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from machinery.api import kinds
-from machinery.api.pb import core, scheduling
-from machinery.client.api_client import Client
+from machinery.api.pb import core, policy, scheduling
 from machinery.wire import codec
 from tests.scheduler.e2e.objects import bound, debug_queue, node, pod, pod_when
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
+from tests.support.rest_client import ObjectClient
 
 GATE = "--feature-gates=SchedulerPreemptionForPodResize=true"
 NO_TAINTS = "--disable-admission-plugins=TaintNodesByCondition"
@@ -25,7 +25,7 @@ async def start(cluster: Cluster, *options: str, api: tuple[str, ...] = (), sche
     await cluster.start("etcd", "apiserver", *(["scheduler"] if scheduler else []))
 
 
-async def create_priorities(client: Client) -> None:
+async def create_priorities(client: ObjectClient) -> None:
     for name, value in PRIORITIES.items():
         document = {"metadata": {"name": name}, "value": value}
         await client.create(codec.from_json(scheduling.PriorityClass, document))
@@ -34,7 +34,7 @@ async def create_priorities(client: Client) -> None:
 
 
 async def run_pod(
-    client: Client, name: str, cpu: str, *, on: str, priority: str = "low", **spec: Any
+    client: ObjectClient, name: str, cpu: str, *, on: str, priority: str = "low", **spec: Any
 ) -> core.Pod:
     """Create a pod on its node, and report that it runs with what it requests."""
     more = {"terminationGracePeriodSeconds": GRACE_SECONDS, **spec}
@@ -42,7 +42,7 @@ async def run_pod(
     return await report(client, name, cpu)
 
 
-async def report(client: Client, name: str, allocated: str, **conditions: str) -> core.Pod:
+async def report(client: ObjectClient, name: str, allocated: str, **conditions: str) -> core.Pod:
     """Write the status as its kubelet would: what is allocated, and conditions by type with their reasons."""
     held = {"cpu": allocated}
     rows = [{"type": "PodScheduled", "status": "True"}]
@@ -53,33 +53,46 @@ async def report(client: Client, name: str, allocated: str, **conditions: str) -
     return await client.patch(kinds.POD, name, "default", {"status": status}, subresource="status")
 
 
-async def resize(client: Client, name: str, cpu: str) -> core.Pod:
+async def resize(client: ObjectClient, name: str, cpu: str) -> core.Pod:
     """Ask for another request of the pod's container."""
     spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}
     return await client.patch(kinds.POD, name, "default", {"spec": spec}, subresource="resize")
 
 
-async def defer(client: Client, name: str, cpu: str, *, allocated: str) -> core.Pod:
+async def defer(client: ObjectClient, name: str, cpu: str, *, allocated: str) -> core.Pod:
     """Ask for a resize that the kubelet defers."""
     await resize(client, name, cpu)
     return await report(client, name, allocated, PodResizePending="Deferred")
 
 
-async def set_policy(client: Client, name: str, *owners: str) -> None:
+async def set_policy(client: ObjectClient, name: str, *owners: str) -> None:
     policy = {"podPreemptionPolicy": {"disableResizePreemption": list(owners)} if owners else None}
     await client.patch(kinds.NODE, name, "", {"spec": policy})
 
 
-async def is_evicted(client: Client, name: str) -> bool:
+async def label(client: ObjectClient, name: str, **labels: str) -> dict[str, str]:
+    """Give a pod labels, and return them."""
+    await client.patch(kinds.POD, name, "default", {"metadata": {"labels": labels}})
+    return labels
+
+
+def budget(labels: dict[str, str]) -> policy.PodDisruptionBudget:
+    """A budget that allows no disruption: no controller has set its status."""
+    spec = {"minAvailable": 1, "selector": {"matchLabels": labels}}
+    metadata = {"name": "budget", "namespace": "default"}
+    return codec.from_json(policy.PodDisruptionBudget, {"metadata": metadata, "spec": spec})
+
+
+async def is_evicted(client: ObjectClient, name: str) -> bool:
     found = await client.get(kinds.POD, name, "default")
     return found.metadata.HasField("deletionTimestamp")
 
 
-async def evicted(client: Client, name: str) -> core.Pod:
+async def evicted(client: ObjectClient, name: str) -> core.Pod:
     return await pod_when(client, name, lambda found: found.metadata.HasField("deletionTimestamp"))
 
 
-async def end(client: Client, name: str) -> None:
+async def end(client: ObjectClient, name: str) -> None:
     """Let a terminating pod end, as its kubelet would."""
     await client.delete(kinds.POD, name, "default", grace_period_seconds=0)
 
@@ -102,7 +115,7 @@ async def waits(cluster: Cluster, name: str, plugin: str = "NodeResourcesFit") -
     )
 
 
-async def settle(client: Client, number: int) -> None:
+async def settle(client: ObjectClient, number: int) -> None:
     """Return when the scheduler has seen all earlier changes of nodes and pods.
 
     A new pod is bound to a new node: both watches are past what came before.

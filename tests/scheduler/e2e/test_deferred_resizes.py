@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from machinery.api import kinds
-from machinery.api.pb import policy
 from machinery.client.api_client import Client
-from machinery.wire import codec
 from tests.scheduler.e2e.objects import node, pod_when, scheduled_condition
 from tests.scheduler.e2e.resizing import (
+    budget,
     create_priorities,
     defer,
     end,
     entry,
     evicted,
     is_evicted,
+    label,
     report,
     run_pod,
     set_policy,
@@ -115,7 +115,7 @@ async def test_a_scheduler_dies_while_its_victim_terminates(
             await pod_when(client, "growing", lambda found: found.status.nominatedNodeName == "node1")
         cluster.kill("scheduler")
         # From now on the other pod is the better victim.
-        await client.create(budget(await label(client, "victim")))
+        await client.create(budget(await label(client, "victim", of="victim")))
         await cluster.start("scheduler")
         if again:
             await evicted(client, "other")
@@ -140,20 +140,6 @@ async def test_option_3_needs_the_switch_of_the_api_server(cluster: Cluster) -> 
         await end(client, "victim")
         await waits(cluster, "growing")
         assert (await client.get(kinds.POD, "growing", "default")).status.nominatedNodeName == ""
-
-
-async def label(client: Client, name: str) -> dict[str, str]:
-    """Give the pod a label of its own."""
-    labels = {"of": name}
-    await client.patch(kinds.POD, name, "default", {"metadata": {"labels": labels}})
-    return labels
-
-
-def budget(labels: dict[str, str]) -> policy.PodDisruptionBudget:
-    """A budget that allows no disruption: no controller has set its status."""
-    spec = {"minAvailable": 1, "selector": {"matchLabels": labels}}
-    metadata = {"name": "budget", "namespace": "default"}
-    return codec.from_json(policy.PodDisruptionBudget, {"metadata": metadata, "spec": spec})
 
 
 @pytest.mark.parametrize(

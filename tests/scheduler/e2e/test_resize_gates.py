@@ -130,6 +130,10 @@ async def test_a_kubelet_that_loses_the_gate_leaves_its_condition(cluster: Clust
         await settle(here.client, 0)
         assert entry(cluster, "growing") == {}
         assert not await is_evicted(here.client, "victim")
+        # As docs/resize-preemption.md recommends.
+        patch = {"status": {"conditions": [{"type": DISABLED, "$patch": "delete"}]}}
+        await here.client.patch(kinds.POD, "growing", "default", patch, subresource="status")
+        await here.pod("growing", lambda one: in_force(one) == {"cpu": "2500m"})
 
 
 async def _run_pods(here: Lab) -> None:
