@@ -28,6 +28,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "queue": ("nominee.commands.queue", "queue"),
     "explain": ("nominee.commands.explain", "explain"),
     "failpoint": ("nominee.commands.failpoint", "failpoint"),
+    "fault": ("nominee.commands.fault", "fault"),
+    "clock": ("nominee.commands.fault", "clock"),
     "vpa": ("nominee.vpa.command", "vpa"),
     "demo": ("nominee.demo.command", "demo"),
     "bench": ("nominee.bench.command", "bench"),

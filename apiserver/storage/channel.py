@@ -6,13 +6,14 @@ Only the generated stubs of aetcd are used: its client has one host, 4 MiB messa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anyio.lowlevel
 import grpc
 import grpc.aio
 from aetcd import rpc
+from google.protobuf.message import Message
 
 from apiserver.storage.interface import (
     Compacted,
@@ -22,6 +23,14 @@ from apiserver.storage.interface import (
     StorageUnavailable,
     ValueTooLarge,
 )
+from machinery.client.unary_call import covered
+from machinery.runtime import call_faults
+from machinery.runtime.call_faults import FAULTS
+
+ETCD = "etcd"
+Send = Callable[..., Awaitable[Any]]
+"""A unary method of a stub."""
+call_faults.declare(ETCD, ("Range", "Txn", "Compaction", "LeaseGrant", "Watch"), refused=("merge",))
 
 # The limit of one operation, retries included. kube-apiserver's requests have 60 s; here a client gets 503
 # earlier and retries.
@@ -30,12 +39,6 @@ _RETRY_PAUSE_SECONDS = 0.05
 # The errors of etcd's limit, and of its gRPC server's larger one.
 _TOO_LARGE = ("etcdserver: request is too large", "received message larger than max")
 _TOO_LARGE_CODES = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED)
-
-
-class Call(Protocol):
-    """A unary method of a stub."""
-
-    def __call__(self, request: Any, *, timeout: float, wait_for_ready: bool) -> Any: ...
 
 
 def translate(error: grpc.aio.AioRpcError, revision: int = 0) -> StorageError:
@@ -52,16 +55,6 @@ def translate(error: grpc.aio.AioRpcError, revision: int = 0) -> StorageError:
     )
 
 
-async def unary(call: Call, request: Any, *, timeout_seconds: float) -> Any:
-    """Make one call. AioRpcError and the cancellation of an anyio scope pass through."""
-    try:
-        return await call(request, timeout=timeout_seconds, wait_for_ready=True)
-    except asyncio.CancelledError:
-        # grpc raises a CancelledError of its own, which the cancelled scope would not know as its own.
-        await anyio.lowlevel.checkpoint_if_cancelled()
-        raise
-
-
 class Caller:
     """Makes calls and retries them while etcd is unavailable, for at most `OPERATION_SECONDS_MAX`."""
 
@@ -73,7 +66,7 @@ class Caller:
         self._monotonic = monotonic
         self._sleep = sleep
 
-    async def __call__(self, call: Call, request: Any, *, revision: int = 0) -> tuple[Any, bool]:
+    async def __call__(self, send: Send, request: Message, *, revision: int = 0) -> tuple[Any, bool]:
         """Return (the response, whether an earlier attempt may have been applied).
 
         Only UNAVAILABLE is retried. `revision` is for the error's text.
@@ -85,9 +78,25 @@ class Caller:
         while True:
             left = deadline - self._monotonic()
             try:
-                return await unary(call, request, timeout_seconds=max(left, 0.001)), uncertain
+                return await _once(send, request, max(left, 0.001)), uncertain
             except grpc.aio.AioRpcError as error:
                 if error.code() is not grpc.StatusCode.UNAVAILABLE or left <= _RETRY_PAUSE_SECONDS:
                     raise translate(error, revision) from error
             uncertain = True
             await self._sleep(_RETRY_PAUSE_SECONDS)
+
+
+async def _once(send: Send, request: Message, timeout_seconds: float) -> Any:
+    """Make one call. AioRpcError and the cancellation of an anyio scope pass through."""
+    try:
+        if FAULTS.rules:
+            return await FAULTS.call(
+                covered(ETCD, request),
+                lambda: send(request, timeout=timeout_seconds, wait_for_ready=True),
+                timeout_seconds,
+            )
+        return await send(request, timeout=timeout_seconds, wait_for_ready=True)
+    except asyncio.CancelledError:
+        # grpc raises a CancelledError of its own, which the cancelled scope would not know as its own.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        raise

@@ -18,7 +18,14 @@ from apiserver.storage.interface import (
 )
 from apiserver.storage.leases import LeaseManager
 from apiserver.storage.revision import RevisionReader
+from machinery.api.errors import FailpointError
+from machinery.runtime import failpoints
 from machinery.runtime.clock import Clock
+
+BEFORE_WRITE = failpoints.declare("apiserver.storage.write.before")
+"""A write is decided; its transaction is not sent to etcd."""
+AFTER_WRITE = failpoints.declare("apiserver.storage.write.after")
+"""etcd has answered the transaction; the registry does not know the result."""
 
 # No client writes this key: reading it costs etcd only the quorum read of its revision.
 _NOTHING = b"\x00"
@@ -89,7 +96,7 @@ class EtcdStorage:
             success=[rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=name))],
             failure=[_read_op(name)],
         )
-        answer, uncertain = await self._call(self._call.kv.Txn, request)
+        answer, uncertain = await self._transact(key, request)
         if answer.succeeded:
             revision: int = answer.header.revision
             return revision
@@ -140,18 +147,31 @@ class EtcdStorage:
             failure=[_read_op(name)],
         )
         try:
-            answer, uncertain = await self._call(self._call.kv.Txn, request)
+            answer, uncertain = await self._transact(key, request)
         except LeaseNotFound:
             # Etcd came back with other data, or its clock jumped: grant the lease again, once.
             self._leases.forget(lease)
             request.success[0].request_put.lease = await self._leases.lease(lease_seconds)
-            answer, uncertain = await self._call(self._call.kv.Txn, request)
+            answer, uncertain = await self._transact(key, request)
         if answer.succeeded:
             return answer.header.revision, None
         current = _found(answer)
         if uncertain and current is not None and current.data == data:
             return current.mod_revision, current
         return 0, current
+
+    async def _transact(self, key: str, request: rpc.TxnRequest) -> tuple[rpc.TxnResponse, bool]:
+        """Return (etcd's answer, whether an earlier attempt may have been applied)."""
+        try:
+            await BEFORE_WRITE.hit(key=key)
+        except FailpointError as error:
+            raise StorageUnavailable(f"etcd: {error}") from None
+        answer = await self._call(self._call.kv.Txn, request)
+        try:
+            await AFTER_WRITE.hit(key=key)
+        except FailpointError as error:
+            raise StorageUnavailable(f"etcd: {error}", maybe_applied=True) from None
+        return answer
 
     async def _grant(self, seconds: int) -> int:
         answer, _ = await self._call(self._call.lease.LeaseGrant, rpc.LeaseGrantRequest(TTL=seconds))

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from typing import Any
 
 import anyio.lowlevel
 import grpc.aio
 from aetcd import rpc
 
-from apiserver.storage.channel import translate
+from apiserver.storage.channel import ETCD, translate
 from apiserver.storage.interface import Compacted, StorageUnavailable
+from machinery.runtime import failpoints
+from machinery.runtime.call_faults import FAULTS, Call
 
 # All keys: a reader that waits for a revision must see it, also when the write was of another client's key.
 _ALL = b"\x00"
 # A member that has lost its leader ends the stream instead of going silent.
 _METADATA = (("hasleader", "true"),)
+_WATCH = Call(ETCD, "Watch")
+RECEIVED = failpoints.declare("apiserver.storage.watch")
+"""Events are received from etcd; the watch cache does not have them yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +53,22 @@ async def watch(channel: grpc.aio.Channel, start_revision: int) -> AsyncGenerato
 
     Raises: Compacted when etcd has dropped `start_revision`, StorageUnavailable when the stream breaks.
     """
-    call = rpc.WatchStub(channel).Watch(metadata=_METADATA)
+    call = None
     try:
-        await call.write(
-            rpc.WatchRequest(
-                create_request=rpc.WatchCreateRequest(key=_ALL, range_end=_ALL, start_revision=start_revision)
-            )
-        )
-        while True:
-            answer = await call.read()
-            if answer is grpc.aio.EOF:
-                raise StorageUnavailable("etcd ended the watch")
-            if answer.canceled:
-                if answer.compact_revision:
-                    raise Compacted(start_revision, answer.compact_revision)
-                raise StorageUnavailable(f"etcd cancelled the watch: {answer.cancel_reason}")
-            if answer.created or answer.events:
-                yield _changes(answer)
+        if FAULTS.rules and await FAULTS.open(_WATCH) == "relist":
+            raise Compacted(start_revision, start_revision)
+        call = rpc.WatchStub(channel).Watch(metadata=_METADATA)
+        request = rpc.WatchCreateRequest(key=_ALL, range_end=_ALL, start_revision=start_revision)
+        await call.write(rpc.WatchRequest(create_request=request))
+        with FAULTS.stream(_WATCH, call.cancel) as stream:
+            while True:
+                answer = await call.read()
+                if FAULTS.rules and await FAULTS.message(stream) == "relist":
+                    raise Compacted(start_revision, start_revision)
+                _check(answer, start_revision)
+                if answer.created or answer.events:
+                    await RECEIVED.hit(revision=answer.header.revision)
+                    yield _changes(answer)
     except grpc.aio.AioRpcError as error:
         raise translate(error, start_revision) from error
     except asyncio.InvalidStateError as error:
@@ -73,4 +78,15 @@ async def watch(channel: grpc.aio.Channel, start_revision: int) -> AsyncGenerato
         await anyio.lowlevel.checkpoint_if_cancelled()
         raise StorageUnavailable("etcd's watch was cancelled") from None
     finally:
-        call.cancel()
+        if call is not None:
+            call.cancel()
+
+
+def _check(answer: Any, start_revision: int) -> None:
+    """Raise the error of a message that ends the watch."""
+    if answer is grpc.aio.EOF:
+        raise StorageUnavailable("etcd ended the watch")
+    if answer.canceled:
+        if answer.compact_revision:
+            raise Compacted(start_revision, answer.compact_revision)
+        raise StorageUnavailable(f"etcd cancelled the watch: {answer.cancel_reason}")

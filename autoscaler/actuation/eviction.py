@@ -22,7 +22,7 @@ def evict_pod(
     Only the evictions of `required` pods are counted, and their failures reported.
     """
     events.about(pod, "Normal", "ScaleDown", "deleting pod for node scale down")
-    deadline = clock.now() + options.max_pod_eviction_time
+    deadline = clock.monotonic() + options.max_pod_eviction_time
     grace = min(pods.grace_seconds(pod), options.max_graceful_termination_sec)
     while True:
         failure = yield from EvictPod(pod, grace)
@@ -31,7 +31,7 @@ def evict_pod(
                 yield from CountEviction(succeeded=True)
             return ""
         yield from Sleep(EVICTION_RETRY_SECONDS)
-        if clock.now() >= deadline:
+        if clock.monotonic() >= deadline:
             break
     if required:
         yield from CountEviction(succeeded=False)

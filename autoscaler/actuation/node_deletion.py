@@ -107,7 +107,7 @@ class NodeDeletion:
             return self._fail(text)
         self._pods = tuple(required)
         grace = options.max_graceful_termination_sec
-        self._deadline = self._clock.now() + grace + EVICTION_HEADROOM_SECONDS
+        self._deadline = self._clock.monotonic() + grace + EVICTION_HEADROOM_SECONDS
         return Event.EVICTED
 
     def _poll(self) -> Orders[Event | None]:
@@ -124,14 +124,14 @@ class NodeDeletion:
                 return self._fail(left.message)
             self._pods = left
         if not self._pods:
-            self._deadline = self._clock.now() + self._options.node_deletion_delay_timeout
+            self._deadline = self._clock.monotonic() + self._options.node_deletion_delay_timeout
             return Event.PODS_GONE
-        if self._clock.now() >= self._deadline:
+        if self._clock.monotonic() >= self._deadline:
             return self._fail(f"Failed to drain node /{self._name}: pods remaining after timeout")
         return Event.PODS_REMAIN
 
     def _check_annotation(self) -> Orders[Event | None]:
-        if self._clock.now() >= self._deadline:
+        if self._clock.monotonic() >= self._deadline:
             return Event.NOT_HELD
         node = yield from ReadCachedNode(self._name)
         keys = node.metadata.annotations if node is not None else ()

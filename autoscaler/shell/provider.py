@@ -21,12 +21,24 @@ from google.protobuf.message import DecodeError, Message
 
 from autoscaler.planning.observation import CloudView, Instance, NodeGroup
 from autoscaler.shell.ports import CloudError
+from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.client import credentials
+from machinery.client.unary_call import call_unary
+from machinery.runtime import call_faults
 from machinery.runtime.clock import Clock
 from machinery.wire.scalars import parse_seconds
 
 T = TypeVar("T")
+CLOUD = "cloud"
+call_faults.declare(
+    CLOUD,
+    (
+        *("Refresh", "NodeGroups", "NodeGroupTargetSize", "NodeGroupNodes", "NodeGroupTemplateNodeInfo"),
+        *("NodeGroupForNode", "NodeGroupIncreaseSize", "NodeGroupDecreaseTargetSize"),
+        "NodeGroupDeleteNodes",
+    ),
+)
 TIMEOUT_SECONDS = 5.0
 UNMANAGED_SECONDS = 60.0
 """The provider is asked again about a node that it does not manage after this time."""
@@ -133,12 +145,14 @@ class ExternalProvider:
     async def _template(self, group: str) -> core.Node | None:
         request = protocol.NodeGroupTemplateNodeInfoRequest(id=group)
         try:
-            answer = await self._stub.NodeGroupTemplateNodeInfo(request, timeout=self._timeout)
+            answer = await call_unary(CLOUD, self._stub.NodeGroupTemplateNodeInfo, request, self._timeout)
             return core.Node.FromString(answer.nodeBytes) if answer.nodeBytes else None
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 return None
             raise CloudError(f"template of node group {group}: {status_text(error)}") from None
+        except StatusError as error:
+            raise CloudError(f"template of node group {group}: {error.message}") from None
         except DecodeError:
             raise CloudError(f"template of node group {group} is not a Node") from None
 
@@ -176,9 +190,11 @@ class ExternalProvider:
             CloudError: the call has failed.
         """
         try:
-            return await method(request, timeout=self._timeout)
+            return await call_unary(CLOUD, method, request, self._timeout)
         except grpc.aio.AioRpcError as error:
             raise CloudError(status_text(error)) from None
+        except StatusError as error:
+            raise CloudError(error.message) from None
 
 
 def status_text(error: grpc.aio.AioRpcError) -> str:

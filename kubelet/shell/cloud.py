@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import grpc.aio
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2 as cloud
 from clusterautoscaler.cloudprovider.v1.externalgrpc import externalgrpc_pb2_grpc as cloud_grpc
+from google.protobuf.message import Message
 
 from machinery.api.errors import StatusError
 from machinery.api.pb import core
 from machinery.client import credentials
 from machinery.client.credentials import Credential
-from machinery.runtime import logs
+from machinery.client.unary_call import call_unary
+from machinery.runtime import call_faults, logs
 from machinery.runtime.clock import Clock
 from machinery.runtime.failpoints import FailpointError
 
+T = TypeVar("T")
+CLOUD = "cloud"
+call_faults.declare(CLOUD, ("NodeGroups", "NodeGroupNodes", "NodeGroupTemplateNodeInfo"))
 POLL_SECONDS = 1.0
 CALL_SECONDS_MAX = 10.0
 
@@ -72,11 +78,10 @@ class CloudWatcher:
             while True:
                 try:
                     await self.poll(stub)
-                except grpc.aio.AioRpcError as error:
+                except (grpc.aio.AioRpcError, StatusError) as error:
                     if not self._failing:
-                        logs.get().warning(
-                            "Cloud cannot be asked", cloud=provider.address, error=error.details()
-                        )
+                        text = error.message if isinstance(error, StatusError) else error.details()
+                        logs.get().warning("Cloud cannot be asked", cloud=provider.address, error=text)
                     self._failing = True
                     return
                 self._failing = False
@@ -84,12 +89,10 @@ class CloudWatcher:
 
     async def poll(self, stub: cloud_grpc.CloudProviderStub) -> None:
         """Poll once."""
-        groups = await stub.NodeGroups(cloud.NodeGroupsRequest(), timeout=CALL_SECONDS_MAX)
+        groups = await _ask(stub.NodeGroups, cloud.NodeGroupsRequest())
         running: dict[str, str] = {}
         for group in groups.nodeGroups:
-            answer = await stub.NodeGroupNodes(
-                cloud.NodeGroupNodesRequest(id=group.id), timeout=CALL_SECONDS_MAX
-            )
+            answer = await _ask(stub.NodeGroupNodes, cloud.NodeGroupNodesRequest(id=group.id))
             for instance in answer.instances:
                 if instance.status.instanceState == cloud.InstanceStatus.instanceRunning:
                     running[instance.id] = group.id
@@ -109,10 +112,12 @@ class CloudWatcher:
                 self.known.add(new)
 
     async def _template(self, stub: cloud_grpc.CloudProviderStub, group: str) -> core.Node:
-        answer = await stub.NodeGroupTemplateNodeInfo(
-            cloud.NodeGroupTemplateNodeInfoRequest(id=group), timeout=CALL_SECONDS_MAX
-        )
+        answer = await _ask(stub.NodeGroupTemplateNodeInfo, cloud.NodeGroupTemplateNodeInfoRequest(id=group))
         return core.Node.FromString(answer.nodeBytes)
+
+
+async def _ask(method: Callable[..., Awaitable[T]], request: Message) -> T:
+    return await call_unary(CLOUD, method, request, CALL_SECONDS_MAX)
 
 
 def node_name(instance: str) -> str:

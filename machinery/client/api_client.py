@@ -24,11 +24,13 @@ from machinery.api import errors, kinds
 from machinery.api.kinds import AnyKind, Kind, M
 from machinery.api.objects import key_of
 from machinery.api.pb import autoscaling_v1, core, meta, policy
-from machinery.client import credentials, messages
+from machinery.client import credentials, messages, watch_stream
 from machinery.client.grpc_options import CHANNEL_OPTIONS
-from machinery.client.unary_call import await_call
+from machinery.client.unary_call import call_unary
+from machinery.client.watch_stream import WatchEvent as WatchEvent
 from machinery.patch.patch_type import PatchType
 from machinery.process.run_files import RunFile, wait_for_run_file
+from machinery.runtime import call_faults
 from machinery.runtime.backoff import ExponentialBackoff
 from machinery.runtime.clock import Clock, SystemClock
 from machinery.wire import envelope
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+call_faults.declare(
+    "apiserver",
+    ("Get", "List", "Watch", "Create", "Update", "Patch", "Delete", "Bind", "Evict", "ServerInfo"),
+)
 UNARY_SECONDS_MAX = 30.0
 LIST_SECONDS_MAX = 60.0
 REFUSED_MAX = 10
@@ -52,15 +58,6 @@ class ListResult(Generic[M]):
     resource_version: str
     continue_token: str = ""
     remaining_item_count: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WatchEvent(Generic[M]):
-    """ADDED, MODIFIED, DELETED or BOOKMARK; a bookmark's object has only its resourceVersion."""
-
-    type: str
-    object: M
-    revision: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +174,7 @@ class Client:
         request = api.GetRequest(
             target=messages.target_of(kind, namespace, name), resource_version=resource_version
         )
-        answer = await self._call(lambda stub: stub.Get, request)
+        answer = await self._call("Get", request)
         return messages.decode(kind, answer.body)
 
     async def list(
@@ -202,7 +199,7 @@ class Client:
             resource_version_match=resource_version_match,
             **{"continue": continue_token},
         )
-        answer = await self._call(lambda stub: stub.List, request, LIST_SECONDS_MAX)
+        answer = await self._call("List", request, LIST_SECONDS_MAX)
         return ListResult(
             [messages.decode(kind, body) for body in answer.items],
             answer.resource_version,
@@ -264,29 +261,15 @@ class Client:
         )
         channel = self._open_channel()
         # No wait for ready: an informer's own back-off decides when to try again.
-        call = self._stub.Watch(request, metadata=self._metadata)
+        stream = watch_stream.batches(
+            kind, self._component, lambda: self._stub.Watch(request, metadata=self._metadata)
+        )
         try:
-            while True:
-                response = await await_call(call.read())
-                if response is grpc.aio.EOF:
-                    return
-                events = []
-                failure: errors.StatusError | None = None
-                for event in response.events:
-                    if event.type == _ERROR:
-                        failure = errors.StatusError.from_message(meta.Status.FromString(event.error))
-                        break
-                    events.append(
-                        WatchEvent(_TYPES[event.type], messages.decode(kind, event.body), event.revision)
-                    )
-                if events or failure is None:
-                    yield events
-                if failure is not None:
-                    raise failure
+            async with aclosing(stream):
+                async for batch in stream:
+                    yield batch
         except grpc.aio.AioRpcError as error:
             raise self._status(error, channel) from None
-        finally:
-            call.cancel()
 
     async def create(self, obj: M, *, dry_run: bool = False) -> M:
         """Create, and return what is stored; 409 AlreadyExists."""
@@ -296,7 +279,7 @@ class Client:
             body=envelope.encode(obj),
             options=messages.write_options(dry_run),
         )
-        return messages.decode(kind, (await self._call(lambda stub: stub.Create, request)).body)
+        return messages.decode(kind, (await self._call("Create", request)).body)
 
     async def update(self, obj: M, *, subresource: str = "", dry_run: bool = False) -> M:
         """Replace; 409 Conflict where metadata.resourceVersion is set and is not the newest."""
@@ -306,7 +289,7 @@ class Client:
             body=envelope.encode(obj),
             options=messages.write_options(dry_run),
         )
-        return messages.decode(kind, (await self._call(lambda stub: stub.Update, request)).body)
+        return messages.decode(kind, (await self._call("Update", request)).body)
 
     async def patch(
         self,
@@ -331,7 +314,7 @@ class Client:
             patch=messages.patch_text(patch),
             options=api.WriteOptions(dry_run=dry_run, field_manager=field_manager, force=force or None),
         )
-        return messages.decode(kind, (await self._call(lambda stub: stub.Patch, request)).body)
+        return messages.decode(kind, (await self._call("Patch", request)).body)
 
     async def patch_scale(
         self,
@@ -350,7 +333,7 @@ class Client:
             patch=messages.patch_text(patch),
             options=api.WriteOptions(dry_run=dry_run),
         )
-        answer = await self._call(lambda stub: stub.Patch, request)
+        answer = await self._call("Patch", request)
         return autoscaling_v1.Scale.FromString(envelope.unwrap(answer.body)[2])
 
     async def delete(
@@ -383,7 +366,7 @@ class Client:
         request = api.DeleteRequest(
             target=messages.target_of(kind, namespace, name), options=options.SerializeToString()
         )
-        return bool((await self._call(lambda stub: stub.Delete, request)).deleted)
+        return bool((await self._call("Delete", request)).deleted)
 
     async def bind(self, namespace: str, name: str, node: str, *, uid: str = "") -> None:
         """Bind a pod to a node; 409 where it is bound already, is being deleted, or its uid is another."""
@@ -412,7 +395,7 @@ class Client:
         request = api.CreateRequest(
             target=messages.target_of(kinds.POD, namespace, name, subresource), body=body
         )
-        await self._call(lambda stub: stub.Create, request)
+        await self._call("Create", request)
 
     async def may(self, spec: authorization.SubjectAccessReviewSpec) -> bool:
         """Ask the API server whether a user may do something (SubjectAccessReview)."""
@@ -422,31 +405,23 @@ class Client:
         request = api.CreateRequest(
             target=messages.target_of(access_review.KIND, "", ""), body=access_review.encode(review)
         )
-        answer = await self._call(lambda stub: stub.Create, request)
+        answer = await self._call("Create", request)
         return access_review.decode(answer.body).status.allowed
 
     async def server_info(self) -> ServerInfo:
         """Return the server's version, its gates, and the newest revision by a linearizable read."""
-        answer = await self._call(lambda stub: stub.ServerInfo, api.ServerInfoRequest())
+        answer = await self._call("ServerInfo", api.ServerInfoRequest())
         return ServerInfo(answer.version, dict(answer.feature_gates), answer.revision)
 
     # Calls.
 
-    async def _call(
-        self,
-        method: Callable[[Any], Callable[..., Awaitable[Any]]],
-        request: Any,
-        seconds_max: float = 0.0,
-    ) -> Any:
+    async def _call(self, method: str, request: Any, seconds_max: float = UNARY_SECONDS_MAX) -> Any:
         """Return a unary call's answer; retry where flow control has no seat for it."""
         for attempt in range(REFUSED_MAX):
             channel = self._open_channel()
             try:
-                return await await_call(
-                    method(self._stub)(
-                        request, timeout=seconds_max or UNARY_SECONDS_MAX, metadata=self._metadata
-                    )
-                )
+                send = getattr(self._stub, method)
+                return await call_unary(self._component, send, request, seconds_max, self._metadata)
             except grpc.aio.AioRpcError as error:
                 status = self._status(error, channel)
             if not _later(status) or attempt + 1 == REFUSED_MAX:
@@ -488,10 +463,3 @@ _RETIRED_MAX = 2
 _CONNECTION_FAILED = frozenset(
     {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNKNOWN}
 )
-_ERROR = api.WatchEvent.ERROR
-_TYPES = {
-    api.WatchEvent.ADDED: "ADDED",
-    api.WatchEvent.MODIFIED: "MODIFIED",
-    api.WatchEvent.DELETED: "DELETED",
-    api.WatchEvent.BOOKMARK: "BOOKMARK",
-}

@@ -1,15 +1,19 @@
-"""Await a gRPC call."""
+"""Make unary gRPC calls."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import anyio.lowlevel
 import grpc.aio
+from google.protobuf.message import Message
 
 from machinery.api import errors
+from machinery.runtime.call_faults import FAULTS, Call
+
+_SPECIAL_CREATES = {"binding": "Bind", "eviction": "Evict"}
 
 T = TypeVar("T")
 
@@ -30,3 +34,37 @@ async def await_call(call: Awaitable[T]) -> T:
         raise errors.service_unavailable("the connection was closed") from None
     except (grpc.aio.UsageError, grpc.aio.InternalError):
         raise errors.service_unavailable("the client is closed") from None
+
+
+async def call_unary(
+    to: str,
+    send: Callable[..., Awaitable[T]],
+    request: Message,
+    seconds_max: float,
+    metadata: tuple[tuple[str, str], ...] | None = None,
+) -> T:
+    """Return the answer of a stub's method with this deadline, subject to the faults of calls to `to`.
+
+    Raises:
+        grpc.aio.AioRpcError: the call failed.
+        StatusError: 503 where the connection was closed.
+    """
+    if FAULTS.rules:
+        return await FAULTS.call(
+            covered(to, request),
+            lambda: await_call(send(request, timeout=seconds_max, metadata=metadata)),
+            seconds_max,
+        )
+    return await await_call(send(request, timeout=seconds_max, metadata=metadata))
+
+
+def covered(to: str, request: Message) -> Call:
+    """Return what a rule compares: the method `Get` for a GetRequest, and the resource of its target."""
+    method = type(request).__name__.removesuffix("Request")
+    target = getattr(request, "target", None)
+    if target is None:
+        return Call(to, method)
+    if method == "Create":
+        method = _SPECIAL_CREATES.get(target.subresource, method)
+    resource = f"{target.resource}.{target.group}" if target.group else target.resource
+    return Call(to, method, resource)

@@ -32,7 +32,8 @@ from machinery.features import gates as versions
 from machinery.process import file_lock, run_files, serving_token
 from machinery.process.run_files import RunFile
 from machinery.process.serving import Serving
-from machinery.runtime import failpoints, logs
+from machinery.runtime import call_faults, failpoints, logs
+from machinery.runtime.call_faults import FAULTS
 from machinery.runtime.clock import Clock, SystemClock, rfc3339
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ class Process:
         failpoints.REGISTRY.clock = self.clock
         failpoints.REGISTRY.on_fire = self._on_fire
         failpoints.arm_early(self._armed)
+        FAULTS.rng, FAULTS.clock, FAULTS.on_first = self.rng, self.clock, self._on_fault
         status = anyio.run(
             functools.partial(self._main, body, grace_seconds), backend_options={"use_uvloop": True}
         )
@@ -253,6 +255,10 @@ class Process:
 
     def _on_fire(self, name: str, term: failpoints.Term, context: Mapping[str, str]) -> None:
         self.log.warning("Failpoint", name=name, action=term.action, argument=term.argument, **context)
+
+    def _on_fault(self, rule: call_faults.Rule, call: call_faults.Call) -> None:
+        """Log the first call on which a rule acts; the next ones would fill the log."""
+        self.log.warning("Fault", action=rule.action, to=call.to, method=call.method, resource=call.resource)
 
     async def _main(self, body: Body, grace_seconds: float) -> int:
         try:

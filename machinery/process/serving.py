@@ -1,26 +1,23 @@
 """A process's HTTP port: health, metrics, failpoints, and what the component adds.
 
 `/healthz`, `/livez`, `/readyz` and `/metrics/slis` (machinery.process.health), `/metrics` (Prometheus),
-`GET /failpoints`, `PUT|DELETE /failpoints/NAME`; `add_route` for `/debug/...`. Starlette, uvicorn and
-prometheus-client are imported when the port is opened (60 ms, 6 MB). Everything but health wants the token
-(machinery.process.serving_token), and nothing is answered to a foreign web page
+failpoints, faults and the clock (machinery.process.fault_endpoints); `add_route` for `/debug/...`. Starlette,
+uvicorn and prometheus-client are imported when the port is opened (60 ms, 6 MB). Everything but health wants
+the token (machinery.process.serving_token), and nothing is answered to a foreign web page
 (machinery.process.http_guard).
 """
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
 
-from machinery.process import http_guard
+from machinery.process import fault_endpoints, http_guard
 from machinery.process.health import ENDPOINTS, HEADERS, SLIS_PATH, Health
-from machinery.runtime import failpoints, logs
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -33,9 +30,7 @@ Handler = Callable[["Request"], Awaitable["Response"]]
 
 GRACE_SECONDS = 1
 """How long open requests may take when the port is closed; then they are dropped."""
-_BODY_BYTES_MAX = 4096
 _REMEDY = "show the token in pki/serving.token of the state directory (Authorization: Bearer TOKEN)"
-_log = logs.get()
 
 
 class Serving:
@@ -111,8 +106,10 @@ class Serving:
                 *(Route(f"/{endpoint}/{{name:path}}", self._health) for endpoint in ENDPOINTS),
                 Route("/metrics", _metrics),
                 Route(SLIS_PATH, self._slis),
-                Route("/failpoints", _failpoints),
-                Route("/failpoints/{name}", _failpoint, methods=["GET", "PUT", "DELETE"]),
+                *(
+                    Route(path, handler, methods=list(methods))
+                    for path, handler, methods in fault_endpoints.ROUTES
+                ),
                 *self._added,
             ]
         )
@@ -155,37 +152,3 @@ async def _metrics(request: Request) -> Response:
     from starlette.responses import Response
 
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
-
-
-async def _failpoints(request: Request) -> Response:
-    return _json([asdict(state) for state in failpoints.states()])
-
-
-async def _failpoint(request: Request) -> Response:
-    """PUT arms with the action in the body (404 for no such point, 400 for nonsense); DELETE disarms."""
-    from starlette.responses import PlainTextResponse
-
-    name = request.path_params["name"]
-    state = failpoints.REGISTRY.get(name)
-    try:
-        if request.method != "GET":
-            action = "off"
-            if request.method == "PUT":
-                body = await request.body()
-                if len(body) > _BODY_BYTES_MAX:
-                    return PlainTextResponse(f"an action is at most {_BODY_BYTES_MAX} bytes\n", 413)
-                action = body.decode(errors="replace")
-            failpoints.arm(name, action)
-            _log.info("Failpoint set", name=name, action=action)
-            state = failpoints.REGISTRY.get(name)
-    except failpoints.ActionError as error:
-        return PlainTextResponse(f"{error}\n", 404 if state is None else 400)
-    if state is None:
-        return PlainTextResponse(f"no failpoint {name}\n", 404)
-    return _json(asdict(state))
-
-
-def _json(content: object) -> Response:
-    from starlette.responses import Response
-
-    return Response(json.dumps(content) + "\n", media_type="application/json")

@@ -19,6 +19,7 @@ from machinery.api.pb import meta
 
 _NANOS = 1_000_000_000
 _MICROS = 1_000_000
+OFFSET_SECONDS_MAX = 10 * 366 * 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -39,16 +40,28 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The machine's clock; `now` is shifted by this process's offset (`set_offset`)."""
+
+    offset_seconds = 0.0
 
     def now(self) -> float:
-        return time.time()  # noqa: TID251  # this is the module that may
+        return time.time() + self.offset_seconds  # noqa: TID251  # this is the module that may
 
     def monotonic(self) -> float:
         return time.monotonic()  # noqa: TID251
 
     async def sleep(self, seconds: float) -> None:
         await anyio.sleep(max(seconds, 0.0))
+
+
+def set_offset(seconds: float) -> None:
+    """Shift the wall clock of this process, as a jump of the machine's does; `monotonic` is unaffected."""
+    SystemClock.offset_seconds = seconds
+
+
+def offset() -> float:
+    """Return the offset of this process's wall clock in seconds."""
+    return SystemClock.offset_seconds
 
 
 class FakeClock:

@@ -18,36 +18,25 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Literal
 
 import anyio
 
 from machinery.api.errors import FailpointError as FailpointError
 from machinery.api.errors import StatusError
+from machinery.runtime import action_chain
+from machinery.runtime.action_chain import ActionError as ActionError
+from machinery.runtime.action_chain import Argument, Chain
+from machinery.runtime.action_chain import Term as Term
 from machinery.runtime.clock import Clock, SystemClock
 
-ActionName = Literal["off", "crash", "error", "sleep", "pause"]
 _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*(?:\.[a-z0-9]+(?:[-_][a-z0-9]+)*)*")
-_TERM = re.compile(
-    r"\s*(?:(?P<percent>\d+(?:\.\d+)?)%)?\s*(?:(?P<count>\d+)\*)?\s*(?P<action>[a-z]+)"
-    r"\s*(?:\(\s*(?P<argument>\"(?:[^\"\\]|\\.)*\"|[^()\"]*?)\s*\))?\s*"
-)
-_SLEEP_MILLISECONDS_MAX = 3_600_000
-
-
-class ActionError(ValueError):
-    """An action that cannot be read, or a point that is not there; the text says what would do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One term of a chain: `percent` 0 to 100, `count` None for without end, `argument` without quotes."""
-
-    action: ActionName
-    argument: str = ""
-    quoted: bool = False
-    percent: float = 100.0
-    count: int | None = None
+_ACTIONS: Mapping[str, Argument] = {
+    "off": "none",
+    "crash": "none",
+    "error": "error",
+    "sleep": "milliseconds",
+    "pause": "none",
+}
 
 
 def parse(text: str) -> tuple[Term, ...]:
@@ -56,49 +45,7 @@ def parse(text: str) -> tuple[Term, ...]:
     Raises:
         ActionError: the text is not an action.
     """
-    terms: list[Term] = []
-    at = 0
-    while True:
-        match = _TERM.match(text, at)
-        if match is None:
-            raise ActionError(
-                f"{text!r}: expected [P%][N*]off|crash|error|sleep|pause[(...)] at {text[at:]!r}"
-            )
-        terms.append(_term(match))
-        at = match.end()
-        if at == len(text):
-            return tuple(terms)
-        if not text.startswith("->", at):
-            raise ActionError(f"{text!r}: expected -> at {text[at:]!r}")
-        at += 2
-
-
-def _term(match: re.Match[str]) -> Term:
-    action, argument = match["action"], match["argument"] or ""
-    quoted = argument.startswith('"')
-    if quoted:
-        argument = re.sub(r"\\(.)", r"\1", argument[1:-1])
-    percent = float(match["percent"]) if match["percent"] else 100.0
-    count = int(match["count"]) if match["count"] else None
-    if percent > 100:
-        raise ActionError(f"{percent:g}%: at most 100%")
-    match action:
-        case "off" | "crash" | "pause":
-            if argument:
-                raise ActionError(f"{action} takes no argument")
-            return Term(action, percent=percent, count=count)
-        case "sleep":
-            if not argument.isdigit() or int(argument) > _SLEEP_MILLISECONDS_MAX:
-                raise ActionError(
-                    f"sleep takes whole milliseconds up to {_SLEEP_MILLISECONDS_MAX}, as in sleep(250)"
-                )
-            return Term(action, argument, percent=percent, count=count)
-        case "error":
-            if not quoted and argument and not (argument.isdigit() and 400 <= int(argument) <= 599):
-                raise ActionError('error takes a text or an HTTP code, as in error("boom") or error(503)')
-            return Term(action, argument, quoted, percent, count)
-        case _:
-            raise ActionError(f"{action}: expected off, crash, error, sleep or pause")
+    return action_chain.parse(text, _ACTIONS)
 
 
 def parse_list(text: str) -> dict[str, str]:
@@ -130,7 +77,7 @@ class PointState:
 class Failpoint:
     """One named step. Made by `declare`."""
 
-    __slots__ = ("_action", "_counts", "_last", "_registry", "_terms", "_waiting", "fired", "hits", "name")
+    __slots__ = ("_action", "_chain", "_last", "_registry", "_waiting", "fired", "hits", "name")
 
     def __init__(self, name: str, registry: Registry) -> None:
         self.name = name
@@ -138,8 +85,7 @@ class Failpoint:
         self.fired = 0
         self._registry = registry
         self._action = ""
-        self._terms: tuple[Term, ...] = ()
-        self._counts: list[int | None] = []
+        self._chain: Chain | None = None
         self._last: Mapping[str, str] = {}
         self._waiting: list[anyio.Event] = []
 
@@ -149,8 +95,8 @@ class Failpoint:
         Raises FailpointError or StatusError when armed to; may not return at all.
         """
         self.hits += 1
-        if self._terms:
-            term = self._choose()
+        if self._chain is not None:
+            term = self._chain.choose(self._registry.rng)
             if term is not None and term.action != "off":
                 await self._act(term, context)
 
@@ -159,24 +105,11 @@ class Failpoint:
 
     def set(self, action: str) -> None:
         """Arm with an action, or disarm with ""; tasks that are paused here continue."""
-        self._terms = parse(action) if action else ()
+        self._chain = Chain(parse(action)) if action else None
         self._action = action
-        self._counts = [term.count for term in self._terms]
         waiting, self._waiting = self._waiting, []
         for event in waiting:
             event.set()
-
-    def _choose(self) -> Term | None:
-        for index, term in enumerate(self._terms):
-            left = self._counts[index]
-            if left == 0:
-                continue
-            if term.percent < 100 and self._registry.rng.random() * 100 >= term.percent:
-                continue
-            if left is not None:
-                self._counts[index] = left - 1
-            return term
-        return None
 
     async def _act(self, term: Term, context: Mapping[str, object]) -> None:
         self.fired += 1

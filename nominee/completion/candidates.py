@@ -12,6 +12,20 @@ from nominee.supervisor.directory import StateDirectory, read_json
 ACTIONS = ("off", "crash", "error", "pause")
 """Actions of a failpoint that need no quotes (`machinery.runtime.failpoints` has all)."""
 
+FAULT_ACTIONS = ("off", "cut", "drop-request", "drop-response", "hold", "merge", "relist")
+"""Actions of a fault without an argument (`machinery.runtime.call_faults` has all)."""
+FAULT_METHODS = {
+    "apiserver": (
+        "Bind", "Create", "Delete", "Evict", "Get", "List", "Patch", "ServerInfo", "Update", "Watch",
+    ),
+    "cloud": (
+        "NodeGroupDecreaseTargetSize", "NodeGroupDeleteNodes", "NodeGroupForNode", "NodeGroupIncreaseSize",
+        "NodeGroupNodes", "NodeGroupTargetSize", "NodeGroupTemplateNodeInfo", "NodeGroups", "Refresh",
+    ),
+    "etcd": ("Compaction", "LeaseGrant", "Range", "Txn", "Watch"),
+}  # fmt: skip
+"""The methods that components call, as their clients declare them."""
+
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
@@ -93,6 +107,18 @@ def failpoint_names(name: str) -> list[str]:
     except UnknownComponentError:
         return []
     return declared.failpoints(component)
+
+
+def fault_methods(incomplete: str) -> list[str]:
+    """Return the methods of all servers."""
+    return sorted({method for methods in FAULT_METHODS.values() for method in methods})
+
+
+def fault_kinds(incomplete: str) -> list[str]:
+    """Return the plurals of all kinds."""
+    from machinery.api import kinds
+
+    return sorted({kind.plural for kind in kinds.KINDS})
 
 
 def _last_item(incomplete: str) -> tuple[str, str]:

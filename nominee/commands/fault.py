@@ -1,0 +1,117 @@
+"""`nominee fault COMPONENT [ACTION]` and `nominee clock COMPONENT [OFFSET]`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from machinery.process.serving_client import HttpError, request
+from nominee.commands.common import directory_option, echo_json, output_option, serving_port
+from nominee.completion.candidates import FAULT_ACTIONS, completing, fault_kinds, fault_methods, process_names
+from nominee.printing.tables import table
+from nominee.supervisor.directory import JsonObject
+
+ALL = "*"
+
+
+def ask(directory: Path, component: str, path: str, document: object = None) -> JsonObject:
+    """Return what a process answers to GET, or to PUT of a document.
+
+    Raises:
+        click.ClickException: the process does not run, or refused.
+    """
+    if component == "etcd":
+        raise click.ClickException("etcd is not a process of Nominee's: set the fault at the API server")
+    port = serving_port(directory, component)
+    method, body = ("GET", "") if document is None else ("PUT", json.dumps(document))
+    try:
+        answer = request(port, path, method=method, body=body)
+    except HttpError as error:
+        raise click.ClickException(str(error)) from None
+    if answer.status >= 400:
+        raise click.ClickException(f"{component}: {answer.text.strip()}")
+    found: JsonObject = json.loads(answer.text)
+    return found
+
+
+@click.command()
+@click.argument("component", shell_complete=process_names)
+@click.argument("action", required=False, shell_complete=completing(lambda _: FAULT_ACTIONS))
+@click.option("--to", default=ALL, shell_complete=process_names, help="The server: apiserver, etcd or cloud.")
+@click.option(
+    "--method", default=ALL, shell_complete=completing(fault_methods), help="A gRPC method, Bind or Evict."
+)
+@click.option("--kind", default=ALL, shell_complete=completing(fault_kinds), help="The kind of the objects.")
+@directory_option
+@output_option("table", "json")
+def fault(
+    component: str, action: str | None, to: str, method: str, kind: str, directory: Path, output: str
+) -> None:
+    """List or set faults of the calls that a process makes to other processes.
+
+    ACTION is `cut`, `delay(MS)`, `drop-request` or `drop-response`; for watches also `hold`, `merge` or
+    `relist`; optionally after `N*` (N times) or `P%` (with that probability); `->` chains actions. `off`
+    removes the faults that --to, --method and --kind select. Example: nominee fault scheduler drop-response
+    --method Bind
+    """
+    if action is None:
+        answer = ask(directory, component, "/faults")
+        rules = [rule for rule in answer["rules"] if _selected(rule, to, method, kind)]
+        if output == "json":
+            echo_json({**answer, "rules": rules})
+            return
+        rows = [
+            [*(str(rule[name]) for name in ("to", "method", "kind", "action", "fired", "waiting"))]
+            for rule in rules
+        ]
+        for line in table(["TO", "METHOD", "KIND", "ACTION", "FIRED", "WAITING"], rows):
+            click.echo(line)
+        for server, methods in answer["servers"].items():
+            click.echo(f"{component} calls {server}: {', '.join(methods)}")
+        return
+    selection = {"to": to, "method": method, "kind": kind}
+    ask(directory, component, "/faults", {**selection, "action": action})
+    named = " ".join(f"{name} {value}" for name, value in selection.items() if value != ALL)
+    click.echo(f"{component}: {named or 'all calls'}: {action}")
+
+
+def _selected(rule: JsonObject, to: str, method: str, kind: str) -> bool:
+    wanted = {"to": to, "method": method, "kind": kind}
+    return all(value == ALL or str(rule[name]) == value for name, value in wanted.items())
+
+
+# So that -1h is an offset, and not an option -1 with the option -h.
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@click.argument("component", shell_complete=process_names)
+@click.argument("offset", required=False)
+@directory_option
+@output_option("table", "json")
+def clock(component: str, offset: str | None, directory: Path, output: str) -> None:
+    """Show or shift the wall clock of a process.
+
+    OFFSET is the difference to the machine's clock, in seconds or as 1h30m; +0 ends the shift. Timers and
+    timeouts are not affected. Example: nominee clock controllers +60
+    """
+    document = None if offset is None else {"offsetSeconds": _seconds(offset)}
+    answer = ask(directory, component, "/clock", document)
+    if output == "json":
+        echo_json(answer)
+    else:
+        click.echo(f"{component}: {answer['now']} ({answer['offsetSeconds']:+g} s)")
+
+
+def _seconds(text: str) -> float:
+    """Read `+30`, `-1.5` or `+1h30m`."""
+    from machinery.wire.scalars import parse_seconds
+
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    sign, digits = (-1.0, text[1:]) if text.startswith("-") else (1.0, text.removeprefix("+"))
+    try:
+        return sign * parse_seconds(digits)
+    except ValueError:
+        raise click.BadParameter(f"{text!r}: write seconds, as +30, or a duration, as -5m") from None
