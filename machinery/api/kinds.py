@@ -1,7 +1,7 @@
 """The table of kinds: one row per kind.
 
-A kind that has no rules of its own is served by its row alone. Source: Kubernetes 1.36's API groups; keys in
-etcd as measured on kube-apiserver 1.36.2 (`/registry/minions`, no group for built-in kinds).
+The API server's rules of each kind are rows of `apiserver/kinds/table.py`. Source: Kubernetes 1.36's API
+groups; keys in etcd as measured on kube-apiserver 1.36.2 (`/registry/minions`, no group for built-in kinds).
 """
 
 from __future__ import annotations
@@ -341,7 +341,6 @@ KINDS: tuple[Kind[Any], ...] = (
     VOLUME_ATTACHMENT,
     REPLICA_SET,
     LEASE,
-    # Stored, checked against their schema and watched; nothing acts on them yet.
     DEPLOYMENT,
     DAEMON_SET,
     STATEFUL_SET,

@@ -16,7 +16,7 @@ from typing import Any
 from apiserver.chain.handlers import TABLE
 from apiserver.fronts.rest import text
 from apiserver.objects import served
-from machinery.api import kinds
+from apiserver.registry.collection import is_deletable
 from machinery.api.kinds import AnyKind
 
 _READ_VERBS = ["get", "list", "watch"]
@@ -43,8 +43,8 @@ def verbs_of(kind: AnyKind) -> list[str]:
     """Return the verbs of a kind's objects."""
     if kind.read_only:
         return _READ_VERBS
-    # No request deletes all namespaces.
-    return [verb for verb in _verbs("") if kind is not kinds.NAMESPACE or verb != "deletecollection"]
+    of_a_namespace = "default" if kind.namespaced else ""
+    return [verb for verb in _verbs("") if verb != "deletecollection" or is_deletable(kind, of_a_namespace)]
 
 
 @dataclass(frozen=True, slots=True)
