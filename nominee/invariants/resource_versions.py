@@ -28,25 +28,37 @@ class ResourceVersions(Checker):
         super().__init__(settings)
         self._newest: Revision | None = None
         self._keys_of_newest: set[str] = set()
+        self._is_contiguous = True
 
     def observe(self, revision: Revision) -> Iterator[Violation]:
         """Compare a write with the newest one before it."""
-        if revision.is_state:
-            self._newest = None  # what comes next may be any later revision
-            return
-        self.checked += 1
-        newest, self._newest = self._newest, revision
-        if newest is None or revision.revision > newest.revision:
-            if newest is not None:
-                self.count("missing", revision.revision - newest.revision - 1)
-            self._keys_of_newest = {revision.key}
-        elif revision.revision == newest.revision and revision.key not in self._keys_of_newest:
-            self.allow("one-transaction")
-            self._keys_of_newest.add(revision.key)
-        else:
+        newest = self._newest
+        if newest is not None and not self._is_later(revision, newest):
             yield self.violation(
-                f"revision {revision.revision} was written after revision {newest.revision}: etcd lost what "
-                "was written between",
+                f"etcd is at revision {revision.revision} after revision {newest.revision}: it lost what was "
+                "written between",
                 newest,
                 revision,
             )
+            newest = self._newest = None
+        if revision.is_state:
+            self._is_contiguous = False  # the next write may have any later revision
+            return
+        self.checked += 1
+        if newest is not None and self._is_contiguous:
+            self.count("missing", max(revision.revision - newest.revision - 1, 0))
+        if newest is None or newest.revision != revision.revision:
+            self._keys_of_newest.clear()
+        self._keys_of_newest.add(revision.key)
+        self._newest = revision
+        self._is_contiguous = True
+
+    def _is_later(self, revision: Revision, newest: Revision) -> bool:
+        if revision.revision != newest.revision:
+            return revision.revision > newest.revision
+        if revision.is_state:
+            return True
+        if revision.key in self._keys_of_newest:
+            return False
+        self.allow("one-transaction")
+        return True
