@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fault": ("nominee.commands.fault", "fault"),
     "clock": ("nominee.commands.fault", "clock"),
     "vpa": ("nominee.vpa.command", "vpa"),
+    "scenario": ("nominee.scenario.command", "scenario"),
     "demo": ("nominee.demo.command", "demo"),
     "bench": ("nominee.bench.command", "bench"),
     "study": ("nominee.study.command", "study"),

@@ -9,7 +9,8 @@
 
 Keys `kubelets`, `etcdServers`, `schedulerConfig`, `nodeGroups` (paths relative to the file), `insecure`
 (true, false), `authorizationMode`, `restart` (always, never) and `timeout` (seconds) as the options of these
-names.
+names. `stopped` lists components that a command starts later; `programs` has the command lines of other
+programs by name.
 """
 
 from __future__ import annotations
@@ -150,6 +151,14 @@ def _texts(name: str) -> _Read:
     return read
 
 
+def _stopped(_base: Path, value: object) -> tuple[str, object]:
+    return "stopped", tuple(target(_OPTION, name) for name in _strings(value))
+
+
+def _programs(_base: Path, value: object) -> tuple[str, object]:
+    return "programs", {name: _strings(command) for name, command in _by_component(value).items()}
+
+
 def _insecure(_base: Path, value: object) -> tuple[str, object]:
     if not isinstance(value, bool):
         raise TypeError(value)
@@ -174,6 +183,8 @@ _SETTINGS: Mapping[str, _Setting] = {
     "args": _Setting("a list of texts by component", '{kubelet: ["--start-delay=1s"]}', _texts("arguments")),
     "schedulerConfig": _Setting("the path of a file", "scheduler.yaml", _path("scheduler_config")),
     "nodeGroups": _Setting("the path of a file", "groups.yaml", _path("node_groups")),
+    "stopped": _Setting("a list of components", "[autoscaler]", _stopped),
+    "programs": _Setting("command lines by name", '{descheduler: ["descheduler", "--v=2"]}', _programs),
     "etcdServers": _Setting("a text with addresses", "http://127.0.0.1:2379", _text("etcd_servers")),
     "insecure": _Setting("true or false", "true", _insecure),
     "authorizationMode": _Setting("a text with modes", "Node,RBAC", _text("authorization_mode")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +24,11 @@ DEFAULT_KUBELETS = 1
 AUTHORIZATION_MODE = "Node,RBAC"
 _NEED_CONTROLLERS = ("TaintNodesByCondition", "ServiceAccount")
 """Admission plugins that need controllers: without them no pod could be created, or none could run."""
+_PROGRAM_STAGE = 1
 NODES_MAX = 20_000
 KUBELETS_MAX = 100
+
+_PROGRAM_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 # Every process of a small cluster has one busy thread; numeric libraries would keep a stack and a buffer per
 # core, and malloc an arena per thread.
@@ -38,7 +42,11 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """The options of `nominee up`. Mappings have a component, a process or options.ALL as key."""
+    """The options of `nominee up`. Mappings have a component, a process or options.ALL as key.
+
+    `stopped` components do not run until a command starts them. Neither do `programs`, the command lines of
+    other programs by name; `{kubeconfig}` and `{dir}` in them are substituted.
+    """
 
     directory: Path
     components: tuple[str, ...]
@@ -50,6 +58,8 @@ class UpOptions:
     arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     scheduler_config: Path | None = None
     node_groups: Path | None = None
+    stopped: tuple[str, ...] = ()
+    programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     etcd_servers: str = ""
     secure: bool = True
     authorization_mode: str = ""
@@ -93,8 +103,10 @@ def build(options: UpOptions) -> Plan:
                 stop_stage=component.stop_stage,
                 first_start=_first_start(component, name, options),
                 ready_path=component.ready_path,
+                starts_with_cluster=component.name not in options.stopped and name not in options.stopped,
             )
         )
+    processes += [_program(name, command, options.directory) for name, command in options.programs.items()]
     spec = ClusterSpec(
         directory=options.directory,
         processes=tuple(processes),
@@ -107,6 +119,24 @@ def build(options: UpOptions) -> Plan:
     _check_nodes(spec)
     secure = options.secure and bool({"apiserver", "etcd"}.intersection(options.components))
     return Plan(spec, (*warnings, *_skew(emulated), *_lacks(options)), secure)
+
+
+def _program(name: str, command: Sequence[str], directory: Path) -> ProcessSpec:
+    """Return the process of a program that is not Nominee's."""
+    values = {"{kubeconfig}": str(directory / "kubeconfig"), "{dir}": str(directory)}
+    argv = []
+    for word in command:
+        for key, value in values.items():
+            word = word.replace(key, value)
+        argv.append(word)
+    return ProcessSpec(
+        name=name,
+        component=name,
+        argv=tuple(argv),
+        stop_stage=_PROGRAM_STAGE,
+        ready_path="",
+        starts_with_cluster=False,
+    )
 
 
 def directory_hint(directory: Path) -> str:
@@ -213,7 +243,13 @@ def _check(options: UpOptions) -> None:
         if missing:
             how = " (or give --etcd-servers)" if missing[0] == "etcd" else ""
             raise OptionError("--components", f"{name} needs {missing[0]}; add it{how}")
+    for name in options.programs:
+        if name in options.components or not _PROGRAM_NAME.fullmatch(name):
+            raise OptionError("--config", f"programs: {name!r} is a component of this cluster, or no name")
     running = {name for _, name, _ in _processes(options)}
+    for name in options.stopped:
+        if name not in running and name not in options.components:
+            raise OptionError("--config", f"stopped: {name} is not among the processes of this cluster")
     for option, keys in (
         ("--emulated-version", options.versions),
         ("--feature-gates", options.gates),

@@ -34,12 +34,15 @@ def cluster(
 ) -> Iterator[None]:
     """Run a cluster (`nominee up`) in a directory until the block ends; yield when it is ready.
 
+    `components` "" leaves the choice to the other options.
+
     Raises:
         BenchError: the cluster does not start; the message is its output.
     """
     command = [
         *(sys.executable, "-P", "-m", "nominee.cli", "up", "--dir", str(directory)),
-        *("--components", components, *up_options),
+        *(("--components", components) if components else ()),
+        *up_options,
     ]
     process = subprocess.Popen(
         command,

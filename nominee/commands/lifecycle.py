@@ -13,7 +13,7 @@ from nominee.completion.candidates import process_names
 from nominee.identities import tokens
 from nominee.options import OptionError, target
 from nominee.pki import Pki
-from nominee.supervisor.directory import StateDirectory
+from nominee.supervisor.directory import StateDirectory, read_json
 from nominee.supervisor.spec import ClusterSpec
 
 _component = click.argument("component", shell_complete=process_names)
@@ -42,7 +42,7 @@ def _ask(
     arguments: tuple[str, ...] = (),
 ) -> None:
     try:
-        name = target("COMPONENT", component)
+        name = component if component in _programs(directory) else target("COMPONENT", component)
     except OptionError as error:
         raise click.UsageError(error.message) from None
     more = {"arguments": list(arguments)} if arguments else {}
@@ -53,6 +53,12 @@ def _ask(
     for process in answer["components"]:
         pid = f" (pid {process['pid']})" if process["pid"] else ""
         click.echo(f"{process['name']} is {process['state']}{pid}")
+
+
+def _programs(directory: Path) -> set[str]:
+    """Return the names of the cluster's programs that are not Nominee's."""
+    plan = read_json(StateDirectory(directory).plan) or {}
+    return {str(each["name"]) for each in plan.get("processes", ()) if not each.get("ready_path", "/")}
 
 
 def _reassign(state: StateDirectory, name: str, arguments: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from machinery.api import kinds
 from machinery.wire.manifests import parse_object
 from machinery.wire.scalars import DecodeError, Json
 from nominee.components import BY_NAME
@@ -38,7 +39,7 @@ from nominee.scenario.model import (
     Verb,
     Wait,
 )
-from nominee.scenario.schema import fields_of
+from nominee.scenario.schema import fields_of, near
 
 _NOT_ACTIONS = ("name", "save", "rejected")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
@@ -231,7 +232,11 @@ class ScenarioParser(Parser):
                 parse_object(manifest, strict=True)
             except DecodeError as error:
                 below = tuple(part for part in re.split(r"[.\[\]]+", error.path) if part)
-                self.problems.append(self.document.problem((*where, *map(_index, below)), error.message))
+                place = tuple(map(_index, below))
+                message = error.message
+                if message == "unknown field":
+                    message += near(str(place[-1]), _fields_at(manifest, place[:-1]))
+                self.fault((*where, *place), message)
         return Apply(manifests=tuple(manifests), rejected=rejected)
 
     def patch(self, path: Path, value: Mapping[str, Json], rejected: str) -> Action:
@@ -364,6 +369,18 @@ class ScenarioParser(Parser):
 
 def _index(part: str) -> str | int:
     return int(part) if part.isdigit() else part
+
+
+def _fields_at(manifest: Mapping[str, Json], place: Path) -> tuple[str, ...]:
+    """Return the fields of a kind's message at a place in a manifest; none if the place is in a map."""
+    kind = kinds.by_kind(manifest["apiVersion"], manifest["kind"])
+    descriptor = kind.message.DESCRIPTOR if kind is not None else None
+    for part in place:
+        if isinstance(part, int) or descriptor is None:
+            continue
+        field = descriptor.fields_by_name.get(part)
+        descriptor = field.message_type if field is not None else None
+    return tuple(descriptor.fields_by_name) if descriptor is not None else ()
 
 
 def _used_variables(value: Json) -> Iterator[str]:

@@ -7,7 +7,7 @@ the actions that it returns. Times are monotonic seconds.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from machinery.runtime.backoff import ExponentialBackoff
@@ -82,9 +82,14 @@ class Supervision:
 
     # -- commands
 
-    def start_all(self, now: float) -> list[Action]:
-        """Start all processes at once: each waits for those that it needs."""
-        return [action for name in self.processes for action in self.ask(name, Trigger.START, now)]
+    def start_all(self, now: float, *, without: Container[str] = ()) -> list[Action]:
+        """Start all processes at once, except for those in `without`: each waits for those that it needs."""
+        return [
+            action
+            for name in self.processes
+            if name not in without
+            for action in self.ask(name, Trigger.START, now)
+        ]
 
     def ask(self, name: str, trigger: Trigger, now: float) -> list[Action]:
         """Apply a command to one process.

@@ -65,7 +65,8 @@ class Supervisor:
             self._selector.register(wakeup, selectors.EVENT_READ, lambda _mask: self._on_signals(wakeup))
             self._control = Control(self._directory.run / "supervisor.sock", self._selector, self._command)
             try:
-                self._perform(self._core.start_all(self._started))
+                later = {p.name for p in self._spec.processes if not p.starts_with_cluster}
+                self._perform(self._core.start_all(self._started, without=later))
                 while not self._core.closed:
                     self._turn()
                 self._control.poll()
@@ -126,7 +127,9 @@ class Supervisor:
             except OSError as error:
                 self._perform(self._core.exited(action.name, 1, f"cannot start: {error}", self._clock()))
         for name, process in self._core.processes.items():
-            if process.state is State.STARTING and name not in self._probes and name in self._children:
+            if process.state is State.STARTING and not self._specs[name].ready_path:
+                self._core.became_ready(name, self._clock())
+            elif process.state is State.STARTING and name not in self._probes and name in self._children:
                 self._probes[name] = Probe(
                     name,
                     self._children[name].pid,

@@ -15,7 +15,8 @@ class ProcessSpec:
     """One process: its command line, and when it is stopped.
 
     `first_start` has options of its first start only, such as a failpoint that crashes it. `ready_path`
-    is the HTTP path of its health check on the address that its run file gives as `http`.
+    is the HTTP path of its health check on the address that its run file gives as `http`; "" for a program
+    that writes no run file, which is ready when it runs. `starts_with_cluster`: else a command starts it.
     """
 
     name: str
@@ -24,6 +25,7 @@ class ProcessSpec:
     stop_stage: int
     first_start: tuple[str, ...] = ()
     ready_path: str = "/readyz"
+    starts_with_cluster: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,148 @@
+"""`nominee scenario run | validate | schema`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nominee.commands.common import end_as_by_ctrl_c, version_options
+from nominee.options import OptionError, parse_gates, parse_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nominee.scenario.model import Scenario
+    from nominee.scenario.result import ScenarioResult
+
+_FORMATS = ("text", "json", "junit", "markdown")
+_files = click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+
+
+@click.group()
+def scenario() -> None:
+    """Run, check and record scenarios.
+
+    A scenario is a YAML file with a cluster, steps and expectations (docs/scenarios.md).
+    """
+
+
+@scenario.command()
+@_files
+@click.option("--name", "chosen", multiple=True, help="Run only the scenario of this name. Repeatable.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep clusters below this directory, one for each scenario.  [default: a temporary one]",
+)
+@click.option("--keep", is_flag=True, help="Keep the directories of scenarios that held, too.")
+@version_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(_FORMATS),
+    default=_FORMATS[0],
+    show_default=True,
+    help="Format of the results; steps are printed as text, on standard error if this is not text.",
+)
+def run(
+    files: tuple[Path, ...],
+    chosen: tuple[str, ...],
+    directory: Path | None,
+    keep: bool,
+    emulated_version: tuple[str, ...],
+    feature_gates: tuple[str, ...],
+    output: str,
+) -> None:
+    """Run scenarios, each on a cluster of its own.
+
+    The exit status is 0 only if everything held, 1 if something failed, 2 if a file is no scenario. Logs and
+    history are kept if a scenario failed.
+    """
+    from nominee.scenario.running import Settings, run_apart
+
+    scenarios = _choose(_read(files), chosen)
+    try:
+        versions = parse_versions("--emulated-version", emulated_version)
+        gates = parse_gates("--feature-gates", feature_gates)
+    except OptionError as error:
+        raise click.UsageError(str(error)) from None
+    end_as_by_ctrl_c()
+    base = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="nominee-scenario-"))
+    settings = Settings(base=base, keep=keep, versions=versions, gates=gates, to_stderr=output != _FORMATS[0])
+    try:
+        results = run_apart(scenarios, settings)
+    finally:
+        _remove_if_empty(base)
+    _show(results, output)
+    sys.exit(0 if all(result.held for result in results) else 1)
+
+
+@scenario.command()
+@_files
+def validate(files: tuple[Path, ...]) -> None:
+    """Check scenario files without a cluster.
+
+    Messages name file, line and field. The exit status is 1 if a file has mistakes.
+    """
+    from nominee.scenario.documents import InvalidScenarioError
+    from nominee.scenario.reading import read_files
+
+    try:
+        found = read_files(files)
+    except InvalidScenarioError as error:
+        for problem in error.problems:
+            click.echo(str(problem), err=True)
+        sys.exit(1)
+    click.echo(f"{len(found)} scenarios are valid")
+
+
+@scenario.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files."""
+    from nominee.scenario.schema import SCHEMA_FILE
+
+    click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
+
+
+def _read(files: Sequence[Path]) -> list[Scenario]:
+    from nominee.scenario.documents import InvalidScenarioError
+    from nominee.scenario.reading import read_files
+
+    try:
+        return read_files(files)
+    except InvalidScenarioError as error:
+        raise click.UsageError(f"{len(error.problems)} mistakes:\n{error}") from None
+
+
+def _choose(scenarios: Sequence[Scenario], chosen: Sequence[str]) -> list[Scenario]:
+    known = [each.name for each in scenarios]
+    for name in chosen:
+        if name not in known:
+            raise click.UsageError(f"--name: no scenario {name!r}; these files have {', '.join(known)}")
+    repeated = sorted({name for name in known if known.count(name) > 1})
+    if repeated:
+        raise click.UsageError(f"several scenarios have the name {repeated[0]}")
+    return [each for each in scenarios if not chosen or each.name in chosen]
+
+
+def _show(results: Sequence[ScenarioResult], output: str) -> None:
+    from nominee.scenario.report import render, summary
+
+    if output != _FORMATS[0]:
+        click.echo(render(results, output))
+        return
+    for line in summary(results):
+        click.echo(line)
+
+
+def _remove_if_empty(base: Path) -> None:
+    if base.exists() and not any(base.iterdir()):
+        shutil.rmtree(base, ignore_errors=True)

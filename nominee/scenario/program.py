@@ -1,0 +1,66 @@
+"""`python -m nominee.scenario.program PLAN`: run the scenarios of a plan on one cluster.
+
+A process of its own for each cluster: it starts processes, which a process that has used gRPC must not do.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from machinery.runtime.clock import SystemClock
+from nominee.scenario.model import ClusterOverrides, Scenario
+from nominee.scenario.narration import TextNarrator
+from nominee.scenario.play import run_together
+from nominee.scenario.reading import read_file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The input: scenarios (file and name) that share a cluster, its directory, the file of the results."""
+
+    scenarios: Sequence[tuple[str, str]]
+    directory: str
+    results: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    to_stderr: bool = False
+
+    def to_json(self) -> str:
+        """Return the plan as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Return the plan that `to_json` wrote."""
+        document = json.loads(text)
+        document["scenarios"] = [(file, name) for file, name in document["scenarios"]]
+        return cls(**document)
+
+
+def main(text: str) -> int:
+    """Run a plan; return 0 if everything held, else 1."""
+    plan = Plan.from_json(text)
+    scenarios = [_find(Path(file), name) for file, name in plan.scenarios]
+    results = run_together(
+        scenarios,
+        Path(plan.directory),
+        overrides=ClusterOverrides(emulated_versions=plan.versions, feature_gates=plan.gates),
+        narrate=TextNarrator(SystemClock(), to_stderr=plan.to_stderr),
+    )
+    Path(plan.results).write_text(json.dumps([result.as_json() for result in results]), encoding="utf-8")
+    return 0 if all(result.held for result in results) else 1
+
+
+def _find(file: Path, name: str) -> Scenario:
+    return next(scenario for scenario in read_file(file) if scenario.name == name)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1]))
+    except KeyboardInterrupt:
+        sys.exit(130)

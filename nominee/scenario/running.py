@@ -1,0 +1,113 @@
+"""Run scenarios, each in a process of its own, and collect their results."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from nominee.bench.processes import kill
+from nominee.scenario.model import Scenario
+from nominee.scenario.play import ended
+from nominee.scenario.program import Plan
+from nominee.scenario.result import Outcome, ScenarioResult
+from nominee.scenario.up_options import missing_program
+from nominee.supervisor.children import before_exec
+
+_STOP_SECONDS_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of all scenarios of a command: where they run, and changes to their clusters.
+
+    `base` is the directory below which each scenario has its own; `keep` keeps those of scenarios that held.
+    """
+
+    base: Path
+    keep: bool = False
+    versions: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    to_stderr: bool = False
+
+
+def run_apart(scenarios: Sequence[Scenario], settings: Settings) -> list[ScenarioResult]:
+    """Run each scenario on a cluster of its own, one after another."""
+    return [result for scenario in scenarios for result in run_group([scenario], settings)]
+
+
+def run_group(scenarios: Sequence[Scenario], settings: Settings) -> list[ScenarioResult]:
+    """Run scenarios with the same `spec.cluster` on one cluster, in a process of its own."""
+    if program := missing_program(scenarios[0].cluster):
+        reason = f"the program {program} is not installed"
+        return [ended(scenario, Outcome.SKIPPED, reason) for scenario in scenarios]
+    directory = settings.base / scenarios[0].name
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / "results.json"
+    file.unlink(missing_ok=True)
+    plan = Plan(
+        scenarios=[(scenario.file, scenario.name) for scenario in scenarios],
+        directory=str(directory),
+        results=str(file),
+        versions=settings.versions,
+        gates=settings.gates,
+        to_stderr=settings.to_stderr,
+    )
+    try:
+        code = _run(plan)
+        results = _results(file, scenarios, code)
+    except KeyboardInterrupt:
+        if not settings.keep:
+            shutil.rmtree(directory, ignore_errors=True)
+        raise
+    if all(result.held for result in results) and not settings.keep:
+        shutil.rmtree(directory, ignore_errors=True)
+        results = [replace(result, directory="") for result in results]
+    return [replace(result, reproduce=_reproduce(result, settings)) for result in results]
+
+
+def _run(plan: Plan) -> int:
+    """Run a plan in a process of its own; return its exit code. Ctrl-C lets it stop its cluster."""
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "nominee.scenario.program", plan.to_json()],
+        stdin=subprocess.DEVNULL,
+        text=True,
+        process_group=0,
+        preexec_fn=before_exec(),
+    )
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_STOP_SECONDS_MAX)
+        raise
+    finally:
+        kill(process)
+
+
+def _results(file: Path, scenarios: Sequence[Scenario], code: int) -> list[ScenarioResult]:
+    try:
+        documents = json.loads(file.read_text(encoding="utf-8"))
+        return [ScenarioResult.from_json(document) for document in documents]
+    except (OSError, ValueError, KeyError, TypeError):
+        reason = f"the process that runs the scenario ended with exit code {code}; see its output above"
+        return [ended(scenarios[0], Outcome.ERROR, reason)]
+
+
+def _reproduce(result: ScenarioResult, settings: Settings) -> str:
+    words = ["nominee", "scenario", "run", result.file, "--name", result.scenario]
+    for component, version in settings.versions.items():
+        words += ["--emulated-version", f"{component}={version}" if component else version]
+    for component, gates in settings.gates.items():
+        for gate, enabled in gates.items():
+            text = f"{gate}={str(enabled).lower()}"
+            words += ["--feature-gates", f"{component}={text}" if component else text]
+    return shlex.join(words)

@@ -1,0 +1,87 @@
+"""`nominee scenario` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.nominee.scenario.test_reading import FOLDER
+from tests.nominee.test_cli import nominee
+
+_SMALL = """\
+apiVersion: scenario.nominee.dev/v1alpha1
+kind: Scenario
+metadata: {name: small, title: a pod runs, section: none}
+spec:
+  cluster: {nodes: 1, insecure: true, without: [autoscaler, cloud]}
+  steps:
+  - apply: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: i}]}}
+  - expect: {eventually: {object: {kind: Pod, name: a, jsonPath: {.status.phase: Running}}}}
+"""
+_MISSING = """
+---
+apiVersion: scenario.nominee.dev/v1alpha1
+kind: Scenario
+metadata: {name: other-scheduler}
+spec:
+  cluster: {components: {scheduler: {command: [no-such-scheduler, "--kubeconfig={kubeconfig}"]}}}
+  steps: [kill: scheduler]
+"""
+
+
+def test_validate_reports_mistakes_and_counts_scenarios(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(_SMALL)
+    assert nominee("scenario", "validate", str(file)).stdout == "1 scenarios are valid\n"
+    file.write_text(_SMALL.replace("nodes:", "node:"))
+    answer = nominee("scenario", "validate", str(file))
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"{file}:5: spec.cluster.node: unknown field; did you mean nodes")
+    assert nominee("scenario", "run", str(file)).returncode == 2
+
+
+def test_the_schema_is_printed() -> None:
+    assert json.loads(nominee("scenario", "schema").stdout)["title"] == "Nominee scenario"
+
+
+def test_a_scenario_is_skipped_without_its_program(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(_SMALL + _MISSING)
+    answer = nominee("scenario", "run", "--name", "other-scheduler", str(file))
+    assert answer.returncode == 0, answer.stderr
+    assert "other-scheduler is skipped: the program no-such-scheduler is not installed" in answer.stdout
+
+
+@pytest.mark.slow
+def test_a_scenario_holds_and_leaves_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(_SMALL)
+    answer = nominee("scenario", "run", "-o", "junit", "--dir", str(tmp_path / "d"), str(file))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    suite = ElementTree.fromstring(answer.stdout)
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "0", "0")
+    assert "pod a is bound to node-0" in answer.stderr
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.slow
+def test_a_failure_names_step_observation_and_command(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(_SMALL.replace(": Running}}}}", ": Failed}}}, seconds: 1}"))
+    answer = nominee("scenario", "run", "-o", "json", "--dir", str(tmp_path / "d"), str(file))
+    assert answer.returncode == 1
+    (result,) = json.loads(answer.stdout)["results"]
+    assert result["outcome"] == "failed"
+    assert result["reason"] == (
+        f"step 2 (expect, {file}:8): eventually pod a has .status.phase = Failed: not within 1 s; observed: "
+        "pod default/a: .status.phase = Running"
+    )
+    assert result["reproduce"] == f"nominee scenario run {file} --name small"
+    assert (Path(result["directory"]) / "logs" / "scheduler.log").exists()
+
+
+def test_the_folder_of_the_scenarios_is_installed() -> None:
+    assert list(FOLDER.glob("*.yaml"))

@@ -1,0 +1,167 @@
+"""Reading scenario files: what is accepted, and messages that name file, line and field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import scenarios
+from nominee.scenario.condition import AllOf, Comparison, ObjectCondition
+from nominee.scenario.documents import InvalidScenarioError
+from nominee.scenario.model import Expect, Mode, Scenario, Verb, Wait
+from nominee.scenario.reading import read_file, read_text
+from nominee.scenario.schema import SCHEMA_FILE, fields_of
+
+_HEAD = """\
+apiVersion: scenario.nominee.dev/v1alpha1
+kind: Scenario
+metadata: {name: a}
+spec:
+"""
+FOLDER = Path(scenarios.__file__).parent
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+def _read(spec: str) -> Scenario:
+    (scenario,) = read_text(_HEAD + spec, "a.yaml")
+    return scenario
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            "  stps: []\n  steps: [kill: scheduler]\n",
+            "a.yaml:5: spec.stps: unknown field; did you mean steps?",
+        ),
+        ("  steps: []\n", "a.yaml:5: spec.steps: must not be empty"),
+        ("  timeoutSeconds: 3\n", "a.yaml:4: spec: the field steps is missing"),
+        (
+            "  steps:\n  - wait: {object: {kind: Pdo, name: a}}\n",
+            "a.yaml:6: spec.steps[0].wait.object.kind: unknown kind 'Pdo'; did you mean Pod?",
+        ),
+        (
+            "  steps:\n  - kill: schduler\n",
+            "a.yaml:6: spec.steps[0].kill: unknown component 'schduler'; did you mean scheduler?",
+        ),
+        (
+            "  steps:\n  - kill: 3\n",
+            "a.yaml:6: spec.steps[0].kill: expected string or object, got number",
+        ),
+        (
+            "  steps:\n  - kill: scheduler\n    pause: scheduler\n",
+            "a.yaml:6: spec.steps[0]: a step has exactly one of apply, patch, delete, wait, expect, start, "
+            "stop, kill, pause, resume, restart, failpoint, fault, clock, drain, cordon, uncordon, "
+            "nodeGroup, checkpoint; got kill and pause",
+        ),
+        (
+            "  steps:\n  - failpoint: {component: scheduler, name: scheduler.bind.befor, action: pause}\n",
+            "a.yaml:6: spec.steps[0].failpoint.name: scheduler has no failpoint 'scheduler.bind.befor'; "
+            "did you mean scheduler.bind.before or scheduler.prebind.before or scheduler.bind.after?",
+        ),
+        (
+            "  steps:\n  - failpoint: {component: scheduler, name: scheduler.bind.before, action: stop}\n",
+            "a.yaml:6: spec.steps[0].failpoint.name: stop: expected off, crash, error, sleep or pause",
+        ),
+        (
+            "  cluster: {featureGates: {NominatedNodeNameForExpectations: true}}\n"
+            "  steps: [kill: scheduler]\n",
+            "a.yaml:5: spec.cluster.featureGates.NominatedNodeNameForExpectations: unknown feature gate "
+            "'NominatedNodeNameForExpectations'; did you mean NominatedNodeNameForExpectation?",
+        ),
+        (
+            '  cluster: {emulatedVersion: "1.31"}\n  steps: [kill: scheduler]\n',
+            "a.yaml:5: spec.cluster.emulatedVersion: emulation version 1.31 is not between [1.32, 1.38]",
+        ),
+        (
+            "  steps:\n  - apply:\n      apiVersion: v1\n      kind: Pod\n      metadata: {name: a}\n"
+            "      spec:\n        containrs: []\n",
+            "a.yaml:11: spec.steps[0].apply.spec.containrs: unknown field; "
+            "did you mean containers or initContainers?",
+        ),
+        (
+            '  steps:\n  - wait: {object: {kind: Pod, name: "${NODE}"}}\n',
+            "a.yaml:6: spec.steps[0].wait: ${NODE} is not saved by an earlier step; saved: no variable",
+        ),
+        (
+            "  steps:\n  - expect: {never: {object: {kind: Pod, name: a}}}\n",
+            "a.yaml:6: spec.steps[0].expect: never needs seconds",
+        ),
+        (
+            "  steps:\n  - wait: {object: {kind: Pod, name: a, condition: Ready}}\n",
+            "a.yaml:6: spec.steps[0].wait.object.condition: 'Ready' is not TYPE=STATUS, TYPE=STATUS/REASON "
+            "or !TYPE, as PodScheduled=True",
+        ),
+        (
+            "  steps:\n  - wait: {object: {kind: Pod, name: a, jsonPath: {status.phase: Running}}}\n",
+            "a.yaml:6: spec.steps[0].wait.object.jsonPath.status.phase: 'status.phase': a JSON path begins "
+            "with a dot, as .status.phase",
+        ),
+        ("  steps: [\n", "a.yaml:6: not valid YAML: did not find expected node content"),
+        ("  steps: [kill: scheduler]\n  steps: []\n", "a.yaml:6: spec.steps: the field is given twice"),
+    ],
+)
+def test_a_mistake_names_file_line_and_field(spec: str, message: str) -> None:
+    with pytest.raises(InvalidScenarioError) as raised:
+        _read(spec)
+    assert str(raised.value) == message
+
+
+def test_all_mistakes_are_reported_in_the_order_of_lines() -> None:
+    with pytest.raises(InvalidScenarioError) as raised:
+        _read("  steps:\n  - kill: schduler\n  - wait: {object: {kind: Pdo, name: a}}\n")
+    assert [problem.line for problem in raised.value.problems] == [6, 7]
+
+
+def test_a_scenario_is_read() -> None:
+    scenario = _read(
+        "  steps:\n"
+        "  - wait: {object: {kind: Pod, name: a, condition: Ready=True}, seconds: 3}\n"
+        "    save: {NODE: .spec.nodeName}\n"
+        "  - name: it stays\n"
+        "    expect:\n"
+        "      always: {all: [{object: {kind: Node, name: '${NODE}'}}, {object: {kind: po, count: 1}}]}\n"
+        "      seconds: 2\n"
+        "  - restart: {component: kube-scheduler, emulatedVersion: '1.36', kill: true}\n"
+    )
+    wait, expect, restart = (step.action for step in scenario.steps)
+    assert wait == Wait(
+        condition=ObjectCondition(kind="Pod", name="a", namespace="default", conditions=("Ready=True",)),
+        seconds=3.0,
+    )
+    assert isinstance(expect, Expect)
+    assert expect.mode is Mode.ALWAYS
+    assert isinstance(expect.condition, AllOf)
+    assert expect.condition.conditions[1] == ObjectCondition(
+        kind="po", namespace="default", count=Comparison(equal=1, has_equal=True)
+    )
+    assert [step.line for step in scenario.steps] == [6, 9, 12]
+    assert "component='scheduler'" in repr(restart)
+
+
+def test_the_base_of_a_cluster_is_overridden_by_its_fields(tmp_path: Path) -> None:
+    (tmp_path / "base.yml").write_text(
+        "nodes: 3\ninsecure: true\ncomponents: {autoscaler: {stopped: true}}\n"
+    )
+    file = tmp_path / "a.yaml"
+    cluster = "{base: base.yml, nodes: 1, components: {scheduler: {args: [--v=2]}}}"
+    file.write_text(f"{_HEAD}  cluster: {cluster}\n  steps: [kill: scheduler]\n")
+    (scenario,) = read_file(file)
+    assert (scenario.cluster.nodes, scenario.cluster.insecure) == (1, True)
+    assert set(scenario.cluster.components) == {"scheduler", "autoscaler"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_project_s_scenarios_are_valid(file: Path) -> None:
+    for scenario in read_file(file):
+        assert scenario.title
+        assert scenario.section
+
+
+def test_the_schema_is_valid_and_has_every_verb() -> None:
+    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert {verb.value for verb in Verb} <= set(fields_of("step"))
